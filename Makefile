@@ -1,0 +1,61 @@
+# What can be done here; `make` lists it. Everything happens in .venv, nothing is installed anywhere else.
+# Written for GNU make 3.81 (macOS) and later; needs Python 3.11 or newer with venv, nothing more.
+
+.PHONY: help demo test lint docs format lock upgrade bench changelog clean
+
+# Of the caller's shell: none of it may reach the environment that is built here.
+unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONSAFEPATH VIRTUAL_ENV CONDA_PREFIX
+unexport PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_REQUIRE_VIRTUALENV PIP_NO_DEPS PIP_REQUIRE_HASHES
+unexport PYTEST_ADDOPTS RUFF_CONFIG MYPYPATH
+
+BIN = .venv/bin
+COMPILE = $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-header --no-emit-index-url --constraint requirements/constraints.in $(UPGRADE) pyproject.toml --group build
+
+help:  ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo:  ## Set up, then run the example: an agent under three conditions, offline, in under a minute
+	@sh scripts/setup all
+	$(BIN)/karat run examples/support-kb/experiment.yaml
+
+test:  ## Set up, then linters and all tests (ARGS="-k name": pass something on to pytest)
+	@sh scripts/setup dev
+	@$(MAKE) --no-print-directory lint
+	$(BIN)/pytest -n auto --maxprocesses 4 $(ARGS)
+
+lint:  ## ruff, mypy, import contracts
+	@sh scripts/setup dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format:  ## Let ruff write the code as the linter wants to read it
+	@sh scripts/setup dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs:  ## Write docs/reference/ from the code
+	@sh scripts/setup dev
+	$(BIN)/python docs/generate.py
+
+lock:  ## Bring requirements/*.txt into line with pyproject.toml, keeping what is pinned
+	@sh scripts/setup dev
+	$(COMPILE) --extra all --output-file requirements/all.txt
+	$(COMPILE) --extra all --extra dev --output-file requirements/dev.txt
+
+upgrade:  ## The same, with the newest version of everything
+	@$(MAKE) --no-print-directory lock UPGRADE=--upgrade
+
+bench:  ## Measure speed, memory and crash safety (minutes)
+	@sh scripts/setup dev
+	@for benchmark in benchmarks/*.py; do echo "$$benchmark"; $(BIN)/python "$$benchmark" || exit 1; done
+
+changelog:  ## Gather changes/*.md into CHANGELOG.md: make changelog VERSION=1.2.3
+	@sh scripts/setup dev
+	$(BIN)/python scripts/changelog.py "$(VERSION)"
+
+clean:  ## Remove .venv and every cache; results stay
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	find src tests docs scripts benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

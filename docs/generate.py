@@ -1,0 +1,279 @@
+"""Writes docs/reference/ and docs/README.md from the code and the pages: `generate.py`, or `generate.py --check`.
+
+What a page says of an option, a command or an error stands beside its code, and only
+there. `--check` writes nothing and ends with 1 when a page is no longer what the code says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tables import docstring, fields_table, headed
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+DOCS = Path(__file__).resolve().parent
+NOTE = "<!-- Written by docs/generate.py from the code. Change it there, then: make docs -->\n"
+
+FAMILIES = {
+    "agents": ("Agents", "Who answers: `agent.type` in the experiment file, with the options in the same block."),
+    "datasets": (
+        "Datasets",
+        "What is asked: `dataset.kind` in the experiment file, with the options in the same block.",
+    ),
+    "reports": ("Reports", "The forms of a result: `karat report RUN --to NAME`."),
+    "scorers": (
+        "Scorers",
+        "What scores the answers: `judge.type`, and each entry of `scorers`, in the experiment file.",
+    ),
+}
+
+KINDS = {
+    "tutorial": "Learn it, from the start",
+    "how-to": "Get one thing done",
+    "reference": "Look it up",
+    "explanation": "Understand why",
+    "decisions": "What was decided, and what would change our mind",
+}
+
+
+def family_page(family: str) -> str:
+    """Every built-in plug-in of a family, with its options."""
+    from karat import plugins
+
+    title, opening = FAMILIES[family]
+    one = family.removesuffix("s")
+    parts = [
+        f"# {title}",
+        opening,
+        f"Your own: a class, as `module:Class`, or an entry point in the group `karat.{family}`.",
+    ]
+    for name in plugins.names(family):
+        plugin = plugins.find(family, name)
+        parts += [f"## {name}", docstring(plugin)]
+        model = plugins.options_model(plugin)
+        parts.append(fields_table(model) if model and model.model_fields else f"This {one} takes no options.")
+        metrics = getattr(plugin, "metrics", ())
+        if isinstance(metrics, (tuple, list)) and metrics:
+            parts.append(metrics_table(metrics))
+    return "\n\n".join(parts)
+
+
+def metrics_table(metrics: Any) -> str:
+    """What a scorer measures."""
+    rows = ["| metric | range | better | |", "|---|---|---|---|"]
+    for metric in metrics:
+        low, high = ("" if bound is None else f"{bound:g}" for bound in (metric.low, metric.high))
+        better = {"higher": "higher", "lower": "lower"}.get(metric.direction, "neither")
+        rows.append(f"| `{metric.name}` | {low} … {high} | {better} | {metric.description} |")
+    return "\n".join(rows)
+
+
+def experiment_page() -> str:
+    """The experiment file, block by block."""
+    from karat.config import model
+
+    parts = [(DOCS / "reference" / "experiment-file.in").read_text(encoding="utf-8").rstrip()]
+    blocks: dict[str, type[BaseModel]] = {
+        "execution": model.Execution,
+        "conditions.NAME": model.ConditionModel,
+        "mcp_servers.NAME, type stdio": model.StdioServer,
+        "mcp_servers.NAME, type http or sse": model.RemoteServer,
+    }
+    for place, block in blocks.items():
+        parts += [f"## {place}", docstring(block), fields_table(block)]
+        for name, nested in headed(block):
+            parts += [f"### {place}.{name}", docstring(nested), fields_table(nested)]
+    return "\n\n".join(parts)
+
+
+def errors_page() -> str:
+    """Every exception, with its slug and exit code."""
+    from karat import errors
+
+    tree = (errors.__doc__ or "").split("\n\n")[1]
+    parts = [
+        "# Errors",
+        """A command that cannot do what it was asked says so in one sentence and ends with an exit code.
+In Python the same sentence is an exception from `karat.errors`, with the facts as attributes.""",
+        exit_codes(),
+        f"```text\n{inspect.cleandoc(tree)}\n```",
+    ]
+    for name in errors.__all__:
+        thing = getattr(errors, name)
+        if not inspect.isclass(thing) or not issubclass(thing, errors.KaratError):
+            continue
+        ends = (
+            "It becomes data in the journal" if issubclass(thing, errors.TrialFault) else f"Exit code {thing.exit_code}"
+        )
+        parts += [f"## {thing.slug}", f"`{name}`. {ends}.", docstring(thing)]
+    return "\n\n".join(parts)
+
+
+def exit_codes() -> str:
+    """The ways a command can end."""
+    meanings = {
+        0: "done",
+        1: "a threshold was missed",
+        2: "you must change something: the message says what",
+        3: "some trials failed; everything else is there",
+        70: "a fault of karat itself; `--debug` shows where",
+        130: "stopped by Ctrl-C",
+    }
+    return "\n".join(["| exit code | |", "|---|---|", *(f"| {code} | {text} |" for code, text in meanings.items())])
+
+
+def cli_page() -> str:
+    """Every command with its options, as `--help` shows them."""
+    import click
+
+    root = _command_line()
+    parts = ["# Commands", "Results go to standard output, everything else to standard error."]
+    for path, command in _commands(root, "karat"):
+        context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
+        parts += [f"## {path}", f"```text\n{command.get_help(context).rstrip()}\n```"]
+    return "\n\n".join(parts)
+
+
+def _command_line() -> Any:
+    import click
+
+    for module in ("karat.cli", "karat.__main__"):
+        for thing in vars(importlib.import_module(module)).values():
+            if isinstance(thing, click.Group):
+                return thing
+    raise SystemExit("karat.cli holds no click group")
+
+
+def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    import click
+
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command, info_name=path)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            if below is not None and not below.hidden:
+                yield from _commands(below, f"{path} {name}")
+
+
+def python_page() -> str:
+    """The public names of `import karat`."""
+    import karat
+
+    parts = [
+        "# The Python interface",
+        "`import karat` offers these names, and loads what each needs when it is first used.",
+    ]
+    for name in karat.__all__:
+        thing = getattr(karat, name)
+        if not callable(thing):
+            continue
+        parts += [f"## {name}", f"```python\n{_declaration(name, thing)}\n```", docstring(thing)]
+        if inspect.isclass(thing):
+            parts += [f"* `.{member}` – {line}" for member, line in _members(thing)]
+    return re.sub(r"(\n\* .*)\n(?=\n\* )", r"\1", "\n\n".join(parts))
+
+
+def _declaration(name: str, thing: Any) -> str:
+    if inspect.isclass(thing):
+        if issubclass(thing, BaseException):
+            return f"class {name}({thing.__bases__[0].__name__})"
+        return f"class {name}"
+    start = "async def" if inspect.iscoroutinefunction(thing) else "def"
+    text = f"{start} {name}{inspect.signature(thing)}"
+    return text.replace(", ", ",\n    ").replace("(", "(\n    ", 1) if len(text) > 110 else text
+
+
+def _members(thing: type[Any]) -> Iterator[tuple[str, str]]:
+    for name, member in vars(thing).items():
+        line = (inspect.getdoc(member) or "").partition("\n")[0]
+        if name.startswith("_") or not line:
+            continue
+        if isinstance(member, property):
+            yield name, line
+        elif inspect.isfunction(member):
+            yield f"{name}()", line
+
+
+def index_page() -> str:
+    """The pages in their kinds, each with its first sentence."""
+    parts = ["# Documentation", "What each word means: [the glossary](glossary.md)."]
+    for kind, title in KINDS.items():
+        folder = DOCS / kind
+        names = {path.name for path in folder.glob("*.md")} if folder.is_dir() else set()
+        made = {Path(name).name: text() for name, text in PAGES.items() if Path(name).parent.name == kind}
+        rows = []
+        for name in sorted(names | set(made)):
+            if name == "0000-template.md":
+                continue
+            text = made.get(name) or (folder / name).read_text(encoding="utf-8")
+            heading, sentence = _opening(text)
+            rows.append(f"* [{heading}]({kind}/{name}) – {sentence}" if sentence else f"* [{heading}]({kind}/{name})")
+        if rows:
+            parts += [f"## {title}", "\n".join(rows)]
+    return "\n\n".join(parts)
+
+
+def _opening(text: str) -> tuple[str, str]:
+    """A page's title and first sentence."""
+    title, _, rest = text.partition("# ")[2].partition("\n")
+    for block in rest.split("\n\n"):
+        line = " ".join(block.split())
+        if line and not line.startswith(("#", "<", "!", "|", "```", "*", "-")):
+            plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", line)
+            return title.strip(), re.split(r"(?<=[.:?])\s", plain, maxsplit=1)[0].rstrip(":")
+    return title.strip(), ""
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/experiment-file.md": experiment_page,
+    **{f"reference/{family}.md": partial(family_page, family) for family in FAMILIES},
+    "reference/cli.md": cli_page,
+    "reference/errors.md": errors_page,
+    "reference/python.md": python_page,
+}
+
+
+def pages() -> dict[str, str]:
+    """Every generated page: path below docs/ → text."""
+    made = {name: text() for name, text in PAGES.items()}
+    made["README.md"] = index_page()
+    return {name: f"{NOTE}\n{text.rstrip()}\n" for name, text in made.items()}
+
+
+def stale(made: dict[str, str]) -> list[str]:
+    """The pages on disk that are not what the code says."""
+    found = []
+    for name, text in made.items():
+        path = DOCS / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            found.append(name)
+    return found
+
+
+def main() -> int:
+    """Writes, or only checks."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="write nothing; 1 when a page is stale")
+    checking = parser.parse_args().check
+    made = pages()
+    for name in stale(made):
+        sys.stdout.write(f"docs/{name}: {'is stale, run: make docs' if checking else 'written'}\n")
+        if not checking:
+            (DOCS / name).parent.mkdir(parents=True, exist_ok=True)
+            (DOCS / name).write_text(made[name], encoding="utf-8")
+    return 1 if checking and stale(made) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

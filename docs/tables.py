@@ -1,0 +1,126 @@
+"""Docstrings and option models as Markdown."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import json
+import re
+import tokenize
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["docstring", "fields_table", "headed"]
+
+
+def docstring(thing: Any) -> str:
+    """The docstring with its examples fenced; "" where it has none of its own."""
+    blocks = [
+        f"```pycon\n{inspect.cleandoc(block)}\n```" if block.lstrip().startswith(">>>") else block.replace("``", "`")
+        for block in inspect.cleandoc(thing.__doc__ or "").split("\n\n")
+    ]
+    return "\n\n".join(blocks)
+
+
+def fields_table(model: type[BaseModel]) -> str:
+    """A model's fields: name, what may stand there, default, meaning."""
+    schema = model.model_json_schema(by_alias=True)
+    required = set(schema.get("required", ()))
+    notes = _comments(model)
+    rows = ["| key | value | default | |", "|---|---|---|---|"]
+    for name, field in model.model_fields.items():
+        key = field.alias or name
+        entry = schema["properties"][key]
+        meaning = field.description or notes.get(name, "")
+        if key in required:
+            default = "*required*"
+        elif "$ref" in entry or "allOf" in entry:
+            default = ""
+        else:
+            default = f"`{json.dumps(entry.get('default'), ensure_ascii=False)}`"
+        rows.append(
+            f"| `{key}` | {_cell(_kind(entry, schema.get('$defs', {})))} | {_cell(default)} | {_cell(meaning)} |"
+        )
+    return "\n".join(rows)
+
+
+def headed(model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    """The fields that are models themselves, which get a table of their own."""
+    from pydantic import BaseModel as Model
+
+    for name, field in model.model_fields.items():
+        if inspect.isclass(field.annotation) and issubclass(field.annotation, Model):
+            yield field.alias or name, field.annotation
+
+
+def _kind(entry: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """What may stand in a place, in words."""
+    if "$ref" in entry:
+        below = definitions[entry["$ref"].rpartition("/")[2]]
+        return _kind(below, definitions) if below.get("type") != "object" else "mapping, see below"
+    if "const" in entry:
+        return f"`{entry['const']}`"
+    if "enum" in entry:
+        return " \\| ".join(f"`{value}`" for value in entry["enum"])
+    if "anyOf" in entry:
+        return " or ".join(dict.fromkeys(_kind(one, definitions) for one in entry["anyOf"]))
+    kind = entry.get("type")
+    if kind == "array":
+        return f"list of {_plural(_kind(entry.get('items', {}), definitions))}"
+    if kind == "object":
+        below = entry.get("additionalProperties")
+        return (
+            f"mapping of names to {_plural(_kind(below, definitions))}"
+            if isinstance(below, dict) and below
+            else "mapping"
+        )
+    words = {
+        "integer": "whole number",
+        "number": "number",
+        "string": "text",
+        "boolean": "`true` or `false`",
+        "null": "`null`",
+    }
+    return words.get(kind or "", "anything") + _bounds(entry)
+
+
+def _plural(kind: str) -> str:
+    return re.sub(r"^(whole number|number|text)", r"\1s", kind).replace("mapping", "mappings", 1)
+
+
+def _bounds(entry: Mapping[str, Any]) -> str:
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    signs |= {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}  # what pydantic writes behind a validator
+    bounds = [f"{sign} {entry[key]:g}" for key, sign in signs.items() if key in entry and abs(entry[key]) < 1e15]
+    return " " + ", ".join(bounds) if bounds else ""
+
+
+def _comments(model: type[BaseModel]) -> dict[str, str]:
+    """Field → the comment that ends its line: where a value's unit and the meaning of null are said."""
+    found: dict[str, str] = {}
+    for owner in reversed(model.__mro__):
+        if owner.__module__.startswith(("pydantic", "builtins")):
+            continue
+        source = inspect.cleandoc("\n" + inspect.getsource(owner))
+        comments = {
+            token.start[0]: token.string.lstrip("# ").strip()
+            for token in tokenize.generate_tokens(io.StringIO(source).readline)
+            if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:)", token.string)
+        }
+        tree = ast.parse(source).body[0]
+        assert isinstance(tree, ast.ClassDef)
+        for node in tree.body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                note = " ".join(comments[line] for line in lines if line in comments)
+                if note:
+                    found[node.target.id] = note
+    return found
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"(?<!\\)\|", r"\\|", " ".join(text.split()))

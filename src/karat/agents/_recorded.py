@@ -1,0 +1,152 @@
+"""Recorded answers by (sample, condition, repetition).
+
+Two forms of one thing: `OffsetRows` keeps 16 to 32 bytes a row and reads each line when
+it is asked for; `TableRows` holds a file that cannot be read by offset.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from karat.errors import BadDataset, Fault
+
+__all__ = ["Columns", "Key", "OffsetRows", "TableRows"]
+
+Key = tuple[str, str | None, int]
+"""Sample id; condition, or None for any; repetition from 0."""
+
+_MOST_FAULTS = 50
+
+
+class Columns(msgspec.Struct, frozen=True, kw_only=True):
+    """What the columns are called."""
+
+    id: str | None  # None: rows are numbered from 0
+    answer: str | None  # None: not checked
+    condition: str
+    repetition: str
+
+
+class _Keys:
+    """Keys of rows, met in the order of the file."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._met: dict[tuple[str, str | None], int] = {}
+
+    def of(self, row: Any, number: int) -> Key:
+        """Raises ValueError that says what is wrong with the row."""
+        columns = self._columns
+        if not isinstance(row, dict):
+            raise ValueError(f"is a {type(row).__name__}, want an object")
+        if columns.answer is not None and columns.answer not in row:
+            raise ValueError(f"has no '{columns.answer}' (set answer_key to one of: {', '.join(row)})")
+        if columns.id is not None and columns.id not in row:
+            raise ValueError(f"has no '{columns.id}' (set id_key to one of: {', '.join(row)}; or null to count rows)")
+        name = str(number) if columns.id is None else str(row[columns.id])
+        condition = row.get(columns.condition)
+        condition = None if condition in (None, "") else str(condition)
+        repetition = row.get(columns.repetition)
+        if repetition in (None, ""):
+            repetition = self._met.get((name, condition), 0)
+            self._met[name, condition] = repetition + 1
+        try:
+            return name, condition, int(str(repetition))
+        except ValueError:
+            raise ValueError(f"'{columns.repetition}' is {repetition!r}, want a whole number from 0") from None
+
+
+class OffsetRows:
+    """Rows of a JSONL file, found by an open-addressing table of offsets and read one by one."""
+
+    def __init__(self, path: Path, columns: Columns, *, only: bytes = b"") -> None:
+        """`only`: lines that do not begin so are passed over. Raises BadDataset with all faults."""
+        self.path = path
+        self._only, self._columns = only, columns
+        self._decode = msgspec.json.Decoder().decode
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise BadDataset(str(path), [Fault(place="file", message=f"cannot be read: {error.strerror}")]) from error
+        lines = sum(chunk.count(b"\n") for chunk in iter(lambda: self._file.read(1 << 20), b"")) + 1
+        self._mask = (1 << (2 * lines).bit_length()) - 1
+        self._offsets = array("q", bytes(8 * (self._mask + 1)))  # plus 1; 0: free
+        self._hashes = array("q", bytes(8 * (self._mask + 1)))
+        self._index()
+
+    def get(self, key: Key) -> Mapping[str, Any] | None:
+        """The row, read from the file; None when there is none."""
+        code = hash(key)
+        at = code & self._mask
+        while offset := self._offsets[at]:
+            if self._hashes[at] == code:
+                self._file.seek(offset - 1)
+                row: dict[str, Any] = self._decode(self._file.readline())
+                return row
+            at = (at + 1) & self._mask
+        return None
+
+    def _index(self) -> None:
+        keys, faults, number = _Keys(self._columns), [], 0
+        for line_number, (start, line) in enumerate(self._lines(), start=1):
+            if not line.strip() or not line.startswith(self._only):
+                continue
+            try:
+                key = keys.of(self._decode(line), number)
+                number += 1
+                # Of a run's journal, the first answer of a trial counts.
+                if not self._put(hash(key), start) and not self._only:
+                    raise ValueError(f"a second answer for sample '{key[0]}', condition {key[1]!r}, repetition {key[2]}")
+            except (ValueError, UnicodeDecodeError) as error:
+                faults.append(Fault(place=f"line {line_number}", message=str(error)))
+                if len(faults) == _MOST_FAULTS:
+                    break
+        if faults:
+            raise BadDataset(str(self.path), faults)
+
+    def _put(self, code: int, start: int) -> bool:
+        at = code & self._mask
+        while self._offsets[at]:
+            if self._hashes[at] == code:
+                return False
+            at = (at + 1) & self._mask
+        self._offsets[at], self._hashes[at] = start + 1, code
+        return True
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        self._file.seek(0)
+        start = 0
+        for line in self._file:
+            yield (start + 3, line[3:]) if start == 0 and line.startswith(b"\xef\xbb\xbf") else (start, line)
+            start += len(line)
+
+
+class TableRows:
+    """Rows of a CSV, JSON or Parquet file, in memory."""
+
+    def __init__(self, path: Path, columns: Columns) -> None:
+        """Raises BadDataset with all faults."""
+        self.path = path
+        self._rows: dict[Key, Mapping[str, Any]] = {}
+        from karat.datasets import read_table
+
+        keys, faults = _Keys(columns), []
+        for number, (place, row) in enumerate(read_table(path)):
+            try:
+                key = keys.of(row, number)
+                if key in self._rows:
+                    raise ValueError(f"a second answer for sample '{key[0]}', condition {key[1]!r}, repetition {key[2]}")
+                self._rows[key] = row
+            except ValueError as error:
+                faults.append(Fault(place=place, message=str(error)))
+        if faults:
+            raise BadDataset(str(path), faults[:_MOST_FAULTS])
+
+    def get(self, key: Key) -> Mapping[str, Any] | None:
+        """The row; None when there is none."""
+        return self._rows.get(key)

@@ -1,0 +1,77 @@
+"""Synchronous functions, each on a daemon thread: a call that hangs cannot hold the run, nor its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import queue
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+__all__ = ["Threads"]
+
+_Work = tuple[Callable[[], Any], "asyncio.Future[Any]", asyncio.AbstractEventLoop]
+
+
+class Threads:
+    """As many threads as calls are open at once, kept for the next call.
+
+    A call that was given up (a timeout) leaves its thread to finish alone; the thread
+    comes back when it does. asyncio's default executor is not used: it has few threads,
+    and a hung one would delay the end of the process.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[queue.SimpleQueue[_Work]] = []
+
+    async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """What the function returns or raises; the caller's context variables are its own too."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        context = contextvars.copy_context()
+        inbox = self._idle.pop() if self._idle else self._started()
+        inbox.put((lambda: context.run(function, *arguments, **named), done, loop))
+        return await done
+
+    def _started(self) -> queue.SimpleQueue[_Work]:
+        inbox: queue.SimpleQueue[_Work] = queue.SimpleQueue()
+        threading.Thread(target=self._serve, args=(inbox,), name="karat-agent", daemon=True).start()
+        return inbox
+
+    def _serve(self, inbox: queue.SimpleQueue[_Work]) -> None:
+        while True:
+            work, done, loop = inbox.get()
+            with _Outcome() as outcome:
+                outcome.value = work()
+            if loop.is_closed():
+                return
+            loop.call_soon_threadsafe(self._finish, inbox, done, outcome)
+
+    def _finish(self, inbox: queue.SimpleQueue[_Work], done: asyncio.Future[Any], outcome: _Outcome) -> None:
+        self._idle.append(inbox)
+        if done.cancelled():
+            return
+        problem = outcome.problem
+        if problem is None:
+            done.set_result(outcome.value)
+        elif isinstance(problem, Exception) and not isinstance(problem, StopIteration):
+            done.set_exception(problem)
+        else:
+            # KeyboardInterrupt, SystemExit and StopIteration cannot pass through a future as themselves.
+            done.set_exception(RuntimeError(f"{type(problem).__name__}: {problem}"))
+
+
+class _Outcome:
+    """What a call came to: a value or an exception, carried from its thread to the caller's."""
+
+    value: Any = None
+    problem: BaseException | None = None
+
+    def __enter__(self) -> _Outcome:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        self.problem = error
+        return True

@@ -1,0 +1,136 @@
+"""The agent that knows nothing: the score that a real agent has to beat, without a key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from karat.agents import AgentSetting
+from karat.mcp import Tool, Tools
+from karat.records import Condition, Reply, Sample, Turn
+
+__all__ = ["Floor"]
+
+NO_TOOL = "I do not know: I know nothing by myself, and there is nothing here to search in."
+NOTHING_FOUND = "I do not know: I know nothing by myself, and the search found nothing."
+
+_SEARCH_WORDS = re.compile(r"search|find|query|look|retriev|ask", re.IGNORECASE)
+_QUERY_NAMES = ("query", "q", "question", "search", "search_query", "keywords", "terms", "text", "input", "prompt")
+_LIMIT_NAMES = ("limit", "k", "top_k", "n", "count", "max_results", "num_results")
+_TEXT_KEYS = ("text", "content", "snippet", "answer", "body", "description")
+_ONE_SENTENCE = re.compile(r"\b(?:one|a single|single)[- ]sentence\b", re.IGNORECASE)
+_SHORT = re.compile(r"\b(?:terse|tersely|short|shortly|brief|briefly|concise|concisely)\b", re.IGNORECASE)
+
+
+class Floor:
+    """Searches with the condition's first search tool and gives the first result; knows nothing by itself.
+
+    Deterministic: the same question, tool and documents give the same answer. Without such
+    a tool, or where it finds nothing, the agent says that it does not know. It is free.
+    """
+
+    class Options(BaseModel):
+        """All that the experiment file may say about it."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        obey_length: bool = True
+        """Whether a system prompt that asks for one sentence, or for a short answer, is obeyed: the first result
+        is cut to its first sentence or paragraph."""
+
+    def __init__(self, options: Options, setting: AgentSetting) -> None:
+        self._options, self._toolbox = options, setting.toolbox
+
+    @asynccontextmanager
+    async def session(self, condition: Condition, sample: Sample) -> AsyncIterator[_Session]:
+        """One trial's session, with the condition's servers open."""
+        async with self._toolbox.open(condition) as tools:
+            yield _Session(tools, _length(condition.system_prompt) if self._options.obey_length else "full")
+
+
+class _Session:
+    def __init__(self, tools: Tools, length: str) -> None:
+        self._tools, self._length = tools, length
+
+    async def ask(self, turn: Turn) -> Reply:
+        before = len(self._tools.calls)
+        text = await self._look_up(turn.question)
+        return Reply(text=text, tool_calls=self._tools.calls[before:], dollars=0.0, model="floor")
+
+    async def _look_up(self, question: str) -> str:
+        """The first result of the first search tool."""
+        found = _search_tool(self._tools.tools)
+        if found is None:
+            return NO_TOOL
+        tool, arguments = found
+        call = await self._tools.call(tool.server, tool.name, {**arguments, _query_name(tool): question})
+        result = _first_result(call.result or "")
+        return _cut(result, self._length) if result else NOTHING_FOUND
+
+
+def _search_tool(tools: tuple[Tool, ...]) -> tuple[Tool, dict[str, Any]] | None:
+    """The tool to search with, and the arguments besides the query.
+
+    By its name first, then by its description, then any that takes a query.
+    """
+    usable = [tool for tool in tools if _query_name(tool)]
+    for says_so in (lambda tool: tool.name, lambda tool: tool.description, lambda _: "search"):
+        for tool in usable:
+            if _SEARCH_WORDS.search(says_so(tool)):
+                limit = next((name for name in _LIMIT_NAMES if _type_of(tool, name) in ("integer", "number")), None)
+                return tool, {limit: 1} if limit else {}
+    return None
+
+
+def _query_name(tool: Tool) -> str:
+    """The argument that takes the question; empty if the tool has none, or needs more than that."""
+    required = tool.input_schema.get("required") or []
+    for name in _QUERY_NAMES:
+        if _type_of(tool, name) == "string" and set(required) <= {name, *_LIMIT_NAMES}:
+            return name
+    if len(required) == 1 and _type_of(tool, required[0]) == "string" and _SEARCH_WORDS.search(tool.name):
+        return str(required[0])
+    return ""
+
+
+def _type_of(tool: Tool, name: str) -> str | None:
+    described = (tool.input_schema.get("properties") or {}).get(name)
+    kind = described.get("type") if isinstance(described, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _first_result(text: str) -> str:
+    """The first of several results where the text is JSON; else the text, of which one result was asked for."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text.strip()
+    if isinstance(value, dict) and len(value) == 1 and isinstance(next(iter(value.values())), list):
+        value = next(iter(value.values()))
+    if isinstance(value, list):
+        value = value[0] if value else ""
+    if isinstance(value, dict):
+        value = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), json.dumps(value))
+    return value.strip() if isinstance(value, str) else str(value)
+
+
+def _length(system_prompt: str | None) -> str:
+    if _ONE_SENTENCE.search(system_prompt or ""):
+        return "sentence"
+    return "paragraph" if _SHORT.search(system_prompt or "") else "full"
+
+
+def _cut(text: str, length: str) -> str:
+    """The first paragraph that is no heading, or its first sentence. A short text stays as it is."""
+    if length == "full":
+        return text
+    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text)]
+    first = next((part for part in paragraphs if part and not part.startswith("#")), text)
+    if length == "paragraph":
+        return first
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z`*\"(])", first, maxsplit=1)[0]

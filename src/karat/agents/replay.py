@@ -1,0 +1,87 @@
+"""Answers recorded elsewhere, asked for again: score what you already have."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from karat.agents import AgentSetting
+from karat.agents._recorded import Columns, OffsetRows, TableRows
+from karat.errors import AgentFault
+from karat.records import Condition, Reply, Sample, Trial, Turn
+
+__all__ = ["Replay"]
+
+
+class Replay:
+    """Answers from a file (JSONL, CSV, JSON, Parquet) or from another karat run.
+
+    A JSONL file is read by offset: memory does not grow with its answers, only by
+    some bytes a row. Repetition r of a sample gets its r-th recorded answer; what was not
+    recorded stays missing, unless `reuse` says that one answer serves every repetition.
+    """
+
+    class Options(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+
+        path: str = Field(description="a file of answers, or the folder of a karat run")
+        id_key: str | None = Field(default="id", description="column with the sample's id; null: the row's number from 0")
+        answer_key: str = Field(default="answer", description="column with the text of the answer")
+        condition_key: str = Field(default="condition", description="column with the condition; rows without it serve all")
+        repetition_key: str = Field(default="repetition", description="column that counts from 0; without it rows count up")
+        reuse: bool = Field(default=False, description="one recorded answer serves every repetition")
+        latency_seconds: float = Field(default=0.0, ge=0.0, description="wait before each answer, to rehearse a slow agent")
+
+    def __init__(self, options: Options, setting: AgentSetting) -> None:
+        self._options = options
+        path = Path(options.path).expanduser()
+        if not path.is_absolute():
+            beside = setting.folder / path
+            path = beside if beside.exists() else path
+        if (path / "run.json").exists():
+            columns = Columns(id="sample", answer=None, condition="condition", repetition="repetition")
+            self._rows: OffsetRows | TableRows = OffsetRows(path / "journal.jsonl", columns, only=b'{"event":"answer"')
+        elif path.suffix.lower() in (".jsonl", ".ndjson"):
+            self._rows = OffsetRows(path, _columns(options))
+        else:
+            self._rows = TableRows(path, _columns(options))
+
+    async def ask(
+        self,
+        condition: Condition,
+        sample: Sample,
+        turn: Turn,
+        history: Sequence[tuple[Turn, Reply]],
+        trial: Trial,
+    ) -> Reply:
+        if self._options.latency_seconds:
+            await asyncio.sleep(self._options.latency_seconds)
+        repetition = 0 if self._options.reuse else trial.repetition
+        for key in ((sample.id, condition.name, repetition), (sample.id, None, repetition)):
+            row = self._rows.get(key)
+            if row is not None:
+                return self._reply(row, len(history))
+        place = f"sample '{sample.id}', condition '{condition.name}', repetition {repetition}"
+        raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
+
+    def _reply(self, row: Mapping[str, Any], turn: int) -> Reply:
+        if "replies" in row:
+            replies: list[Any] = row["replies"]
+            if turn >= len(replies):
+                raise AgentFault("not_recorded", f"{self._rows.path.name} holds {len(replies)} turns, asked for {turn + 1}")
+            return msgspec.convert(replies[turn], Reply)
+        text = row.get(self._options.answer_key)
+        if not isinstance(text, str):
+            raise AgentFault("bad_record", f"'{self._options.answer_key}' is a {type(text).__name__}, want a text")
+        return Reply(text=text, dollars=0.0)
+
+
+def _columns(options: Replay.Options) -> Columns:
+    return Columns(
+        id=options.id_key, answer=options.answer_key, condition=options.condition_key, repetition=options.repetition_key
+    )

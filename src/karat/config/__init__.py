@@ -1,0 +1,6 @@
+"""The experiment file: YAML, `${NAME}`, and all faults at once, each with place, line, found and wanted."""
+
+from karat.config.experiment import Experiment, load
+from karat.config.model import Budget, DatasetSpec, Execution, Retry
+
+__all__ = ["Budget", "DatasetSpec", "Execution", "Experiment", "Retry", "load"]

@@ -1,0 +1,73 @@
+"""What an answer depends on, in 32 hex digits: secrets as `${NAME}`, options only where they are not the default.
+
+So a new option, or a default that is written out, changes no digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from karat import plugins
+
+__all__ = ["agent_digest", "condition_digest", "server_digest"]
+
+# How long one waits for a server changes no answer.
+_PATIENCE = {"init_timeout_seconds", "call_timeout_seconds"}
+
+
+def agent_digest(kind: str, plugin: type[Any], options: Mapping[str, Any]) -> str:
+    """Over the type and every option that can change an answer.
+
+    Paths do not count, nor what the plug-in names in its class attribute `indifferent`.
+    """
+    indifferent = set(getattr(plugin, "indifferent", ()))
+    defaults = _defaults(plugin)
+    missing = object()
+    telling = {
+        name: value
+        for name, value in options.items()
+        if name not in indifferent and not isinstance(value, Path) and value != defaults.get(name, missing)
+    }
+    return _digest({"type": kind, "options": telling})
+
+
+def server_digest(definition: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """Over the definition, the name included: agents see it in the names of tools."""
+    telling = {
+        key: value for key, value in definition.items() if key not in _PATIENCE and value != defaults.get(key, None)
+    }
+    return _digest(telling)
+
+
+def condition_digest(prompt: str | None, servers: list[str], gates: Mapping[str, bool]) -> str:
+    """Over the prompt, the digests of the servers in their order, and the gates."""
+    return _digest({"system_prompt": prompt, "mcp_servers": servers, "gates": dict(gates)})
+
+
+def _defaults(plugin: type[Any]) -> dict[str, Any]:
+    model = plugins.options_model(plugin)
+    if model is None:
+        return {}
+    defaults = {}
+    for name, field in model.model_fields.items():
+        if not field.is_required():
+            value = field.get_default(call_default_factory=True, validated_data={})
+            defaults[name] = value.model_dump() if hasattr(value, "model_dump") else value
+    return defaults
+
+
+def _digest(parts: Any) -> str:
+    encoded = msgspec.json.encode(parts, order="sorted", enc_hook=_name_of)
+    return blake2b(encoded, digest_size=16).hexdigest()
+
+
+def _name_of(thing: Any) -> Any:
+    """A callable by its name; anything else by its text."""
+    if callable(thing):
+        return f"{getattr(thing, '__module__', '')}:{getattr(thing, '__qualname__', type(thing).__qualname__)}"
+    return str(thing)

@@ -1,0 +1,313 @@
+"""YAML → nodes: safe, with the line of every key, all faults that a parser can see, and bounded work.
+
+PyYAML's events are put together here, without recursion, because what its loaders
+build has no lines, keeps the last of two equal keys, and expands aliases before
+anybody can count them (nine lines can stand for 10⁹ nodes). Sizes are counted
+without expanding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from karat.config.nodes import Node, dotted
+from karat.errors import Fault
+
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Document", "parse", "parse_value"]
+
+MAX_BYTES = 1_000_000
+MAX_NODES = 20_000  # after alias expansion
+MAX_DEPTH = 100
+
+# libyaml is some ten times faster; its absence changes nothing else.
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PREFIX = "tag:yaml.org,2002:"
+
+
+@dataclass(slots=True)
+class Document:
+    """A parsed file. `root` is None where it could not be parsed or is empty."""
+
+    root: Node | None = None
+    faults: list[Fault] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def parse(data: bytes) -> Document:
+    """The document in `data`, with every fault that can be seen at once."""
+    if len(data) > MAX_BYTES:
+        size = f"is larger than {MAX_BYTES // 1_000_000} MB; keep data in the dataset, not in the experiment file"
+        return Document(faults=[Fault(place="file", message=size)])
+    if b"\0" in data:
+        binary = "is not a text file; an experiment is a YAML file in UTF-8"
+        return Document(faults=[Fault(place="file", message=binary)])
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        return Document(faults=[Fault(place="file", message=found, line=line)])
+    builder = _Builder(text)
+    return builder.document()
+
+
+def parse_value(text: str) -> tuple[Node | None, str]:
+    """A value as `--set` gives it, and what is wrong with it ("" where nothing is)."""
+    document = parse(text.encode())
+    if document.faults:
+        return None, document.faults[0].message
+    return document.root or Node(None), ""
+
+
+class _Stop(Exception):
+    def __init__(self, place: str, message: str, line: int | None) -> None:
+        self.fault = Fault(place=place, message=message, line=line)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A mapping or list whose end has not come yet."""
+
+    node: Node
+    anchor: str | None
+    key: str | None = None  # the mapping's key that waits for its value
+    key_line: int = 0
+    merge: bool = False  # that key is `<<`
+    merged: list[Node] = field(default_factory=list)
+    size: int = 1
+    lines: dict[str, int] = field(default_factory=dict)  # key → its line
+
+
+class _Builder:
+    def __init__(self, text: str) -> None:
+        self._loader = _Loader(text)
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Node, int]] = {}
+        self._document = Document()
+        self._nodes = 0
+        self._documents = 0
+
+    def document(self) -> Document:
+        try:
+            while self._loader.check_event():
+                self._take(self._loader.get_event())
+        except _Stop as stop:
+            self._document.faults.append(stop.fault)
+            self._document.root = None
+        except yaml.MarkedYAMLError as error:
+            self._document.faults.append(_syntax_fault(error))
+            self._document.root = None
+        except yaml.YAMLError as error:  # a character that YAML forbids
+            message = f"a character that a YAML file may not hold: {error}".partition("\n")[0]
+            self._document.faults.append(Fault(place="file", message=message))
+            self._document.root = None
+        finally:
+            self._loader.dispose()
+        return self._document
+
+    def _take(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        match event:
+            case yaml.DocumentStartEvent():
+                self._documents += 1
+                if self._documents > 1:
+                    raise _Stop("file", "a second document starts here ('---'); an experiment file holds one", line)
+            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                self._open(event, line)
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self._close()
+            case yaml.ScalarEvent():
+                self._scalar(event, line)
+            case yaml.AliasEvent():
+                self._alias(str(event.anchor), line)
+
+    def _open(self, event: Any, line: int) -> None:
+        if len(self._stack) >= MAX_DEPTH:
+            raise _Stop(self._place() or "file", f"is nested deeper than {MAX_DEPTH} levels", line)
+        mapping = isinstance(event, yaml.MappingStartEvent)
+        self._expect_value(line)
+        if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
+            self._fault(f"the tag {event.tag} is not allowed here; write plain YAML", line)
+        self._stack.append(_Open(Node({} if mapping else [], line=line), event.anchor))
+
+    def _close(self) -> None:
+        done = self._stack.pop()
+        if done.merged:
+            inherited: dict[str, Node] = {}
+            for source in done.merged:
+                inherited = {**source.value, **inherited}
+            done.node.value = {**inherited, **done.node.value}
+        self._add(done.node, done.size, done.anchor)
+
+    def _alias(self, anchor: str, line: int) -> None:
+        if any(frame.anchor == anchor for frame in self._stack):
+            raise _Stop(self._place() or "file", f"the alias *{anchor} stands inside what it refers to", line)
+        if anchor not in self._anchors:
+            raise _Stop(self._place() or "file", f"no anchor &{anchor} stands before the alias *{anchor}", line)
+        node, size = self._anchors[anchor]
+        self._check_size(size, line)
+        self._expect_value(line)
+        self._add(_copy(node), size, None)
+
+    def _scalar(self, event: Any, line: int) -> None:
+        frame = self._stack[-1] if self._stack else None
+        if frame is not None and isinstance(frame.node.value, dict) and frame.key is None:
+            self._key(frame, event, line)
+            return
+        node = Node(None, line=line, written=event.value if event.style is None else None)
+        try:
+            node.value = self._constructed(event)
+        except (ValueError, yaml.YAMLError):
+            self._fault(f"cannot read '{event.value[:40]}' as {event.tag or 'a number'}; put it in quotes", line)
+        warning = _misreading(node)
+        if warning:
+            self._document.warnings.append(f"{self._place() or 'file'} (line {line}): {warning}")
+        self._add(node, 1, event.anchor)
+
+    def _key(self, frame: _Open, event: Any, line: int) -> None:
+        if event.value == "<<" and event.style is None:
+            frame.key, frame.key_line, frame.merge = "<<", line, True
+            return
+        key = event.value
+        frame.key, frame.key_line, frame.merge = key, line, False
+        if event.style is None:
+            if not key or key == "~":
+                self._fault("a key is empty; give it a name", line)
+            elif key.lower() in {"yes", "no", "on", "off"}:
+                self._document.warnings.append(
+                    f"{self._place()} (line {line}): other YAML readers take the key {key} for true or false; "
+                    f'here it is the text. Write "{key}" to be sure'
+                )
+        if key in frame.lines:
+            message = f"the key '{key}' stands here twice, first in line {frame.lines[key]}; remove one of them"
+            self._fault(message, line)
+        frame.lines.setdefault(key, line)
+
+    def _constructed(self, event: Any) -> Any:
+        tag = event.tag
+        if tag in (None, "!"):
+            tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+        node = yaml.ScalarNode(tag, event.value)
+        match tag.removeprefix(_PREFIX):
+            case "null":
+                return None
+            case "bool":
+                return self._loader.construct_yaml_bool(node)
+            case "int":
+                return self._loader.construct_yaml_int(node)
+            case "float":
+                return self._loader.construct_yaml_float(node)
+            case "str" | "timestamp" | "value" | "merge":  # a date is the text that stands there
+                return event.value
+        self._fault(f"the tag {tag} is not allowed here; write plain YAML", event.start_mark.line + 1)
+        return None
+
+    def _expect_value(self, line: int) -> None:
+        frame = self._stack[-1] if self._stack else None
+        if frame is not None and isinstance(frame.node.value, dict) and frame.key is None:
+            raise _Stop(self._place() or "file", "a key must be text, not a list, mapping or alias", line)
+
+    def _check_size(self, size: int, line: int) -> None:
+        self._nodes += size
+        if self._nodes > MAX_NODES:
+            message = f"holds more than {MAX_NODES:,} values (aliases expanded); keep data in the dataset"
+            raise _Stop("file", message, line)
+
+    def _add(self, node: Node, size: int, anchor: str | None) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = (node, size)
+        if size == 1:
+            self._check_size(1, node.line or 0)
+        if not self._stack:
+            self._document.root = node
+            return
+        frame = self._stack[-1]
+        frame.size += size
+        if isinstance(frame.node.value, list):
+            frame.node.value.append(node)
+            return
+        assert frame.key is not None
+        if frame.merge:
+            self._merge(frame, node)
+        else:
+            node.line = frame.key_line
+            frame.node.value.setdefault(frame.key, node)
+        frame.key, frame.merge = None, False
+
+    def _merge(self, frame: _Open, node: Node) -> None:
+        sources = node.value if isinstance(node.value, list) else [node]
+        if all(isinstance(source.value, dict) for source in sources):
+            frame.merged.extend(sources)
+        else:
+            self._fault("'<<' takes a mapping (an alias such as *defaults) or a list of them", frame.key_line)
+
+    def _fault(self, message: str, line: int) -> None:
+        self._document.faults.append(Fault(place=self._place() or "file", message=message, line=line))
+
+    def _place(self) -> str:
+        parts: list[str | int] = []
+        for frame in self._stack:
+            if isinstance(frame.node.value, list):
+                parts.append(len(frame.node.value))
+            elif frame.key is not None:
+                parts.append(frame.key)
+        return dotted(tuple(parts))
+
+
+def _copy(node: Node) -> Node:
+    value = node.value
+    if isinstance(value, dict):
+        value = {key: _copy(child) for key, child in value.items()}
+    elif isinstance(value, list):
+        value = [_copy(child) for child in value]
+    return Node(value, line=node.line, written=node.written)
+
+
+def _misreading(node: Node) -> str:
+    """What YAML 1.1 made of an unquoted scalar that people read otherwise; "" where it is plain."""
+    written, value = node.written, node.value
+    if written is None:
+        return ""
+    if isinstance(value, bool) and written.lower() not in {"true", "false"}:
+        meant = str(value).lower()
+        return f'YAML reads {written} as {meant}; write {meant}, or "{written}" for the text'
+    if isinstance(value, (int, float)) and ":" in written:
+        return f'YAML reads {written} as {value:g} (base 60); write {value:g}, or "{written}" for the text'
+    if isinstance(value, int) and not isinstance(value, bool) and written.lstrip("+-").startswith("0") and value:
+        return f'YAML reads {written} as {value}; write {value}, or "{written}" for the text'
+    return ""
+
+
+_REMEDIES = (
+    (
+        "mapping values are not allowed",
+        "a ':' where none can stand: put text that holds ': ' in quotes, and check the indentation",
+    ),
+    (
+        "cannot start any token",
+        "a character that can start no value (a tab, '@', '`' or '%'): indent with spaces, put text in quotes",
+    ),
+    ("could not find expected ':'", "a key without ':', or text that goes on in the next line without quotes"),
+    ("did not find expected ',' or", "a bracket or brace that is not closed, or a comma that is missing"),
+    ("did not find expected key", "the indentation does not fit the lines above"),
+    ("did not find expected '-' indicator", "the indentation does not fit the list above"),
+    ("did not find expected <document start>", "text after the end of the document: check the indentation"),
+    ("unexpected end of stream", "a quote is not closed"),
+    ("undefined alias", "an alias (*name) whose anchor (&name) does not stand before it"),
+    ("block sequence entries are not allowed", "a '- ' where no list can stand: begin the list in a line of its own"),
+    ("did not find expected node content", "a value is missing, or a bracket or comma is too many"),
+    ("unknown escape character", "a backslash in double quotes: use single quotes, or write it twice"),
+    ("did not find expected alphabetic", "text that begins with '*' or '&' must be in quotes"),
+)
+
+
+def _syntax_fault(error: yaml.MarkedYAMLError) -> Fault:
+    problem = f"{error.context or ''} {error.problem or ''}".strip()
+    mark = error.problem_mark or error.context_mark
+    message = next((remedy for sign, remedy in _REMEDIES if sign in problem), problem)
+    if mark is None:
+        return Fault(place="file", message=f"not YAML: {message}")
+    return Fault(place="file", message=f"not YAML, column {mark.column + 1}: {message}", line=mark.line + 1)

@@ -1,0 +1,96 @@
+"""`${NAME}` in any text value is the environment variable's value; `$${NAME}` is the text `${NAME}`.
+
+Text that was put in is not looked at again. Numbers that come in this way are texts,
+and settings that want a number take them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from karat.config.nodes import Node, dotted, walk
+from karat.errors import Fault, did_you_mean
+
+__all__ = ["expand", "fill", "is_variable", "read_env_file"]
+
+_REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def is_variable(name: str) -> bool:
+    """Whether a text can be the name of an environment variable."""
+    return _NAME.match(name) is not None
+
+
+def fill(text: str, value: Callable[[str], str]) -> str:
+    """`text` with each `${NAME}` replaced by `value(NAME)`, and `$${…}` freed of its first `$`."""
+    return _REFERENCE.sub(lambda found: found[0][1:] if found[1] else value(found[2]), text)
+
+
+def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
+    """Fills every text below `root`; every variable that is not set is a fault, with all its places."""
+    faults: list[Fault] = []
+    unset: dict[str, list[tuple[str, int | None]]] = {}
+    for place, node in walk(root):
+        if not isinstance(node.value, str) or "${" not in node.value:
+            continue
+        variables = [found[2] for found in _REFERENCE.finditer(node.value) if not found[1]]
+        for name in dict.fromkeys(variables):
+            if name in env:
+                continue
+            node.unset = True
+            if is_variable(name):
+                unset.setdefault(name, []).append((dotted(place), node.line))
+            else:
+                faults.append(_no_name(name, dotted(place), node.line))
+        node.template, node.variables = node.value, tuple(variables)
+        if variables and node.source == "file":
+            node.source = "environment"
+        node.value = fill(node.value, lambda name: env.get(name, f"${{{name}}}"))
+    return faults + [_not_set(name, places, env) for name, places in unset.items()]
+
+
+def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
+    """`NAME=value` lines, with `export`, comments and quotes as shells write them; nothing is expanded."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        return {}, [Fault(place=f"--env-file {path}", message=f"cannot be read: {error.strerror}")]
+    except UnicodeDecodeError:
+        return {}, [Fault(place=f"--env-file {path}", message="is not UTF-8; save it as UTF-8")]
+    values: dict[str, str] = {}
+    faults: list[Fault] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        entry = line.strip()
+        if not entry or entry.startswith("#"):
+            continue
+        name, equals, value = entry.removeprefix("export ").partition("=")
+        if not equals or not is_variable(name.strip()):
+            # Never shown: a line that is not understood may hold a secret.
+            faults.append(Fault(place=f"--env-file {path}", message="must be NAME=value", line=number))
+            continue
+        values[name.strip()] = _unquoted(value.strip())
+    return values, faults
+
+
+def _unquoted(value: str) -> str:
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+        inner = value[1:-1]
+        return inner.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\") if value[0] == '"' else inner
+    return re.split(r"\s#", value, maxsplit=1)[0].rstrip()
+
+
+def _no_name(name: str, place: str, line: int | None) -> Fault:
+    shown = f"${{{name}}}"
+    message = f"{shown} is no environment variable (letters, digits and _); for the text itself write ${shown}"
+    return Fault(place=place, message=message, line=line)
+
+
+def _not_set(name: str, places: Collection[tuple[str, int | None]], env: Mapping[str, str]) -> Fault:
+    (place, line), *others = places
+    also = f" (wanted also at {', '.join(other for other, _ in others)})" if others else ""
+    near = did_you_mean(name, env) if len(env) > 12 else ""
+    message = f"the environment variable {name} is not set{near}{also}; set it, or name a file with --env-file"
+    return Fault(place=place, message=message, line=line)

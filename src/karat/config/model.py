@@ -1,0 +1,129 @@
+"""The parts of an experiment file whose form is fixed, with their defaults and ranges.
+
+What an agent, a dataset kind or a scorer may be told is said by their `Options`, not here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
+
+__all__ = ["Budget", "ConditionModel", "DatasetSpec", "Execution", "RemoteServer", "Retry", "StdioServer", "Strictly"]
+
+
+def _no_bool(value: Any) -> Any:
+    # `num_repetitions: yes` is True in YAML, and Python takes True for 1.
+    if isinstance(value, bool):
+        raise ValueError(f"must be a number, got {str(value).lower()}")
+    return value
+
+
+def _share_or_count(value: float) -> float:
+    if value > 1 and value != int(value):
+        raise ValueError(f"must be a share below 1 or a whole number, got {value:g}")
+    return value
+
+
+def _web_address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError("must be an address such as http://localhost:8080/mcp")
+    return url
+
+
+Strictly = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+Text = Annotated[str, Strict()]
+Name = Annotated[str, Strict(), Field(min_length=1)]
+Count = Annotated[int, BeforeValidator(_no_bool)]
+Number = Annotated[float, BeforeValidator(_no_bool)]
+Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, le=604_800)]
+Address = Annotated[str, Strict(), AfterValidator(_web_address)]
+
+
+class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Which file, read how."""
+
+    kind: str
+    path: Path
+    options: dict[str, Any]
+
+
+class Retry(BaseModel):
+    """When a failed attempt is tried again. Waits are drawn from 0 to initial × multiplier^k (full jitter)."""
+
+    model_config = Strictly
+
+    max_attempts: Count = Field(default=3, ge=1, le=100)  # the first one included
+    initial_backoff_seconds: Number = Field(default=1.0, ge=0, le=86_400)
+    backoff_multiplier: Number = Field(default=2.0, ge=1, le=100)
+    max_backoff_seconds: Number = Field(default=60.0, ge=0, le=86_400)
+    timeouts: bool = False  # whether an attempt that took too long is tried again
+
+
+class Budget(BaseModel):
+    """What may be spent, judge and failed attempts included. None: no limit."""
+
+    model_config = Strictly
+
+    usd: Number | None = Field(default=None, gt=0)
+    tokens: Count | None = Field(default=None, gt=0)
+
+
+class Execution(BaseModel):
+    """How the run is carried out; nothing here changes an answer."""
+
+    model_config = Strictly
+
+    num_repetitions: Count = Field(default=3, ge=1, le=100_000)
+    max_concurrent: Count = Field(default=5, ge=1, le=10_000)
+    retry: Retry = Retry()
+    timeout_seconds: Seconds = 600.0  # of one attempt of the agent, its servers included
+    judge_timeout_seconds: Seconds = 120.0  # of one attempt of a scorer
+    budget: Budget = Budget()
+    max_failures: Annotated[Number, AfterValidator(_share_or_count)] = Field(default=0.2, ge=0)  # below 1: a share of the planned trials; else a count
+    seed: Count = Field(default=0, ge=0, lt=2**63)  # of agents that draw at random
+
+
+class _Server(BaseModel):
+    model_config = Strictly
+
+    scope: Literal["trial", "run"] = "trial"
+    init_timeout_seconds: Seconds = 60.0
+    call_timeout_seconds: Seconds = 120.0
+
+
+class StdioServer(_Server):
+    """A program that speaks MCP on its standard input and output."""
+
+    type: Literal["stdio"]
+    command: Name
+    args: list[Text] = []
+    env: dict[str, Text] = {}
+
+
+class RemoteServer(_Server):
+    """A server that is reached by its address."""
+
+    type: Literal["http", "sse"]
+    url: Address
+    headers: dict[str, Text] = {}
+
+
+class ConditionModel(BaseModel):
+    """One condition as the file writes it."""
+
+    model_config = Strictly
+
+    system_prompt: Text | None = None
+    mcp_servers: list[Name] = []
+    require_mcp_tool_use: bool = False
+    require_mcp_tool_success: bool = False
+    agent: dict[str, Any] = {}

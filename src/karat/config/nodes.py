@@ -1,0 +1,74 @@
+"""An experiment as a tree of nodes: every value keeps its line, its spelling and its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Literal
+
+__all__ = ["Node", "Place", "dotted", "from_python", "plain", "walk"]
+
+Place = tuple[str | int, ...]
+Source = Literal["default", "file", "environment", "flag"]
+
+
+@dataclass(slots=True)
+class Node:
+    """One value of the file: a scalar, a mapping of nodes, or a list of nodes."""
+
+    value: Any
+    line: int | None = None  # 1-based, of the key; None: not from a file
+    written: str | None = None  # an unquoted scalar as it stands in the file
+    source: Source = "file"
+    template: str | None = None  # the text before ${NAME} was filled in; None: it names no variable
+    variables: tuple[str, ...] = field(default=())  # the environment variables that the text names
+    unset: bool = False  # one of them has no value: nothing can be said of this value
+
+    def get(self, *place: str | int) -> Node | None:
+        """What stands at `place` below this node; None where nothing does."""
+        found: Node | None = self
+        for key in place:
+            found = dict(found.children()).get(key) if found is not None else None
+        return found
+
+    def children(self) -> list[tuple[str | int, Node]]:
+        """Keys or positions, and what stands there; nothing for a scalar."""
+        if isinstance(self.value, dict):
+            return list(self.value.items())
+        if isinstance(self.value, list):
+            return list(enumerate(self.value))
+        return []
+
+
+def dotted(place: Place) -> str:
+    """A place as messages and `--set` write it: `scorers.0.pattern`."""
+    return ".".join(str(part) for part in place)
+
+
+def plain(node: Node) -> Any:
+    """The values alone."""
+    if isinstance(node.value, dict):
+        return {key: plain(child) for key, child in node.value.items()}
+    if isinstance(node.value, list):
+        return [plain(child) for child in node.value]
+    return node.value
+
+
+def walk(node: Node, place: Place = ()) -> list[tuple[Place, Node]]:
+    """Every node with its place, parents first."""
+    found = [(place, node)]
+    for key, child in node.children():
+        found.extend(walk(child, (*place, key)))
+    return found
+
+
+def from_python(value: Any) -> Node:
+    """Mappings, sequences, texts and paths as nodes; anything else (a callable, say) stays itself."""
+    if isinstance(value, Mapping):
+        return Node({str(key): from_python(child) for key, child in value.items()})
+    if isinstance(value, PurePath):
+        return Node(str(value))
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return Node([from_python(child) for child in value])
+    return Node(value)

@@ -1,0 +1,71 @@
+"""`--set a.b.c=value`: settings on the command line, laid over the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from karat.config.document import parse_value
+from karat.config.nodes import Node, walk
+from karat.errors import Fault, did_you_mean
+
+__all__ = ["apply", "follow"]
+
+
+def apply(root: Node, settings: Sequence[str]) -> list[Fault]:
+    """Sets each, in order; keys that are missing are made. The value is YAML: `5`, `[a, b]`, `null`, text."""
+    faults = []
+    for setting in settings:
+        message = _set(root, setting)
+        if message:
+            faults.append(Fault(place=f"--set {setting.partition('=')[0]}", message=message))
+    return faults
+
+
+def follow(root: Node, place: str) -> tuple[Node, list[str]]:
+    """What stands at a dotted place, and the parts of the place below which nothing stands.
+
+    A key may hold dots itself (`conditions.gpt-4.1.system_prompt`): the longest that is there is taken.
+    """
+    here, rest = root, place.split(".") if place else []
+    while rest:
+        for length in range(len(rest), 0, -1):
+            name = ".".join(rest[:length])
+            below = here.get(int(name)) if isinstance(here.value, list) and name.isdecimal() else here.get(name)
+            if below is not None:
+                here, rest = below, rest[length:]
+                break
+        else:
+            break
+    return here, rest
+
+
+def _set(root: Node, setting: str) -> str:
+    """What is wrong with the setting; "" where it was applied."""
+    place, equals, text = setting.partition("=")
+    keys = place.strip().split(".")
+    if not equals or not all(keys):
+        return f"want KEY=VALUE, e.g. --set execution.num_repetitions=5; got '{setting.partition('=')[0]}'"
+    value, problem = parse_value(text)
+    if value is None:
+        return f"the value is {problem}"
+    for _, node in walk(value):
+        node.line, node.source = None, "flag"
+    parent, rest = follow(root, ".".join(keys))
+    if not rest:
+        parent.value, parent.line, parent.source, parent.written = value.value, None, "flag", value.written
+        return ""
+    return _insert(parent, rest, value)
+
+
+def _insert(parent: Node, rest: list[str], value: Node) -> str:
+    for depth, key in enumerate(rest, start=1):
+        if isinstance(parent.value, list):
+            count = len(parent.value)
+            return f"'{key}' is no position in a list of {count}{did_you_mean(key, map(str, range(count)))}"
+        if parent.value is None:
+            parent.value = {}
+        if not isinstance(parent.value, dict):
+            return f"'{key}' can stand only in a mapping; there is a plain value"
+        parent.value[key] = value if depth == len(rest) else Node({}, source="flag")
+        parent = parent.value[key]
+    return ""

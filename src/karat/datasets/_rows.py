@@ -1,0 +1,253 @@
+"""A file of rows → mappings, each with the place that an editor shows; every bad row at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from karat.errors import BadDataset, Fault
+
+__all__ = ["FORMATS", "Rows", "read_rows"]
+
+Row = Mapping[str, Any]
+_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\x0b\x0c"
+
+
+@dataclass(slots=True)
+class Rows:
+    """The rows of a file that could be read, and the faults of the others."""
+
+    sha256: str
+    unit: str  # what a row is called: "line", "item", "row"
+    rows: list[tuple[int, Row]] = field(default_factory=list)  # (1-based line or count, row)
+    faults: list[Fault] = field(default_factory=list)
+
+    def fault(self, number: int, message: str) -> None:
+        """Notes what is wrong with one row."""
+        self.faults.append(Fault(place=f"{self.unit} {number}", message=message))
+
+    def sorted_faults(self) -> list[Fault]:
+        """The faults in the order of the file."""
+        return sorted(self.faults, key=lambda fault: int(fault.place.rpartition(" ")[2]))
+
+
+def read_rows(path: Path) -> Rows:
+    """The rows, by the file's ending. Raises BadDataset where nothing can be read at all."""
+    from hashlib import sha256
+
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise _bad(path, "file", f"cannot read files that end in '{ending}'; known are {known}")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _bad(path, "file", f"cannot be read: {error.strerror}") from error
+    rows = Rows(sha256=sha256(data).hexdigest(), unit="line")
+    if not data.strip():
+        raise _bad(path, "file", "is empty; it needs at least one sample")
+    FORMATS[ending](rows, path, data)
+    if not rows.rows and not rows.faults:
+        raise _bad(path, "file", "holds no sample; it needs at least one")
+    return rows
+
+
+def _bad(path: Path, place: str, message: str) -> BadDataset:
+    return BadDataset(str(path), [Fault(place=place, message=message)])
+
+
+def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
+    _refuse_binary(path, data)
+    # Lines end at \n only: a raw U+2028 or U+0085 inside a string is text.
+    for number, line in _lines(data):
+        try:
+            row = msgspec.json.decode(line)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            rows.fault(number, _why_not_json(line))
+            continue
+        if isinstance(row, dict):
+            rows.rows.append((number, row))
+        elif isinstance(row, list) and number == 1:
+            raise _bad(path, "line 1", "is a JSON list: give the file the ending .json, or write one object a line")
+        else:
+            rows.fault(number, f"is {_kind(row)}; each line must be a JSON object")
+    if rows.faults and not rows.rows and data.removeprefix(_BOM).lstrip().startswith((b"[", b"{\n", b"{\r\n")):
+        raise _bad(
+            path, "line 1", "is JSON over several lines: give the file the ending .json, or write one object a line"
+        )
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(io.BytesIO(data.removeprefix(_BOM)), start=1):
+        stripped = line.strip(_BLANK + b"\n")
+        if stripped:
+            yield number, stripped
+
+
+def _json_list(rows: Rows, path: Path, data: bytes) -> None:
+    _refuse_binary(path, data)
+    rows.unit = "item"
+    text = _text(path, data)
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and text.lstrip().startswith("{"):
+            raise _bad(
+                path, f"line {error.lineno}", "a second object: give the file the ending .jsonl, or make it a list"
+            ) from None
+        message = f"is not JSON, column {error.colno}: {_lower(error.msg)}"
+        raise _bad(path, f"line {error.lineno}", message) from None
+    except RecursionError:
+        raise _bad(path, "file", "is nested too deeply") from None
+    if not isinstance(found, list):
+        raise _bad(path, "file", f"is {_kind(found)}; it must be a list of objects: [{{…}}, {{…}}]")
+    for number, row in enumerate(found, start=1):
+        if isinstance(row, dict):
+            rows.rows.append((number, row))
+        else:
+            rows.fault(number, f"is {_kind(row)}; each item must be an object")
+
+
+def _csv(rows: Rows, path: Path, data: bytes) -> None:
+    _refuse_binary(path, data)
+    text = io.StringIO(_text(path, data), newline="")
+    reader = csv.reader(text, strict=True, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    header: list[str] | None = None
+    begins = 1
+    try:
+        for cells in reader:
+            number, begins = begins, reader.line_num + 1
+            if not cells:
+                continue
+            if header is None:
+                header = _header(path, cells)
+            elif len(cells) != len(header):
+                rows.fault(
+                    number, f"has {_count(cells, 'cell')}, the header has {len(header)}; put text with commas in quotes"
+                )
+            else:
+                rows.rows.append((number, dict(zip(header, cells, strict=True))))
+    except csv.Error as error:
+        rows.fault(
+            begins,
+            f"is not CSV: {error}; put text with quotes or commas in double quotes, and double quotes inside it twice",
+        )
+
+
+def _header(path: Path, cells: list[str]) -> list[str]:
+    header = [cell.strip() for cell in cells]
+    for cell in header:
+        if header.count(cell) > 1:
+            raise _bad(path, "line 1", f"the column '{cell}' is there twice; rename one")
+    return header
+
+
+def _parquet(rows: Rows, path: Path, data: bytes) -> None:
+    import duckdb
+
+    rows.unit = "row"
+    if data[:4] != b"PAR1":
+        raise _bad(path, "file", "is not a Parquet file")
+    with duckdb.connect() as connection:
+        try:
+            # Brackets and stars of the path itself are no pattern.
+            pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
+            found = connection.execute("SELECT * FROM read_parquet(?)", [pattern])
+            names = [column[0] for column in found.description or ()]
+            for number, values in enumerate(found.fetchall(), start=1):
+                rows.rows.append((number, dict(zip(names, map(_json_value, values), strict=True))))
+        except duckdb.Error as error:
+            raise _bad(path, "file", f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from error
+
+
+FORMATS = {
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".json": _json_list,
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".parquet": _parquet,
+}
+
+
+def _refuse_binary(path: Path, data: bytes) -> None:
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise _bad(path, "file", "is UTF-16; save it as UTF-8")
+    if b"\0" in data:
+        raise _bad(path, "file", "is not a text file")
+
+
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        faults = []
+        for number, line in enumerate(data.split(b"\n"), start=1):
+            wrong = _wrong_byte(line)
+            if wrong is not None:
+                faults.append(Fault(place=f"line {number}", message=wrong))
+        raise BadDataset(str(path), faults) from None
+
+
+def _wrong_byte(line: bytes) -> str | None:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"byte 0x{line[error.start]:02x} is not UTF-8 (is the file Latin-1 or Windows-1252?); save it as UTF-8"
+    return None
+
+
+def _why_not_json(line: bytes) -> str:
+    wrong = _wrong_byte(line)
+    if wrong is not None:
+        return wrong
+    try:
+        json.loads(line)
+    except json.JSONDecodeError as error:
+        hint = "; JSON wants double quotes" if line.startswith(b"{'") else ""
+        return f"is not JSON, column {error.colno}: {_lower(error.msg)}{hint}"
+    except RecursionError:
+        return "is nested too deeply"
+    return "holds what JSON does not allow (NaN, Infinity, or half of a surrogate pair)"
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case str():
+            return "a text"
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "null"
+    return f"a number ({value})"
+
+
+def _count(things: list[Any], what: str) -> str:
+    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
+
+
+def _json_value(value: Any) -> Any:
+    """What a database gives, as JSON can hold it: dates, decimals and such as text."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _json_value(below) for key, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_value(below) for below in value]
+    return str(value)

@@ -1,0 +1,120 @@
+"""Questions with golden answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
+
+from karat.datasets import Dataset, sample_digest
+from karat.datasets._rows import FORMATS, Rows, read_rows
+from karat.datasets._sampling import draw
+from karat.errors import BadDataset, Fault, did_you_mean
+from karat.records import Sample, Turn
+
+__all__ = ["Golden"]
+
+Key = Annotated[str, Strict(), Field(min_length=1)]
+
+
+class Golden:
+    """One question and its golden answer a row: JSON Lines, JSON, CSV, TSV or Parquet."""
+
+    judged = True
+
+    class Options(BaseModel):
+        """Which columns hold what, and how many samples are drawn. Further columns become metadata."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        question_key: Key = "question"
+        answer_key: Key = "answer"
+        id_key: Key | None = None  # None: the position in the file, from 0, as text
+        sample_size: Annotated[int, Field(ge=1)] | None = None  # None: all
+        seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's samples
+        stratify: Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = []
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._columns = {"question_key": options.question_key, "answer_key": options.answer_key}
+        if options.id_key is not None:
+            self._columns["id_key"] = options.id_key
+
+    def load(self, path: Path) -> Dataset:
+        """The samples. Raises BadDataset with every bad row, by the line that an editor shows."""
+        rows = read_rows(path)
+        faults = self._missing_columns(rows)
+        absent = {fault.place.rpartition(".")[2] for fault in faults}
+        samples = []
+        seen: dict[str, int] = {}
+        for position, (number, row) in enumerate(rows.rows):
+            wrong = [message for key in self._columns if key not in absent for message in self._wrong(key, row)]
+            if not wrong and not absent:
+                sample = self._sample(position, row)
+                first = seen.setdefault(sample.id, number)
+                if first == number:
+                    samples.append(sample)
+                    continue
+                wrong = [f"the id '{sample.id}' stands also in {rows.unit} {first}; each sample needs its own"]
+            for message in wrong:
+                rows.fault(number, message)
+        if faults or rows.faults:
+            raise BadDataset(str(path), faults + rows.sorted_faults())
+        drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum(samples))
+        return Dataset(kind="golden", path=path, sha256=rows.sha256, samples=drawn)
+
+    def _missing_columns(self, rows: Rows) -> list[Fault]:
+        """Columns that no row has: one fault each, not one a row."""
+        if not rows.rows:
+            return []
+        present = {column for _, row in rows.rows for column in row}
+        wanted = {**self._columns, **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)}}
+        return [
+            Fault(place=f"dataset.{key}", message=f"no {rows.unit} has '{column}'{did_you_mean(column, present)}")
+            for key, column in wanted.items()
+            if column not in present
+        ]
+
+    def _wrong(self, key: str, row: Mapping[str, Any]) -> list[str]:
+        column = self._columns[key]
+        if column not in row:
+            near = did_you_mean(column, row)
+            return [f"has no '{column}'{near}"]
+        value = row[column]
+        if key == "id_key" and isinstance(value, int) and not isinstance(value, bool):
+            return []
+        if not isinstance(value, str):
+            return [f"'{column}' is {_REMEDIES[type(value).__name__].format(value=value)}"]
+        return [] if value.strip() else [f"'{column}' is empty; write it, or remove the {_WHOLE[key]}"]
+
+    def _sample(self, position: int, row: Mapping[str, Any]) -> Sample:
+        columns = self._columns
+        question, golden = row[columns["question_key"]], row[columns["answer_key"]]
+        rest = {name: value for name, value in row.items() if name not in columns.values()}
+        return Sample(
+            id=str(row[columns["id_key"]]) if "id_key" in columns else str(position),
+            position=position,
+            digest=sample_digest([question, golden]),
+            turns=(Turn(question=question, golden=golden),),
+            metadata=rest,
+        )
+
+    def _stratum(self, samples: Sequence[Sample]) -> Callable[[Sample], Hashable] | None:
+        columns = self._options.stratify
+        if not columns:
+            return None
+        return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
+
+
+_WHOLE = {"question_key": "question", "answer_key": "question", "id_key": "id"}
+_REMEDIES = {
+    "list": "a list; a golden answer is one text: join the parts, or keep the best one",
+    "dict": "an object; it must be text: name the key inside it, or write the text",
+    "bool": 'true or false; write it as text, e.g. "yes"',
+    "int": 'a number; write it as text: "{value}"',
+    "float": 'a number; write it as text: "{value}"',
+    "NoneType": "null; it must be text",
+}

@@ -1,0 +1,221 @@
+"""What a journal already holds: answered, scored, spent; and whether today's experiment still fits it."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from karat.engine.loop import Owed, ScorerInUse
+from karat.engine.spend import tokens_of
+from karat.errors import BadRun, ResumeRefused
+from karat.journal import Choice, RunFolder, ScorerInfo
+from karat.plan import Plan
+from karat.records import Answer, Sample, Trial, Usage
+
+if TYPE_CHECKING:
+    from karat.config import Experiment
+
+__all__ = ["Past", "owed_answers", "read_past", "refuse_changes"]
+
+
+class Past(msgspec.Struct, kw_only=True):
+    """One byte or one offset a planned trial: a million trials take ten megabytes."""
+
+    plan: Plan
+    offsets: array[int]  # where a trial's answer stands in the journal, plus 1; 0: nowhere
+    agent_faults: bytearray  # 1: failed for good by the agent's fault
+    scored: dict[str, bytearray]  # scoring → rows on disk, by trial; 255: complete
+    dollars: float = 0.0
+    tokens: int = 0
+
+    @classmethod
+    def none(cls, plan: Plan) -> Past:
+        """Of a run that has not begun."""
+        return cls(plan=plan, offsets=array("q"), agent_faults=bytearray(), scored={})
+
+    @property
+    def answered(self) -> int:
+        return sum(1 for offset in self.offsets if offset)
+
+    def to_ask(self, selected: Plan, *, retry_failed: bool) -> Iterator[Trial]:
+        """The trials of `selected` without an answer."""
+        if not self.offsets:
+            yield from selected
+            return
+        samples = {sample.id for sample in selected.samples}
+        conditions = {condition.name for condition in selected.conditions}
+        for trial in self.plan:
+            if self.offsets[trial.index] or (self.agent_faults[trial.index] and not retry_failed):
+                continue
+            if trial.sample.id in samples and trial.condition.name in conditions:
+                yield trial
+
+    def owed(self, folder: RunFolder, scorers: Sequence[ScorerInUse]) -> Iterator[Owed]:
+        """The answers on disk that some scorer has not seen, read one by one."""
+        decoder = msgspec.json.Decoder(Answer)
+        for index, offset in enumerate(self.offsets):
+            if not offset:
+                continue
+            missing = [used for used in scorers if self._rows(used.info.scoring, index) != _COMPLETE]
+            if missing:
+                answer = decoder.decode(next(folder.lines(start=offset - 1)))
+                yield Owed(answer=answer, sample=self.plan[index].sample, scorers=missing)
+
+    def _rows(self, scoring: str, index: int) -> int:
+        rows = self.scored.get(scoring)
+        return rows[index] if rows is not None else 0
+
+
+_COMPLETE = 255
+
+
+class _Row(msgspec.Struct):
+    """The few fields of any event that a resume needs."""
+
+    event: str
+    trial: str = ""
+    scoring: str = ""
+    rows: int = 1
+    stage: str = ""
+    cls: str = msgspec.field(name="class", default="")
+    dollars: float | None = None
+    usage: Usage | None = None
+    replies: tuple[_Spent, ...] = ()
+
+
+class _Spent(msgspec.Struct):
+    dollars: float | None = None
+    usage: Usage | None = None
+
+
+def read_past(folder: RunFolder, plan: Plan) -> Past:
+    """One pass over the journal. The first durable answer of a trial counts."""
+    index_of = {trial.id: trial.index for trial in plan}
+    size = len(plan)
+    past = Past(plan=plan, offsets=array("q", bytes(8 * size)), agent_faults=bytearray(size), scored={})
+    decoder = msgspec.json.Decoder(_Row)
+    at = 0
+    for number, line in enumerate(folder.lines(), start=1):
+        start, at = at, at + len(line) + 1
+        try:
+            row = decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadRun(str(folder.path), f"line {number} of the journal is damaged: {error}") from error
+        past.dollars += (row.dollars or 0.0) + sum(reply.dollars or 0.0 for reply in row.replies)
+        past.tokens += tokens_of(row.usage) + sum(tokens_of(reply.usage) for reply in row.replies)
+        index = index_of.get(row.trial)
+        if index is None:
+            continue
+        if row.event == "answer":
+            past.offsets[index] = past.offsets[index] or start + 1
+            past.agent_faults[index] = 0
+        elif row.event == "failure" and row.stage == "agent":
+            past.agent_faults[index] = row.cls == "agent"
+        elif row.event == "score":
+            _count_row(past.scored.setdefault(row.scoring, bytearray(size)), index, row.rows)
+    return past
+
+
+def _count_row(rows: bytearray, index: int, wanted: int) -> None:
+    seen = rows[index]
+    rows[index] = _COMPLETE if seen == _COMPLETE or seen + 1 >= wanted else seen + 1
+
+
+def owed_answers(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[Iterator[Owed], int]:
+    """The answers of a run that some of these scorers have not seen, and how many answers there are."""
+    stop = folder.journal.stat().st_size
+    rows: dict[str, dict[str, int]] = {used.info.scoring: {} for used in scorers}
+    answered: set[str] = set()
+    decoder = msgspec.json.Decoder(_Row)
+    for line in folder.lines(stop=stop):
+        if line.startswith(b'{"event":"answer"'):
+            answered.add(decoder.decode(line).trial)
+        elif line.startswith(b'{"event":"score"'):
+            row = decoder.decode(line)
+            if row.scoring in rows:
+                left = rows[row.scoring].get(row.trial, row.rows) - 1
+                rows[row.scoring][row.trial] = max(left, 0)
+
+    def owed() -> Iterator[Owed]:
+        samples = {sample.id: sample for sample in folder.samples()}
+        seen: set[str] = set()
+        for answer in folder.events_of(Answer, stop=stop):
+            missing = [used for used in scorers if rows[used.info.scoring].get(answer.trial, 1) > 0]
+            if answer.trial not in seen and missing:
+                yield Owed(answer=answer, sample=samples[answer.sample], scorers=missing)
+            seen.add(answer.trial)
+
+    return owed(), len(answered)
+
+
+def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorers: Sequence[ScorerInfo]) -> None:
+    """Raises ResumeRefused when answers on disk would not be asked for in this way today.
+
+    More repetitions, conditions or samples, and whatever stands under `execution`, are
+    welcome; a change to what was asked is not, nor another judge.
+    """
+    info = folder.info
+    changes: list[str] = []
+    conditions = {condition.name: condition for condition in experiment.conditions}
+    for name, digest in info.conditions.items():
+        if name not in conditions:
+            changes.append(f"condition '{name}' is gone")
+        elif conditions[name].digest != digest:
+            changes.append(_what_changed(info.experiment, experiment.resolved, (f"conditions.{name}", "mcp_servers"), f"condition '{name}' changed"))
+        elif conditions[name].agent.digest != info.agents.get(name):
+            changes.append(_what_changed(info.experiment, experiment.resolved, ("agent", f"conditions.{name}.agent"), f"the agent of condition '{name}' changed"))
+    changes += _changed_samples(folder, {sample.id: sample for sample in plan.samples})
+    if changes:
+        remedy = "Start a new run without --resume, or undo the change."
+        raise ResumeRefused(str(folder.path), list(dict.fromkeys(changes)), remedy)
+    before = {scorer.scoring: scorer.name for scorer in folder.scorers()}
+    now = {scorer.scoring: scorer.name for scorer in scorers}
+    of_run = {scorer.scoring for scorer in info.scorers}
+    if not set(now) <= set(before) or (not now and of_run):
+        new = ", ".join(f"'{name}'" for scoring, name in now.items() if scoring not in before) or "no scorer"
+        remedy = f"To score the answers that are there in another way, use `karat score {folder.path}`."
+        raise ResumeRefused(str(folder.path), [f"the judge or the scorers changed: now {new}"], remedy)
+
+
+def _changed_samples(folder: RunFolder, today: Mapping[str, Sample]) -> list[str]:
+    changed, gone = [], []
+    for sample in folder.samples():
+        if sample.id not in today:
+            gone.append(sample.id)
+        elif today[sample.id].digest != sample.digest:
+            changed.append(sample.id)
+    found = []
+    if changed:
+        found.append(f"the dataset changed in {_some(changed)}: question, golden answer or materials differ")
+    # Fewer samples are no change of an answer when flags select them; the caller plans without flags to find out.
+    if gone:
+        found.append(f"the dataset no longer has {_some(gone)}")
+    return found
+
+
+def _some(ids: Sequence[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in ids[:5])
+    more = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
+    return f"sample{'s' if len(ids) > 1 else ''} {shown}{more}"
+
+
+def _what_changed(
+    before: Mapping[str, Choice], now: Mapping[str, Choice], under: tuple[str, ...], otherwise: str
+) -> str:
+    keys = [
+        key
+        for key in sorted({*before, *now})
+        if key.startswith(under) and _value(before, key) != _value(now, key)
+    ]
+    if not keys:
+        return otherwise
+    shown = "; ".join(f"{key} was {_value(before, key)!r:.80}, is {_value(now, key)!r:.80}" for key in keys[:4])
+    return f"{otherwise}: {shown}"
+
+
+def _value(choices: Mapping[str, Choice], key: str) -> object:
+    choice = choices.get(key)
+    return None if choice is None else choice.value

@@ -1,0 +1,98 @@
+"""What is tried again, and when. Pure: the clock and the dice are handed in."""
+
+from __future__ import annotations
+
+import random
+from typing import Literal, Protocol
+
+import msgspec
+
+from karat.errors import TrialFault
+from karat.records import LedgerClass, Usage
+
+__all__ = ["Fallen", "RetryPolicy", "classify", "delay"]
+
+
+class RetryPolicy(Protocol):
+    """The experiment file's `execution.retry`."""
+
+    @property
+    def max_attempts(self) -> int: ...
+    @property
+    def initial_backoff_seconds(self) -> float: ...
+    @property
+    def backoff_multiplier(self) -> float: ...
+    @property
+    def max_backoff_seconds(self) -> float: ...
+    @property
+    def timeouts(self) -> bool: ...
+
+
+class Fallen(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt that failed, in the journal's words."""
+
+    cls: LedgerClass
+    kind: str
+    message: str
+    retriable: bool
+    retry_after: float | None = None  # seconds that the other side asked for
+    usage: Usage | None = None
+    dollars: float | None = None
+
+
+_LONGEST_MESSAGE = 4000
+
+
+def classify(error: BaseException, *, stage: Literal["agent", "score"]) -> Fallen:
+    """Whose fault an exception is, and whether another attempt could help.
+
+    What a plug-in raises as a TrialFault says it itself. Of other exceptions, those of
+    the network and the operating system are infrastructure; the rest is a crash of the
+    agent, or of the scorer. Crashes are tried again: most come from a service behind.
+    """
+    error = _innermost(error)
+    if isinstance(error, TrialFault):
+        cls: LedgerClass = error.ledger_class  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below records.py
+        if stage == "score" and cls == "agent":
+            cls = "judge"
+        usage = error.usage if isinstance(error.usage, Usage) else None
+        return Fallen(
+            cls=cls,
+            kind=error.kind,
+            message=error.message[:_LONGEST_MESSAGE],
+            retriable=error.retriable,
+            retry_after=error.retry_after,
+            usage=usage,
+            dollars=error.dollars,
+        )
+    message = f"{type(error).__name__}: {error}"[:_LONGEST_MESSAGE]
+    if stage == "score":
+        return Fallen(cls="judge", kind="crash", message=message, retriable=isinstance(error, OSError))
+    if isinstance(error, (OSError, EOFError)):
+        return Fallen(cls="infrastructure", kind="os_error", message=message, retriable=True)
+    return Fallen(cls="agent", kind="crash", message=message, retriable=True)
+
+
+def delay(policy: RetryPolicy, attempt: int, fallen: Fallen, dice: random.Random) -> float | None:
+    """Seconds until the next attempt; None when there is none.
+
+    `attempt` counts from 1 and includes the first. Full jitter: uniform between 0 and
+    initial × multiplier^(attempt−1), capped. What `Retry-After` asks for is the least.
+
+    Brooker (2015), "Exponential backoff and jitter", AWS Architecture Blog.
+    """
+    if attempt >= policy.max_attempts:
+        return None
+    if not fallen.retriable and not (fallen.kind == "timeout" and policy.timeouts):
+        return None
+    # The exponent is bounded so that a large attempt number cannot overflow.
+    growth = policy.backoff_multiplier ** min(attempt - 1, 64)
+    wait = dice.uniform(0.0, min(policy.max_backoff_seconds, policy.initial_backoff_seconds * growth))
+    return wait if fallen.retry_after is None else fallen.retry_after + wait
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        faults = [one for one in error.exceptions if isinstance(one, (TrialFault, BaseExceptionGroup))]
+        error = faults[0] if faults else error.exceptions[0]
+    return error

@@ -1,0 +1,66 @@
+"""What a run may still spend, and how many failures it stands."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from karat.records import Usage
+
+__all__ = ["Spend", "tokens_of"]
+
+
+def tokens_of(usage: Usage | None) -> int:
+    """Input and output tokens together; cached and reasoning tokens are part of these."""
+    return 0 if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
+
+
+class Spend:
+    """Dollars and tokens so far (earlier parts of the run, judges and failed attempts included).
+
+    Starting a trial reserves the largest cost seen for everything in flight, so that a
+    run ends below its budget and not one crowd of trials above it.
+    """
+
+    def __init__(
+        self,
+        *,
+        usd: float | None,
+        tokens: int | None,
+        dollars_before: float = 0.0,
+        tokens_before: int = 0,
+    ) -> None:
+        self._usd, self._token_limit = usd, tokens
+        self.dollars, self.tokens = dollars_before, tokens_before
+        self.unknown = False  # a cost that nobody told, under a budget in dollars
+        self._largest = {"agent": (0.0, 0), "judge": (0.0, 0)}
+
+    @property
+    def bounded(self) -> bool:
+        return self._usd is not None or self._token_limit is not None
+
+    def paid(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
+        tokens = tokens_of(usage)
+        if dollars is None:
+            self.unknown = self.unknown or self._usd is not None
+            dollars = 0.0
+        self.dollars += dollars
+        self.tokens += tokens
+        most_dollars, most_tokens = self._largest[who]
+        self._largest[who] = (max(most_dollars, dollars), max(most_tokens, tokens))
+
+    def allows(self, *, agents: int, judges: int) -> bool:
+        """Whether another trial fits, with so many trials at the agent and answers at the judge."""
+        if self.unknown:
+            return False
+        (agent_dollars, agent_tokens), (judge_dollars, judge_tokens) = self._largest["agent"], self._largest["judge"]
+        # The trial to be started needs both, and so does each one at the agent.
+        at_agent, at_judge = agents + 1, agents + 1 + judges
+        if self._usd is not None:
+            reserved = agent_dollars * at_agent + judge_dollars * at_judge
+            if self.dollars >= self._usd or self.dollars + reserved > self._usd:
+                return False
+        if self._token_limit is not None:
+            reserved_tokens = agent_tokens * at_agent + judge_tokens * at_judge
+            if self.tokens >= self._token_limit or self.tokens + reserved_tokens > self._token_limit:
+                return False
+        return True

@@ -1,0 +1,242 @@
+"""Every exception that karat raises, and the value that describes one fault.
+
+    KaratError                      70  a fault of karat itself, unless a branch says otherwise
+    ├── OperatorError                2  something the person at the keyboard must change
+    │   ├── BadExperiment            2  the experiment file: all faults at once
+    │   ├── BadDataset               2  the dataset: all faults at once
+    │   ├── BadOption                2  a command-line or Python argument
+    │   ├── UnknownPlugin            2  no agent, scorer, … is called that
+    │   ├── BadPlugin                2  a plug-in that cannot be loaded or does not keep its protocol
+    │   ├── MissingExtra             2  an optional dependency is not installed
+    │   ├── BadRun                   2  a folder that is no run, or of a newer format
+    │   ├── RunBusy                  2  another process writes to this run
+    │   └── ResumeRefused            2  the experiment changed in a way that answers depend on
+    └── TrialFault                   –  one trial failed: data for the journal, never shown as a traceback
+        ├── AgentFault                  the agent crashed or answered nonsense
+        ├── InfrastructureFault         network, rate limit, MCP server, disk
+        ├── JudgeFault                  the scorer failed; the answer is safe
+        └── LimitReached                time, turns, tokens, dollars
+
+Each class carries a ``slug`` (its paragraph in docs/reference/errors.md) and the
+exit code of the command that it ends.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+__all__ = [
+    "AgentFault",
+    "BadDataset",
+    "BadExperiment",
+    "BadOption",
+    "BadPlugin",
+    "BadRun",
+    "Fault",
+    "InfrastructureFault",
+    "JudgeFault",
+    "KaratError",
+    "LimitReached",
+    "MissingExtra",
+    "OperatorError",
+    "ResumeRefused",
+    "RunBusy",
+    "TrialFault",
+    "UnknownPlugin",
+    "did_you_mean",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """One thing that is wrong in a file: where, and what would be right."""
+
+    place: str  # dotted path ("judge.repeats") or "line 7"
+    message: str  # what was found and what is wanted, in one sentence
+    line: int | None = None  # 1-based, as an editor counts
+
+    def __str__(self) -> str:
+        where = f"{self.place} (line {self.line})" if self.line is not None else self.place
+        return f"{where}: {self.message}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint with the nearest known name, or with the whole list where it is short."""
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if near:
+        return f" (did you mean '{near[0]}'?)"
+    if 0 < len(names) <= 12:
+        return f" (known: {', '.join(names)})"
+    return ""
+
+
+class KaratError(Exception):
+    """The root: ``except KaratError`` catches whatever karat raises on purpose."""
+
+    slug: ClassVar[str] = "internal"
+    exit_code: ClassVar[int] = 70
+
+
+class OperatorError(KaratError):
+    """Something that the person at the keyboard must change; raised before the first paid call."""
+
+    slug: ClassVar[str] = "operator"
+    exit_code: ClassVar[int] = 2
+
+
+_SHOWN = 50  # faults; a file whose every line is wrong needs no longer list
+
+
+class _FaultList(OperatorError):
+    """A file with faults, listed all at once."""
+
+    def __init__(self, path: str, faults: Sequence[Fault]) -> None:
+        self.path = path
+        self.faults = tuple(faults)
+        count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults):,} faults"
+        lines = [f"  {fault}" for fault in self.faults[:_SHOWN]]
+        if len(self.faults) > _SHOWN:
+            lines.append(f"  … and {len(self.faults) - _SHOWN:,} more")
+        super().__init__("\n".join([f"{path}: {count}", *lines]))
+
+
+class BadExperiment(_FaultList):
+    """The experiment file cannot be run as it stands."""
+
+    slug: ClassVar[str] = "bad-experiment"
+
+
+class BadDataset(_FaultList):
+    """The dataset cannot be used as it stands."""
+
+    slug: ClassVar[str] = "bad-dataset"
+
+
+class BadOption(OperatorError):
+    """A command-line option or an argument of a Python call that makes no sense here."""
+
+    slug: ClassVar[str] = "bad-option"
+
+    def __init__(self, option: str, message: str) -> None:
+        self.option = option
+        super().__init__(f"{option}: {message}")
+
+
+class UnknownPlugin(OperatorError):
+    """No plug-in of the family has this name."""
+
+    slug: ClassVar[str] = "unknown-plugin"
+
+    def __init__(self, family: str, name: str, known: Iterable[str]) -> None:
+        self.family, self.name, self.known = family, name, tuple(sorted(known))
+        one = family.rstrip("s")
+        super().__init__(f"no {one} is called '{name}'{did_you_mean(name, self.known)}")
+
+
+class BadPlugin(OperatorError):
+    """A plug-in that cannot be imported, or does not keep the protocol of its family."""
+
+    slug: ClassVar[str] = "bad-plugin"
+
+    def __init__(self, target: str, message: str) -> None:
+        self.target = target
+        super().__init__(f"{target}: {message}")
+
+
+class MissingExtra(OperatorError):
+    """A feature needs packages that are not installed."""
+
+    slug: ClassVar[str] = "missing-extra"
+
+    def __init__(self, extra: str, why: str) -> None:
+        self.extra, self.why = extra, why
+        super().__init__(f"{why} needs an extra: pip install 'karat[{extra}]'")
+
+
+class BadRun(OperatorError):
+    """A folder that is no run, is damaged beyond its last line, or has a newer format."""
+
+    slug: ClassVar[str] = "bad-run"
+
+    def __init__(self, path: str, message: str) -> None:
+        self.path = path
+        super().__init__(f"{path}: {message}")
+
+
+class RunBusy(OperatorError):
+    """Another process holds the run's journal."""
+
+    slug: ClassVar[str] = "run-busy"
+
+    def __init__(self, path: str, *, pid: int | None, host: str | None) -> None:
+        self.path, self.pid, self.host = path, pid, host
+        who = f"process {pid} on {host}" if pid is not None else "another process"
+        super().__init__(f"{path}: {who} is writing to this run; wait for it, or stop it")
+
+
+class ResumeRefused(OperatorError):
+    """The experiment differs from the one that the run's answers came from."""
+
+    slug: ClassVar[str] = "resume-refused"
+
+    def __init__(self, path: str, changes: Sequence[str], remedy: str) -> None:
+        self.path, self.changes, self.remedy = path, tuple(changes), remedy
+        lines = [f"{path}: cannot resume, because answers that are there would not be asked so today"]
+        lines += [f"  {change}" for change in self.changes]
+        super().__init__("\n".join([*lines, remedy]))
+
+
+class TrialFault(KaratError):
+    """One trial failed. The engine journals it and goes on; agents, servers and scorers raise it."""
+
+    slug: ClassVar[str] = "trial"
+    ledger_class: ClassVar[str] = "agent"
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        retriable: bool = False,
+        retry_after: float | None = None,
+        dollars: float | None = None,
+        usage: object | None = None,
+    ) -> None:
+        """``kind``: a short slug; ``retry_after``: seconds that the other side asked to wait;
+        ``dollars`` and ``usage`` (records.Usage): what the failed attempt cost, where known."""
+        self.kind, self.message = kind, message
+        self.retriable, self.retry_after = retriable, retry_after
+        self.dollars, self.usage = dollars, usage
+        super().__init__(f"{kind}: {message}")
+
+
+class AgentFault(TrialFault):
+    """The agent crashed, answered nonsense, or missed a gate."""
+
+    slug: ClassVar[str] = "agent-fault"
+    ledger_class: ClassVar[str] = "agent"
+
+
+class InfrastructureFault(TrialFault):
+    """Network, rate limit, MCP server, disk: nothing that the agent could help."""
+
+    slug: ClassVar[str] = "infrastructure-fault"
+    ledger_class: ClassVar[str] = "infrastructure"
+
+
+class JudgeFault(TrialFault):
+    """A scorer failed. The answer is safe; scoring again costs no agent call."""
+
+    slug: ClassVar[str] = "judge-fault"
+    ledger_class: ClassVar[str] = "judge"
+
+
+class LimitReached(TrialFault):
+    """Time, turns, tokens or dollars ran out."""
+
+    slug: ClassVar[str] = "limit-reached"
+    ledger_class: ClassVar[str] = "limit"

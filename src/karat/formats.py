@@ -1,0 +1,280 @@
+"""How a number is written for people. Nothing else formats numbers.
+
+Three rules hold everywhere: what is not known is `–`, never 0; 100.0 % means every one,
+0.0 % means none; a p-value is never 0. Foreign text goes through `clean` before it
+reaches a terminal, and through `excerpt` where it must fit.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+
+__all__ = [
+    "UNKNOWN",
+    "clean",
+    "count",
+    "cut",
+    "dollars",
+    "duration",
+    "estimate",
+    "excerpt",
+    "interval",
+    "level",
+    "number",
+    "p_value",
+    "plural",
+    "raw",
+    "share",
+    "signed",
+    "signed_interval",
+    "width",
+]
+
+UNKNOWN = "–"
+"""What stands where no number is known."""
+
+_MINUS = "−"
+
+
+def number(value: float | None, *, digits: int = 2) -> str:
+    """A number with a fixed count of decimals; more where it would otherwise look like 0.
+
+    >>> number(4.2), number(-0.5), number(0.0042), number(12345.678), number(None), number(-0.0)
+    ('4.20', '−0.50', '0.0042', '12,346', '–', '0.00')
+    """
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    size = abs(value)
+    if math.isinf(size):
+        text = "∞"
+    elif size >= 1000:
+        text = f"{size:,.0f}"
+    elif size == 0 or size >= 10.0**-digits:
+        text = f"{size:.{digits}f}"
+    elif size >= 1e-4:
+        text = f"{size:#.2g}"
+    else:
+        text = f"{size:.1e}"
+    return f"{_MINUS}{text}" if value < 0 else text
+
+
+def signed(value: float | None, *, digits: int = 2) -> str:
+    """A difference, with its sign.
+
+    >>> signed(1.2), signed(-0.35), signed(0.0), signed(None)
+    ('+1.20', '−0.35', '0.00', '–')
+    """
+    text = number(value, digits=digits)
+    return f"+{text}" if value is not None and value > 0 else text
+
+
+def interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
+    """An interval; nothing at all where there is none.
+
+    >>> interval(3.9, 4.52), interval(None, None)
+    ('[3.90, 4.52]', '')
+    """
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return ""
+    return f"[{number(low, digits=digits)}, {number(high, digits=digits)}]"
+
+
+def signed_interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
+    """The interval of a difference.
+
+    >>> signed_interval(-0.1, 0.25)
+    '[−0.10, +0.25]'
+    """
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return ""
+    return f"[{signed(low, digits=digits)}, {signed(high, digits=digits)}]"
+
+
+def estimate(value: float | None, low: float | None, high: float | None, *, digits: int = 2) -> str:
+    """A number and its interval.
+
+    >>> estimate(4.21, 3.9, 4.52), estimate(4.0, None, None), estimate(None, None, None)
+    ('4.21 [3.90, 4.52]', '4.00', '–')
+    """
+    return f"{number(value, digits=digits)} {interval(low, high, digits=digits)}".rstrip()
+
+
+def share(value: float | None) -> str:
+    """A share of one, in percent. 100.0 % only when every one is right, 0.0 % only when none is.
+
+    >>> share(0.9999), share(1.0), share(0.5), share(0.0001), share(0.0), share(math.nan)
+    ('>99.9 %', '100.0 %', '50.0 %', '<0.1 %', '0.0 %', '–')
+    """
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    text = f"{100 * value:.1f}"
+    if text == "100.0" and value < 1:
+        return ">99.9 %"
+    if text in ("0.0", "-0.0") and value > 0:
+        return "<0.1 %"
+    return f"{text} %"
+
+
+def level(value: float) -> str:
+    """The level of an interval.
+
+    >>> level(0.95), level(0.999)
+    ('95 %', '99.9 %')
+    """
+    return f"{100 * value:.6g} %"
+
+
+def p_value(value: float | None) -> str:
+    """A p-value; never 0, and never rounded across 0.05.
+
+    >>> p_value(0.0), p_value(0.0123), p_value(0.0496), p_value(1.0), p_value(None)
+    ('<0.001', '0.012', '0.0496', '1.000', '–')
+    """
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if value < 0.001:
+        return "<0.001"
+    text = f"{value:.3f}"
+    if text == "0.050" and value < 0.05:
+        return f"{value:.4f}" if value < 0.04995 else "<0.05"
+    return ">0.999" if text == "1.000" and value < 1 else text
+
+
+def dollars(known: float | None, *, unknown: int = 0) -> str:
+    """An amount of money. `unknown`: how many parts of the sum have no known price.
+
+    >>> dollars(0.0), dollars(1.5), dollars(0.0042), dollars(None), dollars(1.5, unknown=3), dollars(0.0, unknown=3)
+    ('$0.00', '$1.50', '$0.0042', '–', '≥ $1.50', '–')
+    """
+    if known is None or math.isnan(known) or (unknown and known == 0):
+        return UNKNOWN
+    if known == 0 or known >= 0.1:
+        text = f"${known:,.2f}"
+    elif known >= 0.0001:
+        text = f"${known:.4f}"
+    else:
+        text = "<$0.0001"
+    return f"≥ {text}" if unknown and not text.startswith("<") else text
+
+
+def duration(seconds: float | None) -> str:
+    """A time span, in the unit that suits it.
+
+    >>> duration(0.0004), duration(0.12), duration(1.34), duration(65), duration(3720), duration(None)
+    ('<1 ms', '120 ms', '1.3 s', '1 min 05 s', '1 h 02 min', '–')
+    """
+    if seconds is None or math.isnan(seconds):
+        return UNKNOWN
+    if seconds < 0.001:
+        return "<1 ms" if seconds > 0 else "0 ms"
+    if seconds < 0.9995:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def count(value: int | None) -> str:
+    """A count, with separators.
+
+    >>> count(10000), count(0), count(None)
+    ('10,000', '0', '–')
+    """
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def plural(value: int, one: str, many: str | None = None) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "question"), plural(1200, "question"), plural(2, "try", "tries")
+    ('1 question', '1,200 questions', '2 tries')
+    """
+    return f"{count(value)} {one if value == 1 else many or one + 's'}"
+
+
+def raw(value: float | int | str | None) -> str:
+    """A number for machines: every digit, a point, no separators; empty where unknown.
+
+    >>> raw(0.1), raw(3), raw(None), raw(math.nan)
+    ('0.1', '3', '', '')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return str(value) if not isinstance(value, bool) else str(int(value))
+
+
+# CSI, OSC and other strings (ended by BEL or ST, or by the end of a line when they never end), then two-byte escapes.
+_ESCAPES = re.compile(
+    r"""
+    (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?
+  | (?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c|(?=\n)|$)?
+  | \x1b[ -/]*[0-~]?
+    """,
+    re.VERBOSE,
+)
+# Control characters but tab and newline; marks that turn the direction of text; invisible ones; lone surrogates.
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    r"""Foreign text without anything that a terminal obeys: escape sequences, controls, direction marks.
+
+    Newlines and tabs stay; a carriage return becomes a newline.
+
+    >>> clean("\x1b[31mred\x1b[0m\x07 \x1b]0;title\x07ok\r\nnext")
+    'red ok\nnext'
+    """
+    text = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _SURROGATES.sub("\ufffd", _CONTROLS.sub("", text))
+
+
+def excerpt(text: str, columns: int) -> str:
+    """Foreign text on one line of at most so many columns, cleaned.
+
+    >>> excerpt("How do I\\n  resume a run?", 12)
+    'How do I re…'
+    """
+    # A page of text never helps to fill one line: cleaning it whole would only cost time.
+    line = " ".join(clean(text[: 20 * columns + 200]).split())
+    return cut(line, columns)
+
+
+def cut(line: str, columns: int) -> str:
+    """A line cut to at most so many columns, counting wide characters twice.
+
+    >>> cut("baseline", 5), cut("漢字漢字", 5), cut("ok", 5)
+    ('base…', '漢字…', 'ok')
+    """
+    if width(line) <= columns:
+        return line
+    kept, used = [], 1
+    for char in line:
+        used += _columns(char)
+        if used > columns:
+            break
+        kept.append(char)
+    return "".join(kept).rstrip() + "…"
+
+
+def width(line: str) -> int:
+    """How many columns a line takes on a terminal.
+
+    >>> width("abc"), width("漢字")
+    (3, 4)
+    """
+    return len(line) if line.isascii() else sum(map(_columns, line))
+
+
+def _columns(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1

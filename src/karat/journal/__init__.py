@@ -1,0 +1,47 @@
+"""The journal: what happened, one event a line, on disk before anything builds on it.
+
+`Journal` writes (one process at a time, from a thread of its own); `RunFolder` reads,
+never repairs, and never runs code that a folder names.
+"""
+
+from karat.journal.codec import Codec
+from karat.journal.events import (
+    FORMAT_VERSION,
+    Attempt,
+    Choice,
+    DatasetInfo,
+    End,
+    Event,
+    Head,
+    PlanInfo,
+    ReplyEvent,
+    Resume,
+    RunInfo,
+    ScorerInfo,
+    ServerInfo,
+)
+from karat.journal.folder import RunFolder, create_run, slugged
+from karat.journal.lock import RunLock
+from karat.journal.writer import Journal
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Attempt",
+    "Choice",
+    "Codec",
+    "DatasetInfo",
+    "End",
+    "Event",
+    "Head",
+    "Journal",
+    "PlanInfo",
+    "ReplyEvent",
+    "Resume",
+    "RunFolder",
+    "RunInfo",
+    "RunLock",
+    "ScorerInfo",
+    "ServerInfo",
+    "create_run",
+    "slugged",
+]

@@ -1,0 +1,164 @@
+"""What a journal is made of: one event a line, its kind under the first key, `event`.
+
+`answer`, `score` and `failure` are the records of the same names; what is only ever
+journalled is defined here. Unknown keys of a line are ignored and missing ones take
+their defaults, so older journals are read forever.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from karat.records import Answer, Failure, LedgerClass, Metric, Reply, Score, Usage
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Attempt",
+    "Choice",
+    "DatasetInfo",
+    "End",
+    "Event",
+    "Head",
+    "PlanInfo",
+    "ReplyEvent",
+    "Resume",
+    "RunInfo",
+    "ScorerInfo",
+    "ServerInfo",
+]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+
+class PlanInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be run. A resumed run's plan is the union of its parts."""
+
+    samples: int
+    conditions: tuple[str, ...]
+    repetitions: int
+
+    @property
+    def trials(self) -> int:
+        return self.samples * len(self.conditions) * self.repetitions
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="event"):
+    """The first line."""
+
+    format: int
+    run: str  # run id
+
+
+class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="resume", tag_field="event"):
+    """The run goes on, in another process."""
+
+    at: str  # UTC, ISO 8601
+    versions: dict[str, str]
+    host: str
+    pid: int
+    plan: PlanInfo | None = None  # None: as before
+    command: Literal["run", "score"] = "run"
+    scorers: tuple[ScorerInfo, ...] = ()  # command "score": what is scored with now
+
+
+class ReplyEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="reply", tag_field="event"):
+    """One turn of a trial of several turns, as it arrived."""
+
+    trial: str
+    attempt: int  # from 1
+    turn: int  # from 0
+    reply: Reply
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="attempt", tag_field="event"):
+    """A failed attempt, before its back-off."""
+
+    trial: str
+    n: int  # from 1
+    cls: LedgerClass = msgspec.field(name="class")
+    kind: str
+    message: str
+    retriable: bool = False
+    stage: Literal["agent", "score"] = "agent"
+    usage: Usage | None = None
+    dollars: float | None = None
+    seconds: float | None = None
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="event"):
+    """The process that wrote the run ended on purpose."""
+
+    at: str  # UTC, ISO 8601
+    reason: Literal["done", "interrupted", "max_failures", "budget"]
+    seconds: float  # of this part of the run
+
+
+Event = Head | Resume | ReplyEvent | Attempt | Answer | Score | Failure | End
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One resolved setting, and where its value came from."""
+
+    value: Any
+    source: Literal["default", "file", "environment", "flag"]
+
+
+class DatasetInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Which data, exactly."""
+
+    kind: str
+    path: str
+    sha256: str  # hex, of the raw bytes
+    samples: int  # in the file, before limits
+
+
+class ServerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an MCP server offered before the first call."""
+
+    name: str
+    digest: str  # of its definition, without secrets
+    tools: tuple[str, ...] = ()
+    tools_digest: str | None = None  # of names, descriptions and schemas; None: it did not answer
+    fault: str | None = None
+
+
+class ScorerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A scorer, and what its numbers mean."""
+
+    name: str
+    type: str
+    scoring: str  # digest of scorer, options, rubric, judge model and parameters
+    metrics: tuple[Metric, ...]
+    offline: bool = True
+    options: dict[str, Any] = {}
+    rubric: str | None = None  # name or file
+    rubric_digest: str | None = None
+
+
+class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`run.json`: everything needed to know what was run, written once before the first call."""
+
+    format: int
+    run: str  # run id, 8 hex digits
+    name: str
+    version: str
+    created: str  # UTC, ISO 8601
+    kind: str  # golden, conversation, study
+    plan: PlanInfo
+    dataset: DatasetInfo
+    experiment: dict[str, Choice]  # dotted key → value and source; secrets as ${NAME}
+    conditions: dict[str, str]  # name → digest, in the order of the file
+    prompts: dict[str, str]  # condition → sha256 of its system prompt
+    agents: dict[str, str]  # condition → agent digest
+    agent_type: str
+    agent_model: str | None = None
+    scorers: tuple[ScorerInfo, ...] = ()
+    servers: tuple[ServerInfo, ...] = ()
+    condition_servers: dict[str, tuple[str, ...]] = {}
+    seed: int = 0
+    versions: dict[str, str] = {}  # karat, python, and the SDKs in use
+    host: str = ""
+    source: dict[str, str] = {}  # of answers made elsewhere: file, sha256

@@ -1,0 +1,214 @@
+"""The run folder: `experiment.yaml`, `run.json`, `samples.jsonl`, `journal.jsonl`."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from karat.errors import BadRun
+from karat.journal.codec import Codec, decode
+from karat.journal.events import FORMAT_VERSION, Attempt, End, Event, PlanInfo, Resume, RunInfo, ScorerInfo
+from karat.journal.lock import RunLock
+from karat.records import Answer, Failure, Sample, Score
+from karat.redact import Redactor
+
+__all__ = ["RunFolder", "Status", "create_run", "slugged"]
+
+Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "budget"]
+_Kind = TypeVar("_Kind", Resume, Answer, Score, Failure, Attempt, End)
+
+
+def slugged(name: str) -> str:
+    """A name as a folder can carry it: lower case, letters, digits and dashes, at most 60 characters.
+
+    >>> slugged("Support KB (v2)")
+    'support-kb-v2'
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].strip("-")
+    return plain or "run"
+
+
+def create_run(results: Path, info: RunInfo, *, experiment: str, samples: Iterable[Sample], redact: Redactor) -> RunFolder:
+    """A new run folder with everything but its journal.
+
+    It is filled under a temporary name and then renamed, so that a folder that is there is
+    whole. `info.run` is replaced by the folder's own 8 hex digits.
+    """
+    results.mkdir(parents=True, exist_ok=True)
+    day = datetime.now(UTC).strftime("%Y%m%d")
+    while True:
+        run = secrets.token_hex(4)
+        final = results / f"{slugged(info.name)}-{day}-{run}"
+        if not final.exists():
+            break
+    building = results / f".{final.name}.part"
+    building.mkdir()
+    folder = RunFolder(building, msgspec.structs.replace(info, run=run))
+    write_durably(building / "experiment.yaml", redact(experiment).encode("utf-8", "replace"))
+    folder.write_samples(samples, redact=redact)
+    line = Codec(redact).line(folder.info)
+    write_durably(building / "run.json", msgspec.json.format(line, indent=2) + b"\n")
+    building.rename(final)
+    _sync_folder(results)
+    return RunFolder(final, folder.info)
+
+
+class RunFolder:
+    """A run on disk. Reading takes no lock and repairs nothing: a torn last line is not there yet."""
+
+    def __init__(self, path: Path, info: RunInfo) -> None:
+        self.path = path
+        self.info = info
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> RunFolder:
+        """Raises BadRun: no run there, or one of a newer format."""
+        folder = Path(path)
+        if folder.name in ("journal.jsonl", "run.json"):
+            folder = folder.parent
+        file = folder / "run.json"
+        try:
+            raw = file.read_bytes()
+        except FileNotFoundError as error:
+            found = "is no run folder (it has no run.json)" if folder.is_dir() else "there is no such folder"
+            raise BadRun(str(path), f"{found}; `karat run FILE` makes one under results/") from error
+        except OSError as error:
+            raise BadRun(str(path), f"cannot be read: {error.strerror}") from error
+        try:
+            known = msgspec.json.decode(raw, type=_Format)
+            if known.format > FORMAT_VERSION:
+                newer = f"has format {known.format}, this karat reads up to {FORMAT_VERSION}: update karat"
+                raise BadRun(str(path), newer)
+            return cls(folder, msgspec.json.decode(raw, type=RunInfo))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadRun(str(path), f"run.json is damaged: {error}") from error
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    def lines(self, *, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """Every complete line from byte `start` up to byte `stop`, without its newline."""
+        try:
+            file = self.journal.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            file.seek(start)
+            at = start
+            for line in file:
+                at += len(line)
+                if not line.endswith(b"\n") or (stop is not None and at > stop):
+                    return
+                yield line[:-1]
+
+    def events(self) -> Iterator[Event]:
+        """Every event, in the order in which it was written. Raises BadRun at a damaged line."""
+        for number, line in enumerate(self.lines(), start=1):
+            yield decode(line, path=str(self.path), number=number)
+
+    def events_of(self, kind: type[_Kind], *, stop: int | None = None) -> Iterator[_Kind]:
+        """The events of one kind up to byte `stop`; other lines are passed over undecoded."""
+        head = b'{"event":"%s"' % str(kind.__struct_config__.tag).encode()
+        for number, line in enumerate(self.lines(stop=stop), start=1):
+            if line.startswith(head):
+                event = decode(line, path=str(self.path), number=number)
+                assert isinstance(event, kind)
+                yield event
+
+    def samples(self) -> Iterator[Sample]:
+        """The planned samples, in the order of the dataset."""
+        decoder = msgspec.json.Decoder(Sample)
+        try:
+            file = (self.path / "samples.jsonl").open("rb")
+        except FileNotFoundError as error:
+            raise BadRun(str(self.path), "samples.jsonl is missing") from error
+        with file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    yield decoder.decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    raise BadRun(str(self.path), f"samples.jsonl, line {number}: {error}") from error
+
+    def write_samples(self, samples: Iterable[Sample], *, redact: Redactor) -> None:
+        """Replaces samples.jsonl, atomically. For the holder of the lock alone."""
+        codec = Codec(redact)
+        write_durably(self.path / "samples.jsonl", b"".join([codec.line(sample) for sample in samples]))
+
+    def plan(self) -> PlanInfo:
+        """What is to be run: the first plan, widened by every resume."""
+        plan = self.info.plan
+        for resume in self.events_of(Resume):
+            if resume.plan is not None:
+                plan = widened(plan, resume.plan)
+        return plan
+
+    def scorers(self) -> tuple[ScorerInfo, ...]:
+        """Every scoring there is: of the run, then of each `karat score`; the newest last."""
+        found = {scorer.scoring: scorer for scorer in self.info.scorers}
+        for resume in self.events_of(Resume):
+            for scorer in resume.scorers:
+                found.pop(scorer.scoring, None)
+                found[scorer.scoring] = scorer
+        return tuple(found.values())
+
+    def status(self) -> Status:
+        """How the run stands. "crashed": its process ended without saying so; resume it."""
+        if RunLock(self.path).held():
+            return "running"
+        last = self._last_line()
+        if last.startswith(b'{"event":"end"'):
+            event = decode(last, path=str(self.path), number=0)
+            if isinstance(event, End):
+                return event.reason
+        return "crashed"
+
+    def _last_line(self) -> bytes:
+        try:
+            file = self.journal.open("rb")
+        except FileNotFoundError:
+            return b""
+        with file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 65536))
+            lines = file.read().split(b"\n")
+        return lines[-2] if len(lines) > 1 else b""
+
+
+class _Format(msgspec.Struct):
+    format: int
+
+
+def widened(first: PlanInfo, second: PlanInfo) -> PlanInfo:
+    """The union of two plans of one run."""
+    conditions = tuple(dict.fromkeys([*first.conditions, *second.conditions]))
+    return PlanInfo(
+        samples=max(first.samples, second.samples),
+        conditions=conditions,
+        repetitions=max(first.repetitions, second.repetitions),
+    )
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Replaces a file so that a reader, or a crash, meets the old one or the new one, whole."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def _sync_folder(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

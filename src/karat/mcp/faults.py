@@ -1,0 +1,127 @@
+"""What an exception of the SDK and the evidence beside it mean: one InfrastructureFault, in a sentence that helps.
+
+kind                  retriable
+mcp_server_start      if it ran   the process could not be started, or ended before the handshake
+mcp_init_timeout      yes         no handshake within `init_timeout_seconds`
+mcp_handshake         no          what answers does not speak MCP
+mcp_unreachable       yes         connection refused, no such host, TLS
+mcp_unauthorized      no          HTTP 401, 403
+mcp_rate_limit        yes         HTTP 429, with Retry-After
+mcp_redirect          no          a redirect to another origin, not followed
+mcp_http_error        5xx         any other HTTP status
+mcp_server_down       yes         it was there, and is gone
+mcp_call_timeout      yes         no result within `call_timeout_seconds`
+mcp_tool_list         no          a list of tools without end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from karat.errors import InfrastructureFault
+from karat.mcp.evidence import Evidence, printable
+from karat.mcp.launch import CANNOT_START, EXIT_CANNOT_START
+from karat.records import McpServer
+from karat.redact import Redactor
+
+__all__ = ["call_timeout", "fault_of", "leaves"]
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions inside nested groups; a single one is its own leaf."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
+
+
+def fault_of(
+    server: McpServer, error: BaseException | None, evidence: Evidence, *, ready: bool, redact: Redactor
+) -> InfrastructureFault:
+    """Why a session could not be opened, or (`ready`) why it ended.
+
+    `error`: what the owner of the session died of; None if it did not finish its handshake in time.
+    """
+    known = next((leaf for leaf in leaves(error) if isinstance(leaf, InfrastructureFault)), None) if error else None
+    if known is not None:
+        return known
+    found = (
+        _from_process(evidence, ready, redact) or _from_status(evidence) or _from_error(server, error, evidence, ready)
+    )
+    kind, message, retriable = found
+    about = f"MCP server '{server.name}'"
+    if server.type != "stdio":
+        about += f" ({printable(server.url)})"
+    text = redact(f"{about} {message}")
+    last_words = evidence.stderr.text(redact)
+    if last_words and CANNOT_START not in last_words:
+        text += f"; its stderr ends:\n{last_words}"
+    retry_after = evidence.retry_after if kind == "mcp_rate_limit" else None
+    return InfrastructureFault(kind, text, retriable=retriable, retry_after=retry_after)
+
+
+def call_timeout(server: McpServer, tool: str) -> InfrastructureFault:
+    """A tool that did not answer in time."""
+    seconds = f"{server.call_timeout_seconds:g}"
+    message = f"MCP server '{server.name}': tool '{tool}' gave no result within {seconds} s (call_timeout_seconds)"
+    return InfrastructureFault("mcp_call_timeout", message, retriable=True)
+
+
+_Found = tuple[str, str, bool]
+
+
+def _from_process(evidence: Evidence, ready: bool, redact: Redactor) -> _Found | None:
+    code = evidence.exit_code
+    if code is None:
+        return None
+    words = evidence.stderr.text(redact)
+    if code == EXIT_CANNOT_START and CANNOT_START in words and not ready:
+        reason = words.partition(CANNOT_START)[2].partition("\n")[0]
+        return "mcp_server_start", f"cannot be started: {reason}", False
+    ended = f"ended with exit code {code}" if code >= 0 else f"was killed by signal {-code}"
+    if ready:
+        return "mcp_server_down", f"{ended} while in use", True
+    return "mcp_server_start", f"{ended} before the handshake{_not_mcp(evidence)}", True
+
+
+def _from_status(evidence: Evidence) -> _Found | None:
+    status = evidence.status
+    if status is None:
+        return None
+    if status in (401, 403):
+        return "mcp_unauthorized", f"answered with HTTP {status}: check its headers in the experiment file", False
+    if status == 429:
+        return "mcp_rate_limit", "answered with HTTP 429: too many requests", True
+    if evidence.location is not None and status < 400:
+        message = f"redirects to {evidence.location}, which is not followed: give that as its url if it is meant"
+        return "mcp_redirect", message, False
+    hint = ": is the path right?" if status in (404, 405) else ""
+    return "mcp_http_error", f"answered with HTTP {status}{hint}", status >= 500
+
+
+def _from_error(server: McpServer, error: BaseException | None, evidence: Evidence, ready: bool) -> _Found:
+    import httpx2
+
+    if error is None:
+        if ready:
+            return "mcp_server_down", "closed the connection while in use", True
+        limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
+        return "mcp_init_timeout", f"did not finish its handshake within {limit}{_not_mcp(evidence)}", True
+    first = next(leaves(error))
+    reason = printable(str(first)) or type(first).__name__
+    if ready:
+        return "mcp_server_down", f"broke off while in use: {reason}{_not_mcp(evidence)}", True
+    if isinstance(first, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
+        return "mcp_unreachable", f"has no usable url: {reason}", False
+    if isinstance(first, (httpx2.TransportError, OSError)) and server.type != "stdio":
+        return "mcp_unreachable", f"cannot be reached: {reason}", True
+    if isinstance(first, OSError):
+        return "mcp_server_start", f"cannot be started: {reason}", False
+    return "mcp_handshake", f"does not speak MCP: {reason}{_not_mcp(evidence)}", False
+
+
+def _not_mcp(evidence: Evidence) -> str:
+    if evidence.not_mcp is None:
+        return ""
+    return f"; it wrote to stdout, which is for messages only: {printable(evidence.not_mcp)!r}"

@@ -1,0 +1,30 @@
+"""What must have happened for an attempt to count: checked on the calls that really took place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from karat.errors import AgentFault
+from karat.records import Gate, ToolCall
+
+__all__ = ["check"]
+
+
+def check(gate: Gate, calls: Sequence[ToolCall]) -> None:
+    """Raises a retriable AgentFault if the gate was missed; tools that are not MCP's do not count.
+
+    `gate_tool_use`: an MCP call was required and none was made. `gate_tool_success`: there
+    were MCP calls and every one failed; no call at all misses only the first gate.
+
+    >>> check(Gate(require_mcp_tool_use=True), [ToolCall(server="docs", tool="search", result="found")])
+    """
+    made = [call for call in calls if call.server is not None]
+    if gate.require_mcp_tool_use and not made:
+        raise AgentFault(
+            "gate_tool_use", "the condition requires an MCP tool call, and the agent made none", retriable=True
+        )
+    if gate.require_mcp_tool_success and made and all(call.error is not None for call in made):
+        count = "the only MCP tool call" if len(made) == 1 else f"all {len(made)} MCP tool calls"
+        last = f"the last, {made[-1].server}.{made[-1].tool}: {made[-1].error}"
+        message = f"the condition requires a successful MCP tool call, and {count} failed; {last}"
+        raise AgentFault("gate_tool_success", message, retriable=True)

@@ -1,0 +1,80 @@
+"""Becomes an MCP server: clean environment, a session of its own. Run as ``python -m karat.mcp.launch``.
+
+Every stdio server of every agent starts through here. What to start comes as JSON in one
+environment variable, and the environment is replaced as a whole before the server sees
+it, so a secret stands neither in ``ps`` nor in a stranger's environment. The session keeps
+a terminal's Ctrl-C away: servers must outlive it until the trials in flight have finished.
+
+    {"argv": [...], "env": {...}, "cwd": "/folder", "parent": 4711}
+
+`parent`, where given, is the process with which the server must end (Linux; elsewhere a
+server ends because its stdin closes). Standard library only, and little of it: each start
+waits for this, 6 ms more than for a bare interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+
+TYPE_CHECKING = False  # as type checkers know it; `typing` itself would cost a third of the start
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+__all__ = ["CANNOT_START", "EXIT_CANNOT_START", "VARIABLE", "main"]
+
+VARIABLE = "KARAT_MCP_LAUNCH"
+CANNOT_START = "karat: cannot start "
+EXIT_CANNOT_START = 127  # as shells have it
+
+
+def main() -> None:
+    """Replaces this process by the server; comes back only to say why it could not."""
+    text = os.environ.get(VARIABLE)
+    if text is None:
+        sys.exit(
+            f"{CANNOT_START}an MCP server: the variable {VARIABLE} is not set (karat sets it for the servers it starts)"
+        )
+    definition = json.loads(text)
+    argv: list[str] = definition["argv"]
+    try:  # noqa: SIM105 - each import costs every start of a server
+        os.setsid()
+    except PermissionError:
+        pass  # whoever started us has made us a leader already
+    _end_with(definition.get("parent"))
+    # Python ignores these, and what is ignored stays so in the program that replaces it.
+    for name in ("SIGPIPE", "SIGXFSZ"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    try:
+        os.chdir(definition["cwd"])
+    except OSError as error:
+        _refuse(argv, f"in '{definition['cwd']}': {error.strerror}")
+    try:
+        os.execvpe(argv[0], argv, definition["env"])  # noqa: S606 - that is the purpose
+    except OSError as error:
+        _refuse(argv, error.strerror or str(error))
+    except ValueError as error:  # a NUL byte, or a name with "="
+        _refuse(argv, str(error))
+
+
+def _refuse(argv: list[str], reason: str) -> NoReturn:
+    sys.stderr.write(f"{CANNOT_START}'{argv[0]}': {reason}\n")
+    sys.exit(EXIT_CANNOT_START)
+
+
+def _end_with(parent: int | None) -> None:
+    """Asks the kernel for a SIGTERM when the parent dies, also by SIGKILL. The request survives exec."""
+    if parent is None or sys.platform != "linux":
+        return
+    import ctypes
+
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+    if os.getppid() != parent:  # it died before we asked
+        sys.exit(EXIT_CANNOT_START)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""What a server offers: its tools, listed and hashed, so that a change of the measured factor is seen."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from karat.errors import InfrastructureFault
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+__all__ = ["MOST_PAGES", "MOST_TOOLS", "ServerFault", "Tool", "ToolChange", "ToolList", "changed", "list_tools"]
+
+MOST_PAGES = 100
+MOST_TOOLS = 10_000
+"""Bounds of a listing: a server that never stops paging cannot hold up a run."""
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool of one server, as a model is told of it."""
+
+    server: str
+    name: str
+    description: str
+    input_schema: dict[str, Any]  # JSON Schema of its arguments
+
+
+class ToolList(msgspec.Struct, frozen=True, kw_only=True):
+    """All tools of one server."""
+
+    server: str
+    tools: tuple[Tool, ...]  # in the server's order
+    digest: str  # hex, over names, descriptions and input schemas; the order does not matter
+
+
+class ServerFault(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that could not be reached or listed; the trials that need it cannot run."""
+
+    server: str
+    kind: str  # as of the InfrastructureFault that a trial would meet
+    message: str
+    retriable: bool = False
+
+
+class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that offers other tools than it did before the first call."""
+
+    server: str
+    before: str  # digests
+    after: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()  # same name, another description or schema
+
+
+async def list_tools(client: Client, server: str) -> ToolList:
+    """Every page of the server's list. Raises InfrastructureFault for a list without end.
+
+    A server that does not know the method has no tools, which is no fault.
+    """
+    from mcp import MCPError
+    from mcp_types import METHOD_NOT_FOUND
+
+    tools: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        try:
+            page = await client.list_tools(cursor=cursor)
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND and not tools:
+                return _tool_list(server, [])
+            raise
+        tools += [
+            Tool(server=server, name=one.name, description=one.description or "", input_schema=dict(one.input_schema))
+            for one in page.tools
+        ]
+        if page.next_cursor is None:
+            return _tool_list(server, tools)
+        if page.next_cursor == cursor or len(tools) > MOST_TOOLS:
+            break
+        cursor = page.next_cursor
+    message = f"MCP server '{server}': its list of tools does not end ({len(tools)} tools so far)"
+    raise InfrastructureFault("mcp_tool_list", message)
+
+
+def changed(before: ToolList, after: ToolList) -> ToolChange | None:
+    """What differs between two lists of the same server; None if nothing does."""
+    if before.digest == after.digest:
+        return None
+    old = {tool.name: tool for tool in before.tools}
+    new = {tool.name: tool for tool in after.tools}
+    return ToolChange(
+        server=after.server,
+        before=before.digest,
+        after=after.digest,
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
+        altered=tuple(sorted(name for name in old.keys() & new.keys() if old[name] != new[name])),
+    )
+
+
+def _tool_list(server: str, tools: list[Tool]) -> ToolList:
+    offered = sorted(
+        msgspec.json.encode([tool.name, tool.description, tool.input_schema], order="sorted") for tool in tools
+    )
+    digest = blake2b(b"\n".join(offered), digest_size=16).hexdigest()
+    return ToolList(server=server, tools=tuple(tools), digest=digest)

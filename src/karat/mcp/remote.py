@@ -1,0 +1,116 @@
+"""MCP over streamable HTTP and SSE.
+
+Redirects are followed only within the origin of the URL, so that headers never reach
+another (the SDK sees to it; a redirect that leaves is a fault that names the place). The
+environment's proxies are used for remote servers, as they are the only way out of many
+networks, and never for this machine's own.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from karat.mcp.evidence import Evidence
+from karat.mcp.results import LARGEST_RESULT
+from karat.records import McpServer
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["RemoteLink", "is_loopback"]
+
+CONNECT_SECONDS = 30.0
+"""To connect and to send. Reading is bounded by the handshake's and the call's own limits."""
+
+LARGEST_EVENT = 4 * LARGEST_RESULT
+"""Bytes: a result grows when JSON escapes it."""
+
+
+class RemoteLink:
+    """One connection to a server that runs elsewhere."""
+
+    def __init__(self, server: McpServer, *, on_broken: Callable[[], None]) -> None:
+        self._server, self._on_broken = server, on_broken
+        self.evidence = Evidence()
+        self.hurry = False
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Any]:
+        """The streams that the SDK's client speaks through. Raises httpx2's errors, perhaps in a group."""
+        if self._server.type == "sse":
+            from mcp.client.sse import sse_client
+
+            async with sse_client(self._server.url, httpx_client_factory=self._for_sse, sse_read_timeout=0) as streams:
+                yield streams
+            return
+        from mcp.client.streamable_http import streamable_http_client
+
+        async with self._client() as client:
+            transport = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=LARGEST_EVENT)
+            async with transport as streams:
+                yield streams
+
+    def _for_sse(self, headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
+        return self._client()
+
+    def _client(self) -> httpx2.AsyncClient:
+        import httpx2
+
+        return httpx2.AsyncClient(
+            headers=self._server.headers,
+            timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
+            follow_redirects=False,
+            trust_env=not is_loopback(self._server.url),
+            event_hooks={"response": [self._note]},
+        )
+
+    async def _note(self, response: httpx2.Response) -> None:
+        """Keeps what the SDK turns into "Server returned an error response"."""
+        if response.status_code < 300 or response.request.method == "DELETE":
+            return
+        if response.status_code in (404, 405) and response.request.method == "GET" and self._server.type == "http":
+            return  # it has no stream of its own notices, as the protocol allows
+        evidence = self.evidence
+        evidence.status = response.status_code
+        evidence.location = _place(response) if response.next_request is not None else None
+        evidence.retry_after = _seconds(response.headers.get("retry-after"))
+        if self._server.type == "sse" and response.request.method == "POST" and response.status_code >= 400:
+            self._on_broken()  # the SDK stops sending and would let every call wait for its timeout
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the URL names this machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _place(response: httpx2.Response) -> str:
+    assert response.next_request is not None
+    return str(response.next_request.url.copy_with(userinfo=b"", query=None, fragment=None))
+
+
+def _seconds(header: str | None) -> float | None:
+    """Retry-After as seconds from now; a date is understood too."""
+    if header is None:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
+    try:
+        when = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())

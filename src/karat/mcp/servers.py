@@ -1,0 +1,168 @@
+"""The MCP servers of a run, and one trial's view of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karat.errors import AgentFault, InfrastructureFault, did_you_mean
+from karat.mcp.preflight import ServerFault, Tool, ToolChange, ToolList, changed
+from karat.records import Condition, McpServer, ToolCall
+from karat.redact import Redactor
+
+if TYPE_CHECKING:
+    from karat.mcp.session import Session
+
+__all__ = ["MOST_STARTS", "Toolbox", "Tools"]
+
+MOST_STARTS = 10
+"""How often a server with `scope: run` is started in one run, the first time included."""
+
+
+class Tools:
+    """The tools that one trial may call: those of its condition's servers, and no other."""
+
+    def __init__(self, sessions: dict[str, Session], lists: Sequence[ToolList]) -> None:
+        self._sessions = sessions
+        self._calls: list[ToolCall] = []
+        self.tools: tuple[Tool, ...] = tuple(tool for listed in lists for tool in listed.tools)
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """What really happened, in the order in which it ended."""
+        return tuple(self._calls)
+
+    async def call(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolCall:
+        """One call. What the tool says went wrong is in its `error`.
+
+        Raises InfrastructureFault when the server died or did not answer in time (the call
+        is kept all the same), AgentFault for a server that the condition does not have.
+        """
+        session = self._sessions.get(server)
+        if session is None:
+            hint = did_you_mean(server, self._sessions) or " (it has none)"
+            raise AgentFault("unknown_mcp_server", f"the condition has no MCP server '{server}'{hint}")
+        try:
+            call = await session.call(tool, arguments)
+        except InfrastructureFault as fault:
+            self._calls.append(ToolCall(tool=tool, server=server, input=arguments, error=fault.message))
+            raise
+        self._calls.append(call)
+        return call
+
+
+class Toolbox:
+    """All servers of a run. Nothing is started, and the SDK is not loaded, before it is needed."""
+
+    def __init__(self, servers: Sequence[McpServer], *, redact: Redactor, folder: Path) -> None:
+        self._servers = tuple(servers)
+        self._redact, self._folder = redact, folder
+        self._open: set[Session] = set()
+        self._shared: dict[str, Session] = {}
+        self._starts: dict[str, int] = {}
+        self._first_lists: dict[str, ToolList] = {}
+        self._changes: dict[tuple[str, str], ToolChange] = {}
+
+    @property
+    def changes(self) -> tuple[ToolChange, ...]:
+        """Servers that offered other tools than when they were first listed; each new list once."""
+        return tuple(self._changes.values())
+
+    async def __aenter__(self) -> Toolbox:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await _close(set(self._open), at_once=False)
+
+    async def preflight(self) -> dict[str, ToolList | ServerFault]:
+        """Every server started and listed, all at once, each bounded by its own timeout.
+
+        A server that cannot be listed is a value, not an error. Shared ones stay up.
+        """
+        found = await asyncio.gather(*(self._probe(server) for server in self._servers))
+        return {server.name: one for server, one in zip(self._servers, found, strict=True)}
+
+    def open(self, condition: Condition) -> AbstractAsyncContextManager[Tools]:
+        """The condition's tools, for one trial.
+
+        Servers with `scope: trial` are started, all at once, and ended with the block, also
+        when it is cancelled; those with `scope: run` are shared, and started again if they
+        died. Raises InfrastructureFault.
+        """
+        return self._opened(condition)
+
+    @asynccontextmanager
+    async def _opened(self, condition: Condition) -> AsyncIterator[Tools]:
+        own: set[Session] = set()
+        at_once = True
+        try:
+            sessions: dict[str, Session] = {}
+            for server in condition.mcp_servers:
+                session = sessions[server.name] = self._session(server)
+                if server.scope == "trial":
+                    own.add(session)
+            lists = [await session.current_tools() for session in sessions.values()]
+            for listed in lists:
+                self._compare(listed)
+            yield Tools(sessions, lists)
+            at_once = False
+        finally:
+            await _close(own, at_once=at_once)
+            self._forget()
+
+    async def _probe(self, server: McpServer) -> ToolList | ServerFault:
+        own: set[Session] = set()
+        try:
+            session = self._session(server)
+            if server.scope == "trial":
+                own.add(session)
+            listed = await session.ready()
+        except InfrastructureFault as fault:
+            return ServerFault(server=server.name, kind=fault.kind, message=fault.message, retriable=fault.retriable)
+        finally:
+            await _close(own, at_once=False)
+            self._forget()
+        self._compare(listed)
+        return listed
+
+    def _session(self, server: McpServer) -> Session:
+        """A new session, or the shared one if it still lives."""
+        if server.scope == "trial":
+            return self._start(server)
+        shared = self._shared.get(server.name)
+        if shared is not None and shared.alive:
+            return shared
+        starts = self._starts.get(server.name, 0)
+        if starts >= MOST_STARTS:
+            often = f"it was started {starts} times in this run, and is not started any more"
+            message = f"MCP server '{server.name}' went down again and again: {often}"
+            raise InfrastructureFault("mcp_server_down", message)
+        self._starts[server.name] = starts + 1
+        self._shared[server.name] = self._start(server)
+        return self._shared[server.name]
+
+    def _start(self, server: McpServer) -> Session:
+        from karat.mcp.session import Session
+
+        session = Session(server, folder=self._folder, redact=self._redact)
+        self._open.add(session)
+        return session
+
+    def _forget(self) -> None:
+        self._open = {session for session in self._open if session.pending}
+
+    def _compare(self, listed: ToolList) -> None:
+        first = self._first_lists.setdefault(listed.server, listed)
+        change = changed(first, listed)
+        if change is not None:
+            self._changes.setdefault((listed.server, listed.digest), change)
+
+
+async def _close(sessions: set[Session], *, at_once: bool) -> None:
+    for session in sessions:  # all told before anything is awaited: a second cancellation must not lose one
+        session.stop(at_once=at_once)
+    if sessions:
+        await asyncio.gather(*(session.gone() for session in sessions))

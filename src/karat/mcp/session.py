@@ -1,0 +1,216 @@
+"""One session with one server, held by a task of its own.
+
+The SDK's sessions must be left by the task that entered them, and a connection that breaks
+cancels that task. So no trial's task enters one: an owner task does, and trials only wait,
+for the session to be ready and for results. A trial that is cut off in the middle leaves
+nothing of the SDK behind in its task, and sessions may be shared by any number of trials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karat.errors import InfrastructureFault
+from karat.mcp.evidence import printable
+from karat.mcp.faults import call_timeout, fault_of
+from karat.mcp.preflight import ToolList, list_tools
+from karat.mcp.remote import RemoteLink
+from karat.mcp.results import as_text, too_large
+from karat.mcp.stdio import StdioLink
+from karat.records import McpServer, ToolCall
+from karat.redact import Redactor
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+__all__ = ["Session"]
+
+CLOSE_SECONDS = 3.0  # more than a stdio server may take (stdio.py)
+CAUSE_SECONDS = 2.0  # for an owner to end after its connection broke, so that the cause can be told
+RELIST_SECONDS = 5.0  # how old a shared session's list of tools may be when a trial gets it
+
+
+class Session:
+    """Opened on construction, in the background; `ready` waits for it. Needs a running event loop."""
+
+    def __init__(self, server: McpServer, *, folder: Path, redact: Redactor) -> None:
+        import anyio
+
+        self.server = server
+        self._redact = redact
+        self._scope = anyio.CancelScope()
+        self._stop, self._listed = asyncio.Event(), asyncio.Event()
+        self._broken = False
+        self._client: Client | None = None
+        self._tools: ToolList | None = None
+        self._listed_at = 0.0
+        self._calls: set[asyncio.Task[Any]] = set()
+        self._link: StdioLink | RemoteLink
+        if server.type == "stdio":
+            self._link = StdioLink(server, folder=folder, on_broken=self._stop.set)
+        else:
+            self._link = RemoteLink(server, on_broken=self._scope.cancel)
+        # The SDK logs what it also raises; a handler of our own keeps Python from printing that on stderr.
+        logging.getLogger("mcp").addHandler(_QUIET)
+        self._owner = asyncio.create_task(self._own(), name=f"MCP server {server.name}")
+        self._owner.add_done_callback(_retrieve)
+
+    @property
+    def alive(self) -> bool:
+        """Whether a call has a chance. A server that died unnoticed shows at the next call."""
+        return not (self._owner.done() or self._broken or self._stop.is_set())
+
+    @property
+    def pending(self) -> bool:
+        """Whether its owner still has something to clear away."""
+        return not self._owner.done()
+
+    async def ready(self) -> ToolList:
+        """The server's tools, once the handshake is done. Raises InfrastructureFault."""
+        if self._tools is None:
+            await self._first(asyncio.ensure_future(self._listed.wait()))
+        if self._tools is None:
+            raise self._fault()
+        return self._tools
+
+    async def current_tools(self) -> ToolList:
+        """The tools as they are now; asked for again if the list is a few seconds old. Raises InfrastructureFault."""
+        tools = await self.ready()
+        if self._client is not None and self.alive and time.monotonic() - self._listed_at > RELIST_SECONDS:
+            self._listed_at = time.monotonic()
+            asked = asyncio.create_task(list_tools(self._client, self.server.name))
+            await self._first(asked)
+            if asked.done() and not asked.cancelled() and asked.exception() is None:
+                tools = self._tools = asked.result()
+        return tools
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> ToolCall:
+        """What the tool gave, or what it says went wrong. Raises InfrastructureFault for a dead or silent server."""
+        await self.ready()
+        if self._client is None or not self.alive:
+            raise await self._down()
+        started = time.perf_counter()
+        seconds = self.server.call_timeout_seconds
+        asked = asyncio.create_task(self._client.call_tool(tool, arguments, read_timeout_seconds=seconds))
+        self._calls.add(asked)
+        asked.add_done_callback(self._calls.discard)
+        await self._first(asked)
+        milliseconds = round((time.perf_counter() - started) * 1000, 3)
+        result, error = await self._outcome(asked, tool)
+        return ToolCall(
+            tool=tool, server=self.server.name, input=arguments, result=result, error=error, milliseconds=milliseconds
+        )
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Begins to end the session. `at_once`: without asking the server nicely first."""
+        for call in self._calls:
+            call.cancel()
+        self._link.hurry = at_once or not self._listed.is_set()
+        self._stop.set()
+        if self._link.hurry:
+            self._scope.cancel()
+
+    async def gone(self) -> None:
+        """Waits, after `stop`, for the end; a stdio server is gone then with its children. Bounded."""
+        await asyncio.wait({self._owner}, timeout=CLOSE_SECONDS)
+        if not self._owner.done():
+            self._link.hurry = True
+            self._scope.cancel()
+            await asyncio.wait({self._owner}, timeout=CLOSE_SECONDS)
+
+    async def _own(self) -> None:
+        import anyio
+        from mcp import Client, types
+
+        information = types.Implementation(name="karat", version=_version())
+        with self._scope:
+            self._scope.deadline = anyio.current_time() + self.server.init_timeout_seconds
+            async with Client(self._link.connect(), client_info=information, cache=None) as client:
+                self._tools = await list_tools(client, self.server.name)
+                self._listed_at = time.monotonic()
+                self._client = client
+                self._scope.deadline = math.inf
+                self._listed.set()
+                await self._stop.wait()
+
+    async def _first(self, wanted: asyncio.Future[Any]) -> None:
+        """Waits for `wanted` or for the owner's end; cancels what is not wanted any more."""
+        try:
+            await asyncio.wait({wanted, self._owner}, return_when=asyncio.FIRST_COMPLETED)
+            if not wanted.done():  # the owner's end resolves every request that is under way
+                await asyncio.wait({wanted}, timeout=CAUSE_SECONDS)
+        finally:
+            if not wanted.done():
+                wanted.cancel()
+            wanted.add_done_callback(_retrieve)
+
+    async def _outcome(self, asked: asyncio.Task[Any], tool: str) -> tuple[str | None, str | None]:
+        """Result and error of one call; one of them is None."""
+        import mcp
+        from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+        error = asked.exception() if asked.done() and not asked.cancelled() else InterruptedError("closed")
+        if error is None:
+            return self._read(asked.result())
+        if isinstance(error, mcp.MCPError):
+            if error.code == REQUEST_TIMEOUT:
+                raise call_timeout(self.server, tool)
+            if error.code != CONNECTION_CLOSED and not self._lost(error):
+                return None, self._clean(f"{error.message} (error {error.code})")
+            if "byte limit" in error.message:  # of one event: the connection goes on
+                return None, self._clean(error.message)
+        elif self.alive and isinstance(error, (ValueError, RuntimeError)):
+            return None, self._clean(f"the result does not conform: {error}")
+        raise await self._down(error)
+
+    def _read(self, result: Any) -> tuple[str | None, str | None]:
+        text = as_text(result)
+        problem = too_large(text)
+        if problem is not None:
+            return None, problem
+        if result.is_error:
+            return None, self._clean(text) or "the tool failed and did not say why"
+        return text, None
+
+    def _lost(self, error: Any) -> bool:
+        """Whether an error response means that HTTP failed, rather than the tool."""
+        return self.server.type == "http" and (
+            error.message in ("Server returned an error response", "Session terminated", "Not Found")
+            or (self._link.evidence.location is not None and "not followed" in error.message)
+        )
+
+    async def _down(self, error: BaseException | None = None) -> InfrastructureFault:
+        """Marks the session as unusable, and tells why it is."""
+        self._broken = True
+        self._stop.set()  # the owner unwinds and says what it knows
+        await asyncio.wait({self._owner}, timeout=CAUSE_SECONDS)
+        return self._fault(error)
+
+    def _fault(self, error: BaseException | None = None) -> InfrastructureFault:
+        owner = self._owner
+        if owner.done() and not owner.cancelled() and owner.exception() is not None:
+            error = owner.exception()
+        return fault_of(self.server, error, self._link.evidence, ready=self._listed.is_set(), redact=self._redact)
+
+    def _clean(self, text: str) -> str:
+        return printable(self._redact(text)).strip()
+
+
+def _version() -> str:
+    import karat
+
+    return karat.__version__
+
+
+def _retrieve(done: asyncio.Future[Any]) -> None:
+    """An outcome that nobody waits for any more is no news for the log."""
+    if not done.cancelled():
+        done.exception()
+
+
+_QUIET = logging.NullHandler()

@@ -1,0 +1,214 @@
+"""MCP over stdio: a process in a group of its own, of which nothing is left when the session ends.
+
+The SDK's own stdio transport hides the process: neither its stderr nor its group could be
+had, a server that exits on time leaves its children behind, and one endless line on stdout
+costs quadratic time in the event loop that all trials share. The messages are the SDK's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import karat
+from karat.mcp.evidence import Evidence
+from karat.mcp.launch import VARIABLE
+from karat.records import McpServer
+
+__all__ = ["StdioLink", "launch_command"]
+
+LONGEST_MESSAGE = 64 * 1024 * 1024
+"""Bytes of one line on stdout. A longer one ends the session: nobody knows where the next message would begin."""
+
+EXIT_SECONDS = 1.0  # for a server to end by itself after its stdin closed
+TERM_SECONDS = 0.5  # after SIGTERM, before SIGKILL
+KILL_SECONDS = 1.0  # for the kernel to clear away what was killed
+_NEWS_SECONDS = 0.2  # between a process's last words and the news of its exit, whichever comes first
+_POLL_SECONDS = 0.01
+
+
+def launch_command(server: McpServer, *, folder: Path, parent: int | None = None) -> tuple[list[str], dict[str, str]]:
+    """The command line and environment that start a stdio server through `karat.mcp.launch`.
+
+    For every agent that starts servers, also in other programs: whatever is added to this
+    environment, the server sees PATH, HOME, LANG and the file's `env`, nothing else. It runs
+    in `folder`; `python` and `python3` mean the interpreter that runs karat.
+    `parent`: the process id with which the server shall end.
+    """
+    command = sys.executable if server.command in ("python", "python3") else server.command
+    own = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.environ.get("HOME") or str(Path.home()),
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+    }
+    definition = {"argv": [command, *server.args], "env": own | server.env, "cwd": str(folder), "parent": parent}
+    # -P keeps the folder's own `json.py` from being imported; -S leaves out the .pth files of large environments.
+    argv = [sys.executable, "-P", "-S", "-m", "karat.mcp.launch"]
+    home = str(Path(karat.__file__).resolve().parents[1])
+    return argv, {VARIABLE: json.dumps(definition), "PYTHONPATH": home, "PATH": own["PATH"]}
+
+
+class StdioLink:
+    """One server process, and the two streams that the SDK's client speaks through."""
+
+    def __init__(self, server: McpServer, *, folder: Path, on_broken: Callable[[], None]) -> None:
+        self._server, self._folder, self._on_broken = server, folder, on_broken
+        self.evidence = Evidence()
+        self.hurry = False  # True: no time to end by itself, SIGTERM at once
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Any]:
+        """Starts the process; on exit it is gone, and its children with it. Raises OSError."""
+        import anyio
+        from mcp.shared.message import SessionMessage
+
+        argv, env = launch_command(self._server, folder=self._folder, parent=os.getpid())
+        loop = asyncio.get_running_loop()
+        pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+        _, process = await loop.subprocess_exec(
+            lambda: _Process(self.evidence), *argv, env=env, start_new_session=True, **pipes
+        )
+        # Nothing is awaited between the start and this `try`, so a cancellation cannot lose the process.
+        try:
+            arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
+            async with anyio.create_task_group() as tasks, arriving, incoming, outgoing, leaving:
+                tasks.start_soon(self._receive, process, arriving)
+                tasks.start_soon(_send, process, leaving)
+                yield incoming, outgoing
+                tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await process.end(at_once=self.hurry)
+
+    async def _receive(self, process: _Process, arriving: Any) -> None:
+        """Hands on every message; says so when there can be no more."""
+        import anyio
+        from mcp.shared.message import SessionMessage
+        from mcp_types import jsonrpc_message_adapter
+
+        async with arriving:
+            while line := await _next_line(process.lines, self.evidence):
+                try:
+                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    if line.strip() and self.evidence.not_mcp is None:
+                        self.evidence.not_mcp = line[:200].decode("utf-8", "replace").strip()
+                    continue
+                try:
+                    await arriving.send(SessionMessage(message))
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    return
+        self._on_broken()
+
+
+class _Process(asyncio.SubprocessProtocol):
+    """The pipes of one server. Told of its exit directly, even while a child still holds the pipes."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._exited = asyncio.Event()
+        self._ending = False
+        self._ended = False
+        self.lines = asyncio.StreamReader(limit=LONGEST_MESSAGE)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._transport = transport
+        self._pid = transport.get_pid()  # the leader of its group: start_new_session
+        stdout = transport.get_pipe_transport(1)
+        assert stdout is not None
+        self.lines.set_transport(stdout)  # so that it stops reading when nobody takes the lines
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self._evidence.stderr.add(data)
+        elif not self._ended:
+            self.lines.feed_data(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if fd == 1:
+            self._end_of_lines()
+
+    def process_exited(self) -> None:
+        if not self._ending:
+            self._evidence.exit_code = self._transport.get_returncode()
+        self._exited.set()
+        # What it wrote last may still be in the pipe; a child that holds the pipe must not keep the session alive.
+        asyncio.get_running_loop().call_later(_NEWS_SECONDS, self._end_of_lines)
+
+    def _end_of_lines(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self.lines.feed_eof()
+
+    def write(self, line: bytes) -> bool:
+        """False when the server no longer reads."""
+        pipe = self._transport.get_pipe_transport(0)
+        if not isinstance(pipe, asyncio.WriteTransport) or pipe.is_closing():
+            return False
+        pipe.write(line)
+        return True
+
+    async def end(self, *, at_once: bool) -> None:
+        """Closes stdin, waits, SIGTERM to the group, waits, SIGKILL to the group."""
+        try:
+            if self._ended:  # it went by itself: its exit code is on the way
+                await self._until(self._exited.is_set, _NEWS_SECONDS)
+            self._ending = True
+            pipe = self._transport.get_pipe_transport(0)
+            if pipe is not None:
+                pipe.close()
+            if not at_once:
+                await self._until(self._exited.is_set, EXIT_SECONDS)
+            if self._signal(signal.SIGTERM):
+                await self._until(self._gone, TERM_SECONDS)
+        finally:  # also when the event loop itself is being torn down
+            self._signal(signal.SIGKILL)
+            try:
+                await self._until(self._gone, KILL_SECONDS)
+            finally:
+                self._transport.close()
+
+    def _gone(self) -> bool:
+        return self._exited.is_set() and not self._signal(0)
+
+    def _signal(self, number: int) -> bool:
+        """Whether the group may still have members. The leader's pid names it even after the leader is gone."""
+        try:
+            os.killpg(self._pid, number)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return not self._exited.is_set()  # macOS answers so for a group of the dead
+        return True
+
+    async def _until(self, holds: Callable[[], bool], seconds: float) -> None:
+        deadline = asyncio.get_running_loop().time() + seconds
+        while not holds() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _next_line(lines: asyncio.StreamReader, evidence: Evidence) -> bytes:
+    """Empty at the end, and when a line is too long to be a message."""
+    try:
+        return await lines.readline()
+    except ValueError:
+        evidence.not_mcp = f"a line of more than {LONGEST_MESSAGE // 1024**2} MB"
+        return b""
+
+
+async def _send(process: _Process, leaving: Any) -> None:
+    async with leaving:
+        async for item in leaving:
+            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+            if not process.write(text.encode("utf-8", "surrogatepass") + b"\n"):
+                return

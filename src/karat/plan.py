@@ -1,0 +1,109 @@
+"""Samples × repetitions × conditions → Trials, lazily, with stable ids. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from karat.errors import BadOption, did_you_mean
+from karat.records import Condition, Sample, Trial
+
+if TYPE_CHECKING:
+    from karat.config import Experiment
+    from karat.datasets import Dataset
+
+__all__ = ["Plan", "plan", "trial_id"]
+
+
+class Plan:
+    """Every trial of a run, in order: sample, then repetition, condition innermost.
+
+    So drift over time hits all conditions alike. Iterating makes trials one by one;
+    nothing grows with their number.
+    """
+
+    def __init__(self, samples: Sequence[Sample], conditions: Sequence[Condition], repetitions: int) -> None:
+        self.samples = samples
+        self.conditions = tuple(conditions)
+        self.repetitions = repetitions
+
+    def __len__(self) -> int:
+        return len(self.samples) * len(self.conditions) * self.repetitions
+
+    def __iter__(self) -> Iterator[Trial]:
+        index = 0
+        for sample in self.samples:
+            for repetition in range(self.repetitions):
+                for condition in self.conditions:
+                    yield _trial(sample, condition, repetition, index)
+                    index += 1
+
+    def __getitem__(self, index: int) -> Trial:
+        rest, condition = divmod(index, len(self.conditions))
+        sample, repetition = divmod(rest, self.repetitions)
+        return _trial(self.samples[sample], self.conditions[condition], repetition, index)
+
+
+def plan(
+    experiment: Experiment,
+    dataset: Dataset,
+    *,
+    limit: int | None = None,
+    only_samples: Sequence[str] = (),
+    only_conditions: Sequence[str] = (),
+) -> Plan:
+    """What is to be run. `limit` takes the first samples; names select, in the file's order.
+
+    Raises BadOption for a name that the experiment does not have.
+    """
+    conditions: list[Condition] = list(experiment.conditions)
+    if only_conditions:
+        _known("--only-condition", only_conditions, [condition.name for condition in conditions], "condition")
+        conditions = [condition for condition in conditions if condition.name in only_conditions]
+    samples: Sequence[Sample] = dataset.samples
+    if only_samples:
+        _known("--only-sample", only_samples, [sample.id for sample in samples], "sample")
+        wanted = set(only_samples)
+        samples = [sample for sample in samples if sample.id in wanted]
+    if limit is not None:
+        if limit < 1:
+            raise BadOption("--limit", f"must be at least 1, got {limit}")
+        samples = samples[:limit]
+    return Plan(samples, conditions, experiment.execution.num_repetitions)
+
+
+def trial_id(sample: Sample, condition: Condition, repetition: int) -> str:
+    """24 hex digits that name this trial in every run of the same experiment.
+
+    Covers what the answer depends on: the sample's id and content, the condition's name
+    (two equal conditions stay apart) and content, the agent with its options, and the
+    repetition. Not judge, scorers, gates' names, `execution`, or paths.
+    """
+    digest = blake2b(digest_size=12)
+    for part in (
+        sample.id,
+        sample.digest,
+        condition.name,
+        condition.digest,
+        condition.agent.digest,
+        str(repetition),
+    ):
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _trial(sample: Sample, condition: Condition, repetition: int, index: int) -> Trial:
+    name = trial_id(sample, condition, repetition)
+    return Trial(
+        id=name, index=index, sample=sample, condition=condition, repetition=repetition, seed=int(name[:8], 16)
+    )
+
+
+def _known(option: str, wanted: Sequence[str], names: Sequence[str], what: str) -> None:
+    known = set(names)
+    for name in wanted:
+        if name not in known:
+            raise BadOption(option, f"no {what} is called '{name}'{did_you_mean(name, known)}")

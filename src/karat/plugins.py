@@ -1,0 +1,304 @@
+"""A name, or "module:Class", becomes a plug-in: one file a plug-in, no table to edit.
+
+A family is a package (`karat.agents`). Each of its modules that does not begin with
+an underscore holds one plug-in, called as the module is: its one public class that is
+named in the module's `__all__`, with an inner `Options` model (pydantic) that says all
+that the experiment file may say about it. Third parties announce theirs as an entry
+point in the group `karat.agents`, or the file names `module:Class`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from karat.errors import BadPlugin, Fault, UnknownPlugin, did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+__all__ = ["Description", "build", "check_options", "describe", "explain", "find", "load", "names", "options_model"]
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """A plug-in as `karat list` shows it."""
+
+    family: str
+    name: str
+    summary: str  # first line of the class's docstring
+    options: dict[str, Any]  # JSON schema
+    source: str  # "built in", or the distribution that brings it
+
+
+def names(family: str, *, package: str | None = None) -> list[str]:
+    """The built-in plug-ins of a family, by their file names."""
+    parent = importlib.import_module(package or f"karat.{family}")
+    return sorted(module.name for module in pkgutil.iter_modules(parent.__path__) if not module.name.startswith("_"))
+
+
+def find(
+    family: str,
+    name: str,
+    *,
+    folder: Path | None = None,
+    allow_code: bool = True,
+    package: str | None = None,
+) -> type[Any]:
+    """The class that is called `name`.
+
+    Built-in files first; then, for "module:Class", the module found from `folder`
+    (appended last to `sys.path`, so that it cannot shadow a library); entry points only
+    for what is left, because looking them up takes 40 ms.
+
+    Raises UnknownPlugin and BadPlugin. With `allow_code=False` "module:Class" is refused:
+    reading a run folder must not run code that the folder names.
+    """
+    if ":" in name:
+        if not allow_code:
+            raise BadPlugin(name, "this command does not import code that a run folder names")
+        return _as_class(load(name, folder=folder), name)
+    home = package or f"karat.{family}"
+    module_name = name.replace("-", "_")
+    if module_name.isidentifier() and not module_name.startswith("_") and importlib.util.find_spec(f"{home}.{module_name}"):
+        return _public_class(importlib.import_module(f"{home}.{module_name}"))
+    for point in _entry_points(family):
+        if point.name == name:
+            try:
+                found = point.load()
+            except ImportError as error:
+                raise BadPlugin(name, f"entry point {point.value} cannot be imported: {error}") from error
+            return _as_class(found, name)
+    known = {*names(family, package=package), *(point.name for point in _entry_points(family))}
+    raise UnknownPlugin(family, name, known)
+
+
+def options_model(plugin: type[Any]) -> type[BaseModel] | None:
+    """The plug-in's options; None where it takes none."""
+    model: type[BaseModel] | None = getattr(plugin, "Options", None)
+    return model
+
+
+def check_options(plugin: type[Any], options: Mapping[str, Any], *, place: str) -> tuple[dict[str, Any], list[Fault]]:
+    """Options with defaults filled in, and every fault in them."""
+    model = options_model(plugin)
+    if model is None:
+        unknown = [Fault(place=f"{place}.{key}", message=f"{plugin.__name__} takes no options") for key in options]
+        return {}, unknown
+    import pydantic
+
+    try:
+        checked = model.model_validate(dict(options))
+    except pydantic.ValidationError as error:
+        return {}, explain(error, options, place=place, model=model)
+    return checked.model_dump(mode="python"), []
+
+
+def explain(
+    error: ValidationError, values: Mapping[str, Any], *, place: str, model: type[BaseModel]
+) -> list[Fault]:
+    """What pydantic found wrong, in words that say what is wanted; one fault a place."""
+    sentences: dict[str, list[str]] = {}
+    for item in error.errors(include_url=False):
+        path = _real_place(item, values)
+        sentence = _sentence(item, path, model)
+        known = sentences.setdefault(".".join([place, *path] if place else path), [])
+        if sentence not in known:
+            known.append(sentence)
+    return [Fault(place=where, message=_either(what)) for where, what in sentences.items()]
+
+
+def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
+    """An instance. The constructor gets what it names: `options`, and any of `setting`'s keywords."""
+    model = options_model(plugin)
+    offered: dict[str, Any] = dict(setting)
+    if model is not None:
+        offered["options"] = model.model_validate(dict(options))
+    parameters = inspect.signature(plugin).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    taken = offered if takes_all else {key: value for key, value in offered.items() if key in parameters}
+    missing = [
+        parameter.name
+        for parameter in parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        and parameter.name not in taken
+    ]
+    if missing:
+        wanted = ", ".join(missing)
+        raise BadPlugin(plugin.__name__, f"its constructor asks for {wanted}; it may ask for {', '.join(sorted(offered))}")
+    return plugin(**taken)
+
+
+def describe(family: str, *, package: str | None = None) -> list[Description]:
+    """Every plug-in of the family that is installed, built-in ones first."""
+    found = []
+    for name in names(family, package=package):
+        plugin = find(family, name, package=package)
+        found.append(_description(family, name, plugin, "built in"))
+    for point in _entry_points(family):
+        source = point.dist.name if point.dist else "entry point"
+        try:
+            plugin = _as_class(point.load(), point.name)
+        except (ImportError, BadPlugin) as error:
+            broken = Description(family=family, name=point.name, summary=f"cannot be loaded: {error}", options={}, source=source)
+            found.append(broken)
+            continue
+        found.append(_description(family, point.name, plugin, source))
+    return found
+
+
+def _description(family: str, name: str, plugin: type[Any], source: str) -> Description:
+    model = options_model(plugin)
+    summary = (inspect.getdoc(plugin) or "").partition("\n")[0]
+    schema = model.model_json_schema() if model is not None else {}
+    return Description(family=family, name=name, summary=summary, options=schema, source=source)
+
+
+def _entry_points(family: str) -> list[Any]:
+    from importlib.metadata import entry_points
+
+    return list(entry_points(group=f"karat.{family}"))
+
+
+def _public_class(module: Any) -> type[Any]:
+    public = [getattr(module, name) for name in getattr(module, "__all__", [])]
+    classes = [thing for thing in public if inspect.isclass(thing)]
+    if len(classes) != 1:
+        raise BadPlugin(module.__name__, f"must name exactly one class in __all__, it names {len(classes)}")
+    found: type[Any] = classes[0]
+    return found
+
+
+def load(name: str, *, folder: Path | None = None) -> Any:
+    """What "module:name" points at. The module is found from `folder` last. Raises BadPlugin."""
+    module_name, _, attribute = name.partition(":")
+    if folder is not None and str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    try:
+        module = importlib.import_module(module_name)
+    except (ImportError, SyntaxError, ValueError) as error:
+        raise BadPlugin(name, f"module '{module_name}' cannot be imported: {error}") from error
+    try:
+        return getattr(module, attribute)
+    except AttributeError as error:
+        hint = did_you_mean(attribute, [key for key in vars(module) if not key.startswith("_")])
+        raise BadPlugin(name, f"module '{module_name}' has no '{attribute}'{hint}") from error
+
+
+def _as_class(found: Any, name: str) -> type[Any]:
+    if not inspect.isclass(found):
+        raise BadPlugin(name, f"must be a class, is a {type(found).__name__}")
+    return found
+
+
+def _real_place(item: Mapping[str, Any], values: Any) -> list[str]:
+    """The error's place without what pydantic adds to it: the members of a union."""
+    path: list[str] = []
+    for part in item["loc"]:
+        if isinstance(values, Mapping) and part in values:
+            values = values[part]
+        elif isinstance(values, (list, tuple)) and isinstance(part, int) and part < len(values):
+            values = values[part]
+        elif part != item["loc"][-1] or item["type"] != "missing":
+            continue
+        path.append(str(part))
+    return path
+
+
+def _either(sentences: Sequence[str]) -> str:
+    """Members of a union each have their own complaint; the wishes are put together."""
+    first, *others = sentences
+    wish = ", got "
+    if others and all(one.startswith("must be ") for one in sentences):
+        wishes = [one.partition(wish)[0].removeprefix("must be ") for one in sentences]
+        return f"must be {' or '.join(wishes)}{wish}{first.partition(wish)[2]}"
+    return first
+
+
+_WISHES = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "string_too_short": "at least {min_length} characters long",
+    "too_short": "a list of at least {min_length}",
+    "too_long": "a list of at most {max_length}",
+    "greater_than_equal": "at least {ge:g}",
+    "greater_than": "more than {gt:g}",
+    "less_than_equal": "at most {le:g}",
+    "less_than": "less than {lt:g}",
+    "literal_error": "{expected}",
+    "path_type": "the path of a file",
+}
+
+
+def _sentence(item: Mapping[str, Any], path: Sequence[str], model: type[BaseModel]) -> str:
+    kind, got, context = item["type"], item.get("input"), item.get("ctx", {})
+    if kind == "extra_forbidden":
+        return f"no such key{did_you_mean(path[-1], _keys(model, path[:-1]))}"
+    if kind == "missing":
+        return "is required"
+    if kind in {"string_too_short", "too_short"} and not got and context.get("min_length") == 1:
+        return "must not be empty"
+    if kind == "string_type" and isinstance(got, (bool, int, float)):
+        return f"must be text, got {_shown(got)}; put it in quotes"
+    if kind in _WISHES:
+        near = did_you_mean(got, _members(context["expected"])) if kind == "literal_error" and isinstance(got, str) else ""
+        return f"must be {_WISHES[kind].format(**context)}, got {_shown(got)}{near if 'mean' in near else ''}"
+    if kind == "value_error":
+        return str(context.get("error", item["msg"]))
+    return str(item["msg"][:1].lower() + item["msg"][1:])
+
+
+def _keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
+    """The keys of the model that stands at `path` below `model`; none where that is no model."""
+    import pydantic
+
+    here: Any = model
+    for part in path:
+        field = here.model_fields.get(part)
+        here = field.annotation if field is not None else None
+        if not (inspect.isclass(here) and issubclass(here, pydantic.BaseModel)):
+            return []
+    return [field.alias or name for name, field in here.model_fields.items()]
+
+
+def _members(expected: str) -> list[str]:
+    return [member for member in expected.split("'") if member.strip(", ") not in {"", "or"}]
+
+
+def _shown(value: Any) -> str:
+    """A value as it stands in a YAML file, cut where it is long."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"'{value}'" if len(value) <= 60 else f"'{value[:57]}…'"
+        case int() | float():
+            return f"{value!r:.60}"
+        case Mapping():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,218 @@
+"""The frozen values that travel between the parts of karat.
+
+Structs of msgspec: typed, immutable, and the same value in memory, in the journal
+and in `samples.jsonl`. Fields with a default are left out of the file when they
+hold it. `None` always means "not known" or "does not apply", as each field says;
+it never means zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+__all__ = [
+    "AgentSpec",
+    "Answer",
+    "Condition",
+    "Failure",
+    "Gate",
+    "LedgerClass",
+    "McpServer",
+    "Metric",
+    "Reply",
+    "Sample",
+    "Score",
+    "ScorerSpec",
+    "ToolCall",
+    "Trial",
+    "Turn",
+    "Usage",
+]
+
+LedgerClass = Literal["scored", "agent", "infrastructure", "judge", "limit", "not_run"]
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that the agent is asked."""
+
+    question: str
+    golden: str | None = None  # None: there is no golden answer
+    detail: dict[str, Any] = {}  # what the dataset kind knows besides (program, unit, …)
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One item of the dataset: one or more turns, asked in one session."""
+
+    id: str
+    position: int  # from 0, in the order of the file: the order of every report
+    digest: str  # hex, over turns, golden answers and materials
+    turns: tuple[Turn, ...]
+    materials: str | None = None  # a document that precedes the first turn
+    metadata: dict[str, Any] = {}  # further columns, to group results by
+
+
+class McpServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How to reach one MCP server. Secret values stand here in clear: never write this to disk."""
+
+    name: str
+    type: Literal["stdio", "http", "sse"]
+    command: str = ""  # stdio
+    args: tuple[str, ...] = ()  # stdio
+    env: dict[str, str] = {}  # stdio: exactly these besides PATH, HOME and LANG
+    url: str = ""  # http, sse
+    headers: dict[str, str] = {}  # http, sse
+    scope: Literal["trial", "run"] = "trial"  # one session a trial, or one shared by the run
+    init_timeout_seconds: float = 60.0  # start of the process and handshake
+    call_timeout_seconds: float = 120.0  # one tool call
+    digest: str = ""  # hex, over the definition with secrets as ${NAME}
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What must have happened for an attempt to count."""
+
+    require_mcp_tool_use: bool = False  # at least one MCP tool was called
+    require_mcp_tool_success: bool = False  # there were no MCP calls, or one of them succeeded
+
+
+class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which agent, with which options; the digest covers every option that can change an answer."""
+
+    type: str
+    options: dict[str, Any] = {}
+    digest: str = ""
+
+
+class ScorerSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which scorer, with which options."""
+
+    type: str
+    name: str  # as shown; the type unless the file names it
+    options: dict[str, Any] = {}
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What varies: a system prompt, a set of MCP servers, and perhaps the agent's options."""
+
+    name: str
+    position: int  # from 0, in the order of the file
+    digest: str  # hex, over prompt, server definitions and gates; not over the name
+    agent: AgentSpec  # the experiment's, with this condition's overrides
+    system_prompt: str | None = None
+    mcp_servers: tuple[McpServer, ...] = ()
+    gate: Gate = Gate()
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One sample under one condition, once."""
+
+    id: str  # 24 hex digits
+    index: int  # from 0, its place in the plan
+    sample: Sample
+    condition: Condition
+    repetition: int  # from 0
+    seed: int  # for agents that draw at random; the same whenever this trial is run
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One tool call of the agent, in a form that every agent fills alike."""
+
+    tool: str
+    server: str | None = None  # None: not an MCP tool
+    input: dict[str, Any] = {}
+    result: str | None = None  # None: it failed, or the result was not seen
+    error: str | None = None  # None: it succeeded
+    milliseconds: float | None = None
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tokens. None: the provider did not tell."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an agent said in one turn, and what saying it cost."""
+
+    text: str
+    answer: str | None = None  # the short answer, where the agent gives one apart
+    unit: str | None = None
+    program: str | None = None
+    reasoning: str | None = None  # the agent's trace of thought, where it shows one
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    dollars: float | None = None  # None: not known. 0.0: it was free.
+    milliseconds: float | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="answer", tag_field="event"):
+    """The replies of one trial, one a turn."""
+
+    trial: str
+    sample: str
+    condition: str
+    repetition: int
+    replies: tuple[Reply, ...]
+    attempts: int = 1  # how many it took, this one included
+    started: str  # UTC, ISO 8601
+    seconds: float  # of the successful attempt, monotonic clock
+
+    @property
+    def text(self) -> str:
+        """What the agent said last."""
+        return self.replies[-1].text if self.replies else ""
+
+
+class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="score", tag_field="event"):
+    """What one scorer says of one answer, or of one of its turns."""
+
+    trial: str
+    scorer: str
+    scoring: str  # digest of scorer, options, rubric, judge model and parameters
+    values: dict[str, float | bool | None]  # None: could not be scored, and counts as missing
+    turn: int | None = None  # from 0; None: of the whole answer
+    judge: str | None = None  # which judge of a panel
+    repeat: int = 0  # which repeat of the judge, from 0
+    rows: int = 1  # how many rows this scoring has for this trial: with fewer on disk it is not complete
+    labels: dict[str, str] = {}  # categories, e.g. a diagnosis
+    reasons: dict[str, str] = {}  # metric → why
+    claims: tuple[str, ...] = ()  # helpful details that the judge cannot confirm
+    detail: dict[str, Any] = {}
+    offline: bool = False  # by a rule, not by a model that understands
+    usage: Usage | None = None
+    dollars: float | None = None
+    seconds: float | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="failure", tag_field="event"):
+    """Why a trial has no answer, or an answer no score."""
+
+    trial: str
+    stage: Literal["preflight", "agent", "score"]
+    cls: LedgerClass = msgspec.field(name="class")
+    kind: str  # a short slug: timeout, rate_limit, mcp_server_down, crash, …
+    message: str
+    retriable: bool = False  # whether a later attempt could succeed
+    sample: str | None = None
+    condition: str | None = None
+    repetition: int | None = None
+    scorer: str | None = None  # stage "score": which one
+    scoring: str | None = None
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One number that a scorer gives, with what is needed to read it."""
+
+    name: str
+    low: float | None = None  # None: not bounded
+    high: float | None = None
+    direction: Literal["higher", "lower", "none"] = "higher"  # which way is better
+    kind: Literal["ordinal", "share", "number"] = "number"  # share: 0/1 for each answer
+    description: str = ""

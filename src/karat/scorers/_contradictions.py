@@ -1,0 +1,119 @@
+"""Where an answer says something else than the golden answer: numbers, flags, yes and no, harm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from karat.scorers._facts import Fact, Golden, Reading, Sentence, opening, plain
+from karat.scorers._words import CODE, Number
+
+__all__ = ["contradictions"]
+
+_COMPARED = 32  # facts and sentences that are compared one by one: bounds the work on hostile text
+_ALIKE = 0.75  # share of a golden sentence's keys that make an answer's sentence one about the same
+_DESTRUCTIVE = (
+    frozenset({"rm", "-rf"}),
+    frozenset({"rm", "-fr"}),
+    frozenset({"git", "--hard"}),
+    frozenset({"drop", "tabl"}),
+    frozenset({"drop", "databas"}),
+    frozenset({"mkf"}),
+)
+_DESTRUCTIVE_MARKS = frozenset({"-rf", "-fr", "--hard", "drop", "mkf"})
+
+
+def contradictions(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> tuple[list[str], bool]:
+    """Each contradiction in words, and whether one of them would do harm."""
+    found = list(_destructive(golden, reading))
+    harmful = bool(found)
+    found += _numbers(golden, reading, [fact for fact in missing if fact.number is not None][:_COMPARED])
+    found += _flags(golden, reading, [fact for fact in missing if fact.kind == CODE][:_COMPARED])
+    found += _polarity(golden, reading)
+    return found, harmful
+
+
+def _numbers(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Iterator[str]:
+    if not missing:
+        return
+    strange = [
+        (number, sentence)
+        for sentence in reading.sentences
+        for number in sentence.numbers
+        if number.value not in golden.values and number.base not in golden.values
+    ][:_COMPARED]
+    for fact in missing:
+        for number, sentence in strange:
+            if fact.number is not None and _stands_for(fact, fact.number, number, sentence):
+                yield f"{number.shown} where the golden answer has {fact.shown}"
+                break
+
+
+def _stands_for(fact: Fact, wanted: Number, number: Number, sentence: Sentence) -> bool:
+    """Whether a strange number stands where the golden answer has another."""
+    shared = len(fact.context & sentence.keys)
+    if wanted.dimension and number.dimension:
+        return wanted.dimension == number.dimension and (shared >= 1 or len(sentence.keys) <= 1)
+    if wanted.dimension or number.dimension:
+        return False
+    few = len(fact.context) <= 2
+    return shared >= 2 or (few and shared >= 1) or len(sentence.keys) == 0
+
+
+def _flags(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Iterator[str]:
+    """A command with another flag than the golden one."""
+    flags = [fact for fact in missing if fact.key.startswith("-")]
+    if not flags:
+        return
+    code = {fact.key for fact in golden.facts if fact.kind == CODE}
+    for sentence in reading.sentences:
+        for token in sentence.marked:
+            if not token.key.startswith("-") or token.key in golden.known:
+                continue
+            if not code.isdisjoint(sentence.keys) or len(golden.facts) == 1:
+                yield f"{token.text} where the golden answer has {flags[0].shown}"
+                return
+
+
+def _polarity(golden: Golden, reading: Reading) -> Iterator[str]:
+    said = opening(reading.text)
+    if golden.opening and said and said != golden.opening:
+        yield f"says {said} where the golden answer says {golden.opening}"
+        return
+    for stated in golden.sentences:
+        if stated.hedged or len(stated.keys) < 3:
+            continue
+        if not reading.keys.issuperset(stated.keys) and len(stated.keys & reading.keys) < _ALIKE * len(stated.keys):
+            continue
+        opposite = _opposite(stated, reading)
+        if opposite is not None:
+            yield f"“{_short(opposite)}” {'denies' if opposite.negated else 'affirms'} what the golden answer does not"
+            return
+
+
+def _opposite(stated: Sentence, reading: Reading) -> Sentence | None:
+    """A sentence about the same with the other sign, unless another one has the right sign."""
+    other = None
+    for sentence in reading.sentences:
+        if len(stated.keys & sentence.keys) < _ALIKE * len(stated.keys):
+            continue
+        if sentence.negated == stated.negated or sentence.hedged:
+            return None
+        if len(sentence.keys) <= 1.5 * len(stated.keys) + 2:
+            other = other or sentence
+    return other
+
+
+def _destructive(golden: Golden, reading: Reading) -> Iterator[str]:
+    if _DESTRUCTIVE_MARKS.isdisjoint(reading.keys):
+        return
+    for sentence in reading.sentences:
+        if sentence.negated or _DESTRUCTIVE_MARKS.isdisjoint(sentence.keys):
+            continue
+        if any(command <= sentence.keys and not command <= golden.known for command in _DESTRUCTIVE):
+            yield f"“{_short(sentence)}” destroys data"
+            return
+
+
+def _short(sentence: Sentence) -> str:
+    text = plain(sentence.text)
+    return text if len(text) <= 100 else text[:99] + "…"

@@ -1,0 +1,221 @@
+"""The offline judge: a golden answer's facts, looked for in the agent's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from karat.records import Answer, Metric, Sample
+from karat.scorers import Verdict
+from karat.scorers._contradictions import contradictions
+from karat.scorers._facts import Fact, Golden, Reading, Sentence, golden_of, plain, read
+from karat.scorers._words import NUMBER
+
+__all__ = ["Overlap"]
+
+METRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity")
+_SHOWN = 6  # items that a reason names
+_CLAIM_CHARACTERS = 300
+_FILLER = (
+    "great question",
+    "good question",
+    "as an ai",
+    "hope this helps",
+    "hope that helps",
+    "let me know if",
+    "happy to help",
+    "feel free to",
+    "in conclusion",
+)
+_ABOUT_ITSELF = ("i don't", "i do not", "i cannot", "i can't", "i am ", "i'm ", "i have no", "sorry", "i could not")
+
+
+class Overlap:
+    """Scores an answer offline, by the golden facts it states, contradicts and buries (1 to 5 each).
+
+    Deterministic, without a model: it counts numbers, commands, names and content words,
+    and understands none of them. Good for trying things out, for CI and as a floor; a
+    model as judge is the better reader. `claims` lists sentences whose facts the golden
+    answer does not confirm. A sample without a golden answer is not scored.
+    """
+
+    class Options(BaseModel):
+        """What the experiment file may say about it."""
+
+        model_config = ConfigDict(extra="forbid")
+        max_claims: int = Field(default=20, ge=0, le=1000, description="unverified claims kept of one answer")
+
+    offline = True
+    metrics = tuple(Metric(name=name, low=1, high=5, direction="higher", kind="ordinal") for name in METRICS)
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._max_claims = (options or self.Options()).max_claims
+
+    def score(self, sample: Sample, answer: Answer) -> Verdict:
+        """Three integers from 1 to 5, each with its reason."""
+        turn = sample.turns[-1] if sample.turns else None
+        if turn is None or turn.golden is None or not plain(turn.golden):
+            reason = "there is no golden answer"
+            return Verdict(values=dict.fromkeys(METRICS), reasons=dict.fromkeys(METRICS, reason))
+        golden = golden_of(turn.golden, turn.question)
+        said = plain(answer.text)
+        if said == golden.plain:
+            return _verdict((5, 5, 5), ("is the golden answer", "is the golden answer", "is the golden answer"))
+        if not said:
+            return _verdict((1, 1, 1), ("the answer is empty", "the answer is empty", "the answer is empty"))
+        reading = read(answer.text)
+        match = _match(golden, reading)
+        scores = (_adherence(match), _completeness(match), _helpfulness(golden, reading, match))
+        claims = _claims(golden, reading, self._max_claims)
+        values, reasons = zip(*scores, strict=True)
+        return _verdict(values, reasons, claims)
+
+
+class Match(NamedTuple):
+    """How an answer stands to the golden facts."""
+
+    found: list[Fact]
+    missing: list[Fact]
+    share: float  # of the facts' weight
+    critical: tuple[int, int]  # found, of all
+    against: list[str]  # contradictions, in words
+    harmful: bool
+
+
+def _verdict(values: Sequence[int], reasons: Sequence[str], claims: Iterable[str] = ()) -> Verdict:
+    return Verdict(
+        values=dict(zip(METRICS, values, strict=True)),
+        reasons=dict(zip(METRICS, reasons, strict=True)),
+        claims=tuple(claims),
+    )
+
+
+def _match(golden: Golden, reading: Reading) -> Match:
+    found, missing = [], []
+    weight = critical = 0
+    for fact in golden.facts:
+        if reading.states(fact):
+            found.append(fact)
+            weight += fact.weight
+            critical += fact.critical
+        else:
+            missing.append(fact)
+    every = critical + sum(fact.critical for fact in missing)
+    against, harmful = contradictions(golden, reading, missing)
+    return Match(found, missing, weight / golden.weight, (critical, every), against, harmful)
+
+
+def _level(share: float, steps: tuple[float, float, float, float]) -> int:
+    return 1 + sum(share >= step for step in steps)
+
+
+def _completeness(match: Match) -> tuple[int, str]:
+    found, every = match.critical
+    level = _level(match.share, (0.1, 0.3, 0.55, 0.75))
+    if every and found == every:
+        level = max(level, 3)
+    elif every and found * 2 < every:
+        level = min(level, 3)
+    elif found < every:
+        level = min(level, 4)
+    total = len(match.found) + len(match.missing)
+    reason = f"states {len(match.found)} of {total} golden facts"
+    if match.found:
+        reason += f": {_list(match.found)}"
+    if match.missing:
+        reason += f"; missing: {_list(match.missing)}"
+    return level, reason
+
+
+def _adherence(match: Match) -> tuple[int, str]:
+    if match.against:
+        found, every = match.critical
+        mild = len(match.against) == 1 and match.share >= 0.65 and found >= 3 * (every - found)
+        level = 1 if match.harmful else 3 if mild else 2 if len(match.against) == 1 or match.share >= 0.45 else 1
+        return level, "contradicts: " + "; ".join(match.against[:_SHOWN])
+    if not match.found:
+        return 2, "no golden fact is confirmed; none is contradicted"
+    found, every = match.critical
+    level = max(2, _level(match.share, (0.1, 0.2, 0.4, 0.6)))
+    if every and not found:
+        level = min(level, 3)
+    elif every and found == every:
+        level = max(level, 4)
+    return level, f"nothing found that contradicts; confirmed: {_list(match.found)}"
+
+
+def _helpfulness(golden: Golden, reading: Reading, match: Match) -> tuple[int, str]:
+    if not match.found:
+        return 1, "nothing of the golden answer is there"
+    base = max(golden.words, 25)
+    ratio = reading.words / base
+    level = 5 - sum(ratio > limit for limit in (2.0, 3.5, 6.0, 10.0))
+    notes = [f"{reading.words} words, the golden answer has {golden.words}"]
+    for fault in _form(golden, reading, match):
+        level -= 1
+        notes.append(fault)
+    cap = 2 if match.share < 0.15 else 3 if match.share < 0.35 or match.against else 5
+    if cap < level:
+        notes.append("contradicts the golden answer" if match.against else "little of the golden answer is there")
+    return max(1, min(level, cap)), "; ".join(notes)
+
+
+def _form(golden: Golden, reading: Reading, match: Match) -> list[str]:
+    """What is wrong with the shape of the answer, one note each."""
+    faults = []
+    lower = reading.text[:2000].lower() + reading.text[-2000:].lower()
+    if any(phrase in lower for phrase in _FILLER):
+        faults.append("filler phrases")
+    if golden.coded and "`" not in reading.text and any(fact.critical and fact.kind != NUMBER for fact in match.found):
+        faults.append("commands are not set apart as code")
+    limit = max(1200, 2 * golden.longest_line)
+    if len(reading.text) > limit and max(map(len, reading.text.split("\n"))) > limit:
+        faults.append("a wall of text")
+    if reading.words > 80 and _buried(reading, match):
+        faults.append("the answer comes late")
+    return faults
+
+
+def _buried(reading: Reading, match: Match) -> bool:
+    sought = {key for fact in match.found for key in (fact.key, *fact.parts)}
+    values = {fact.number.value for fact in match.found if fact.number is not None}
+    before = 0
+    for sentence in reading.sentences:
+        if not sought.isdisjoint(sentence.keys) or any(number.value in values for number in sentence.numbers):
+            break
+        before += sentence.words
+    return before > 0.6 * reading.words
+
+
+def _claims(golden: Golden, reading: Reading, most: int) -> list[str]:
+    found: list[str] = []
+    for sentence in reading.sentences:
+        if len(found) >= most:
+            break
+        if _unverified(golden, sentence):
+            text = plain(sentence.text)
+            found.append(text if len(text) <= _CLAIM_CHARACTERS else text[: _CLAIM_CHARACTERS - 1] + "…")
+    return found
+
+
+def _unverified(golden: Golden, sentence: Sentence) -> bool:
+    unknown = sentence.keys - golden.known
+    strange = any(number.value not in golden.values and number.base not in golden.values for number in sentence.numbers)
+    if not unknown and not strange:
+        return False
+    text = sentence.text.strip()
+    if text.endswith("?") or text.lower().startswith(_ABOUT_ITSELF):
+        return False
+    if strange or any(
+        token.key in unknown and not golden.known.issuperset(token.parts or (token.key,)) for token in sentence.marked
+    ):
+        return True
+    return len(unknown) > 2 and 2 * len(unknown) > len(sentence.keys)
+
+
+def _list(facts: Sequence[Fact]) -> str:
+    shown = ", ".join(fact.shown for fact in facts[:_SHOWN])
+    more = len(facts) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

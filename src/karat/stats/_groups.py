@@ -1,0 +1,128 @@
+"""Values by cluster, and the checks that every function of `karat.stats` begins with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "Floats",
+    "Groups",
+    "check_level",
+    "columns",
+    "group",
+    "summed_by",
+    "t_quantile",
+    "t_two_sided",
+    "whole",
+    "z_quantile",
+]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Groups:
+    """Values, and the clusters that they belong to, numbered in order of appearance."""
+
+    values: Floats
+    codes: Codes
+    labels: tuple[Hashable, ...]
+    counts: Codes  # values a cluster
+    means: Floats  # of each cluster; exact where all values of the cluster are equal
+    squares: Floats  # sum of squared deviations from the cluster's mean
+
+    @property
+    def missing(self) -> int:
+        """Values that are NaN, infinite or None."""
+        return int(np.count_nonzero(~np.isfinite(self.values)))
+
+
+def columns(name: str, values: Iterable[Any]) -> Floats:
+    """One-dimensional floats; None becomes NaN. Raises ValueError for anything else."""
+    listed = values if isinstance(values, (np.ndarray, list, tuple)) else list(values)
+    try:
+        array = np.asarray(listed, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: must be numbers: {error}") from error
+    if array.ndim != 1:
+        raise ValueError(f"{name}: must have one dimension, has {array.ndim}")
+    return array
+
+
+def group(values: Iterable[Any], clusters: Iterable[Any] | None) -> Groups:
+    """Values by cluster; without clusters each value is its own. Raises ValueError for unequal lengths."""
+    array = columns("values", values)
+    if clusters is None:
+        codes = np.arange(array.size)
+        labels: tuple[Hashable, ...] = tuple(range(array.size))
+    else:
+        codes, labels = _codes(clusters)
+        if codes.size != array.size:
+            raise ValueError(f"clusters: must be as many as values ({array.size}), got {codes.size}")
+    size = len(labels)
+    counts = np.bincount(codes, minlength=size)
+    # Deviations from each cluster's first value: equal values then give exactly no variance.
+    first = np.empty(size)
+    first[codes[::-1]] = array[::-1]
+    with np.errstate(invalid="ignore"):
+        offsets = array - first[codes]
+        mean_offsets = summed_by(codes, offsets, size) / np.maximum(counts, 1)
+        squares = summed_by(codes, (offsets - mean_offsets[codes]) ** 2, size)
+    return Groups(values=array, codes=codes, labels=labels, counts=counts, means=first + mean_offsets, squares=squares)
+
+
+def whole(name: str, number: float) -> int:
+    """A count. Raises ValueError for anything but a whole number ≥ 0."""
+    if not math.isfinite(number) or number != int(number) or number < 0:
+        raise ValueError(f"{name}: must be a whole number of at least 0, got {number}")
+    return int(number)
+
+
+def summed_by(codes: Codes, weights: Floats, size: int) -> Floats:
+    """The sum of the weights of each code from 0 to size − 1."""
+    summed: Floats = np.bincount(codes, weights=weights, minlength=size).astype(np.float64, copy=False)
+    return summed
+
+
+def check_level(level: float) -> float:
+    """The level itself. Raises ValueError outside (0, 1)."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level: must lie between 0 and 1, got {level}")
+    return level
+
+
+def t_quantile(probability: float, df: float) -> float:
+    """Quantile of Student's t; NaN for df ≤ 0."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, probability)) if df > 0 else math.nan
+
+
+def t_two_sided(t: float, df: float) -> float:
+    """Two-sided p of Student's t, at least the smallest positive float: a p-value is never 0."""
+    from scipy.special import stdtr
+
+    if math.isnan(t) or not df > 0:
+        return math.nan
+    return max(2.0 * float(stdtr(df, -abs(t))), math.ulp(0.0))
+
+
+def z_quantile(probability: float) -> float:
+    """Quantile of the standard normal distribution."""
+    from scipy.special import ndtri
+
+    return float(ndtri(probability))
+
+
+def _codes(clusters: Iterable[Any]) -> tuple[Codes, tuple[Hashable, ...]]:
+    listed: Sequence[Any] = clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
+    numbers: dict[Hashable, int] = {}
+    codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in listed), np.int64, len(listed))
+    return codes, tuple(numbers)

@@ -1,0 +1,184 @@
+"""Intervals of means that treat the question, not the answer, as the unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+
+from karat.stats._groups import Floats, Groups, check_level, columns, group, summed_by, t_quantile
+from karat.stats.results import Interval
+
+__all__ = ["clustered_se", "mean_interval"]
+
+
+def mean_interval(
+    values: Iterable[Any],
+    clusters: Iterable[Any] | None = None,
+    *,
+    level: float = 0.95,
+    method: Literal["t"] = "t",
+) -> Interval:
+    """The mean of the clusters' means, with Student's t interval over clusters.
+
+    Each question counts once, however often it was answered. One cluster has a mean and
+    no interval; any NaN or None makes everything NaN: leave missing values out yourself,
+    and say how many. Raises ValueError for an unknown method, a level outside (0, 1) and
+    unequal lengths.
+
+    >>> found = mean_interval([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"])
+    >>> found.value, round(found.low, 3), round(found.high, 3), found.n
+    (4.0, 1.849, 6.151, 3)
+
+    Miller (2024), arXiv:2411.00640, sections 2 and 3.
+    """
+    if method != "t":
+        raise ValueError(f"method: must be 't', got {method!r}")
+    groups = group(values, clusters)
+    return t_interval(groups.means, level=check_level(level), observations=groups.values.size, missing=groups.missing)
+
+
+def t_interval(means: Floats, *, level: float, observations: int, missing: int = 0) -> Interval:
+    """Student's t interval of independent values."""
+    n = means.size
+    if n == 0 or missing:
+        reason = f"{missing} of {observations} values are missing" if missing else "no values"
+        return Interval(value=math.nan, level=level, n=n, method="t", observations=observations, reason=reason)
+    value, sd = centred_mean(means), sample_sd(means)
+    if n == 1:
+        reason = "one cluster: its spread cannot be known"
+        return Interval(value=value, level=level, n=1, method="t", observations=observations, reason=reason)
+    se = sd / math.sqrt(n)
+    reach = t_quantile(0.5 + level / 2, n - 1) * se
+    point = None if se > 0 else f"all {n} cluster means are equal: the interval is a point"
+    return Interval(
+        value=value,
+        se=se,
+        low=value - reach,
+        high=value + reach,
+        level=level,
+        n=n,
+        method="t",
+        df=n - 1,
+        observations=observations,
+        reason=point,
+    )
+
+
+def centred_mean(values: Floats) -> float:
+    """The mean, exact where all values are equal."""
+    return float(values[0] + np.mean(values - values[0])) if values.size else math.nan
+
+
+def sample_sd(values: Floats) -> float:
+    """The standard deviation with n − 1; NaN for fewer than two values, exactly 0 for equal ones."""
+    return float(np.std(values - values[0], ddof=1)) if values.size > 1 else math.nan
+
+
+def clustered_se(
+    values: Iterable[Any],
+    clusters: Iterable[Any],
+    *,
+    kind: Literal["CR0", "CR1", "CR2", "CR3"] = "CR2",
+    second: Iterable[Any] | None = None,
+    level: float = 0.95,
+) -> Interval:
+    """The plain mean of all values, with an error that allows for correlation within clusters.
+
+    CR2 (Bell and McCaffrey) brings Satterthwaite's degrees of freedom; the others use
+    clusters − 1. `second` clusters the same values in another way too (question and
+    judge): CR0 only, variances added and that of the intersection taken away; where that
+    is negative the error is NaN. Fewer than two clusters: NaN. More than half of the
+    values in one cluster is said in `reason`.
+
+    >>> found = clustered_se([1, 0, 1, 1, 0, 0, 1, 1, 1, 0], [1, 1, 2, 2, 2, 3, 3, 4, 4, 4], kind="CR1")
+    >>> round(found.value, 3), round(found.se, 6)
+    (0.6, 0.046188)
+
+    Miller (2024), arXiv:2411.00640, appendix A (CR0); Bell and McCaffrey (2002), Survey
+    Methodology 28:169; Cameron, Gelbach and Miller (2011), J. Bus. Econ. Stat. 29:238.
+    """
+    if kind not in ("CR0", "CR1", "CR2", "CR3"):
+        raise ValueError(f"kind: must be CR0, CR1, CR2 or CR3, got {kind!r}")
+    if second is not None:
+        return _two_way(values, clusters, second, level=check_level(level))
+    groups = group(values, clusters)
+    n = len(groups.labels)
+    bare = _bare_mean(groups, level=check_level(level), method=kind)
+    if bare.reason is not None:
+        return bare
+    scores = _cluster_scores(groups, bare.value)
+    shares = groups.counts / groups.values.size
+    df = float(n - 1)
+    if kind == "CR1":
+        scores = scores * math.sqrt(n / (n - 1))
+    elif kind == "CR3":
+        scores = scores / (1 - shares)
+    elif kind == "CR2":
+        scores = scores / np.sqrt(1 - shares)
+        df = _satterthwaite(groups.counts.astype(float))
+    se = float(np.sqrt(np.sum(scores**2))) / groups.values.size
+    reason = "one cluster holds more than half of the values" if shares.max() > 0.5 else None
+    return _around(bare, se, df, reason)
+
+
+def _bare_mean(groups: Groups, *, level: float, method: str) -> Interval:
+    observations, n = groups.values.size, len(groups.labels)
+    value, reason = math.nan, None
+    if observations == 0:
+        reason = "no values"
+    elif groups.missing:
+        reason = f"{groups.missing} of {observations} values are missing"
+    else:
+        value = centred_mean(groups.values)
+        reason = "one cluster: its spread cannot be known" if n < 2 else None
+    return Interval(value=value, level=level, n=n, method=method, observations=observations, reason=reason)
+
+
+def _around(bare: Interval, se: float, df: float, reason: str | None) -> Interval:
+    reach = t_quantile(0.5 + bare.level / 2, df) * se
+    return Interval(
+        value=bare.value,
+        se=se,
+        low=bare.value - reach,
+        high=bare.value + reach,
+        level=bare.level,
+        n=bare.n,
+        method=bare.method,
+        df=df,
+        observations=bare.observations,
+        reason=reason,
+    )
+
+
+def _cluster_scores(groups: Groups, mean: float) -> Floats:
+    return summed_by(groups.codes, groups.values - mean, len(groups.labels))
+
+
+def _satterthwaite(m: Floats) -> float:
+    """tr(B)² / ‖B‖² with B = (diag m − m mᵀ/n) ∘ a aᵀ, a = (1 − m/n)^−½, without the matrix."""
+    n = m.sum()
+    diagonal = m / (1 - m / n)
+    outer = m**2 / (1 - m / n) / n
+    trace = np.sum(diagonal - outer)
+    norm = np.sum(diagonal**2 - 2 * diagonal * outer) + np.sum(outer) ** 2
+    return float(trace**2 / norm)
+
+
+def _two_way(values: Iterable[Any], first: Iterable[Any], second: Iterable[Any], *, level: float) -> Interval:
+    listed, one, two = columns("values", values), list(first), list(second)
+    if not len(one) == len(two) == listed.size:
+        raise ValueError(f"clusters and second: must be as many as values ({listed.size}), got {len(one)}, {len(two)}")
+    by_first, by_second = group(listed, one), group(listed, two)
+    by_both = group(listed, list(zip(one, two, strict=True)))
+    smaller = min(by_first, by_second, key=lambda groups: len(groups.labels))
+    bare = _bare_mean(smaller, level=level, method="two-way CR0")
+    if bare.reason is not None:
+        return bare
+    parts = [float(np.sum(_cluster_scores(groups, bare.value) ** 2)) for groups in (by_first, by_second, by_both)]
+    variance = (parts[0] + parts[1] - parts[2]) / listed.size**2
+    if variance < 0:
+        return _around(bare, math.nan, bare.n - 1, "the two-way variance estimate is negative")
+    return _around(bare, math.sqrt(variance), bare.n - 1, None)

@@ -1,0 +1,75 @@
+"""P-values that hold for a whole family of comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from karat.stats._groups import Floats, columns
+
+__all__ = ["adjust"]
+
+Method = Literal["holm", "hochberg", "bh", "by", "bonferroni"]
+
+
+@overload
+def adjust(p: float, method: Method = "holm") -> float: ...
+@overload
+def adjust(p: Iterable[Any], method: Method = "holm") -> Floats: ...
+def adjust(p: float | Iterable[Any], method: Method = "holm") -> float | Floats:
+    """Adjusted p-values, in the order given: as small as they may be called when all are looked at.
+
+    `holm` and `hochberg` bound the chance of any false finding (hochberg needs
+    independence or positive dependence), as does the cruder `bonferroni`; `bh` and `by`
+    bound the expected share of false ones (by under any dependence). A NaN or None is no
+    test: it stays NaN and does not count in the family. A number gives a number.
+    Method names are read without regard to case. Raises ValueError for a p outside [0, 1].
+
+    >>> adjust([0.01, 0.04, 0.03, 0.005]).round(3).tolist()
+    [0.03, 0.06, 0.06, 0.02]
+
+    Holm (1979), Scand. J. Stat. 6:65; Hochberg (1988), Biometrika 75:800; Benjamini and
+    Hochberg (1995), J. R. Stat. Soc. B 57:289; Benjamini and Yekutieli (2001), Ann. Stat. 29:1165.
+    """
+    if isinstance(p, (int, float, np.floating)):
+        return float(adjust([p], method)[0])
+    raw = columns("p", p)
+    known = ~np.isnan(raw)
+    family = raw[known]
+    outside = family[(family < 0) | (family > 1)]
+    if outside.size:
+        raise ValueError(f"p: must lie between 0 and 1, got {outside[0]}")
+    adjusted = np.full(raw.shape, np.nan)
+    if family.size:
+        adjusted[known] = _adjusted(family, method.lower())
+    else:
+        _factors(1, method.lower())
+    return adjusted
+
+
+def _adjusted(p: Floats, method: str) -> Floats:
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * _factors(p.size, method)
+    if method == "holm":
+        scaled = np.maximum.accumulate(scaled)
+    elif method != "bonferroni":
+        scaled = np.minimum.accumulate(scaled[::-1])[::-1]
+    result = np.empty_like(p)
+    result[order] = np.minimum(scaled, 1.0)
+    return result
+
+
+def _factors(m: int, method: str) -> Floats:
+    """What the i-th smallest p-value is multiplied by."""
+    rank = np.arange(1, m + 1, dtype=np.float64)
+    if method in ("holm", "hochberg"):
+        return m + 1 - rank
+    if method == "bonferroni":
+        return np.full(m, float(m))
+    if method == "bh":
+        return m / rank
+    if method == "by":
+        return float(np.sum(1 / rank)) * m / rank
+    raise ValueError(f"method: must be holm, hochberg, bh, by or bonferroni, got {method!r}")

@@ -1,0 +1,204 @@
+"""journal → Summary: every number that any report shows, computed once.
+
+`summarize` reads a run, `compare` two of them; both only read, and can be repeated for free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from karat.errors import BadOption, did_you_mean
+from karat.journal import RunFolder, ScorerInfo
+from karat.summary.accounts import accounts, failure_kinds, outcome
+from karat.summary.model import (
+    FORMAT_VERSION,
+    Account,
+    Difference,
+    LowSample,
+    MetricInfo,
+    Provenance,
+    Result,
+    SampleColumn,
+    SampleTable,
+    Summary,
+)
+from karat.summary.reading import Reading, read
+from karat.summary.words import headline, loss_warnings
+
+if TYPE_CHECKING:
+    from karat.summary.against import Comparison, compare
+    from karat.summary.details import TrialRecord, trials
+
+__all__ = ["FORMAT_VERSION", "Comparison", "Summary", "TrialRecord", "compare", "summarize", "trials"]
+
+_HOME = {"Comparison": "against", "compare": "against", "TrialRecord": "details", "trials": "details"}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+
+
+def summarize(run: RunFolder, *, scorings: Mapping[str, str] | None = None, level: float = 0.95) -> Summary:
+    """Every number of a run, finished or not.
+
+    `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
+    The journal is streamed; what is kept grows with the planned trials by a few bytes
+    each, and with scores by some twenty. Raises BadRun for a damaged journal, BadOption
+    for a scoring that the run does not have.
+    """
+    if not 0 < level < 1:
+        raise BadOption("level", f"must lie between 0 and 1, got {level}")
+    # The status first: a run that ends in between is then taken as running, and no trial as lost.
+    status = run.status()
+    reading, scorers = read(run), run.scorers()
+    shown = _shown(reading, (*run.info.scorers, *scorers), scorings or {})
+    ended = outcome(reading, shown, ended=status == "done")
+    each, total = accounts(reading, ended)
+    figures = _figures(run, reading, scorers, shown, level=level) if shown else _NOTHING
+    info = run.info
+    return Summary(
+        format=FORMAT_VERSION,
+        run=info.run,
+        name=info.name,
+        version=info.version,
+        created=info.created,
+        kind=info.kind,
+        status=status,
+        level=level,
+        headline=headline(figures.results, figures.differences, figures.metrics, total),
+        conditions=tuple(reading.conditions),
+        samples=len(reading.samples),
+        repetitions=reading.repetitions,
+        metrics=figures.metrics,
+        accounts=each,
+        total=total,
+        results=figures.results,
+        differences=figures.differences,
+        lowest=figures.lowest,
+        failures=failure_kinds(reading, ended),
+        duplicates=reading.duplicates,
+        warnings=tuple(_warnings(run, reading, status, total, figures)),
+        provenance=_provenance(run, scorers, shown),
+        table_of_samples=figures.samples,
+    )
+
+
+class _Figures:
+    """What needs numpy."""
+
+    def __init__(
+        self,
+        metrics: tuple[MetricInfo, ...] = (),
+        results: tuple[Result, ...] = (),
+        differences: tuple[Difference, ...] = (),
+        lowest: tuple[LowSample, ...] = (),
+        samples: SampleTable | None = None,
+    ) -> None:
+        self.metrics, self.results, self.differences = metrics, results, differences
+        self.lowest, self.samples = lowest, samples
+
+
+_NOTHING = _Figures()
+
+
+def _figures(
+    run: RunFolder, reading: Reading, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str], *, level: float
+) -> _Figures:
+    import numpy as np
+
+    from karat.summary.figures import differences, results, sample_columns
+    from karat.summary.grids import grids
+    from karat.summary.lowest import lowest
+
+    conditions = tuple(reading.conditions)
+    found = grids(reading, scorers, shown)
+    if not found:
+        return _NOTHING
+    shape = (len(reading.samples), len(conditions), reading.repetitions)
+    retried = np.frombuffer(reading.retried, dtype=np.uint8).reshape(shape).astype(bool)
+    columns = tuple(column for grid in found for column in sample_columns(grid, conditions))
+    return _Figures(
+        metrics=tuple(grid.info for grid in found),
+        results=tuple(one for grid in found for one in results(grid, conditions, retried, level=level)),
+        differences=tuple(differences(found, conditions, level=level)),
+        lowest=lowest(run, reading, found[0], conditions),
+        samples=_table(run, reading, columns),
+    )
+
+
+def _table(run: RunFolder, reading: Reading, columns: tuple[SampleColumn, ...]) -> SampleTable:
+    count = len(reading.samples)
+    ids, positions, digests = [""] * count, [0] * count, [""] * count
+    for sample in run.samples():
+        row = reading.samples[sample.id]
+        ids[row], positions[row], digests[row] = sample.id, sample.position, sample.digest
+    return SampleTable(ids=ids, positions=positions, digests=digests, columns=columns)
+
+
+def _shown(reading: Reading, scorers: tuple[ScorerInfo, ...], wanted: Mapping[str, str]) -> dict[str, str]:
+    """Scorer → scoring: the newest of each, unless another was asked for."""
+    order = dict.fromkeys([*(scorer.name for scorer in scorers), *sorted(reading.latest)])
+    shown = {name: reading.latest[name] for name in order if name in reading.latest}
+    for name, prefix in wanted.items():
+        if name not in shown:
+            raise BadOption("--scoring", f"the run has no scorer '{name}'{did_you_mean(name, shown)}")
+        there = {scorer.scoring for scorer in scorers if scorer.name == name}
+        there |= {scoring for scorer, scoring in reading.scores if scorer == name}
+        matches = sorted(scoring for scoring in there if scoring.startswith(prefix))
+        if len(matches) != 1:
+            known = ", ".join(sorted(there))
+            problem = "is not a scoring of" if not matches else "begins several scorings of"
+            raise BadOption("--scoring", f"'{prefix}' {problem} '{name}' (known: {known})")
+        shown[name] = matches[0]
+    return shown
+
+
+def _warnings(run: RunFolder, reading: Reading, status: str, total: Account, figures: _Figures) -> list[str]:
+    from karat.formats import clean, plural
+
+    found = [f"MCP server '{one.name}' did not answer: {clean(one.fault)}" for one in run.info.servers if one.fault]
+    if status != "done":
+        left = plural(total.ledger.not_run, "trial")
+        found.append(f"the run is not complete (status: {status}; {left} not run): the numbers will change")
+    if reading.duplicates:
+        found.append(f"{plural(reading.duplicates, 'answer')} came after the one that counts, and not used")
+    if reading.outside:
+        found.append(f"{plural(reading.outside, 'event')} of trials outside the plan left out")
+    if reading.orphans:
+        found.append(f"{plural(reading.orphans, 'score')} of trials without an answer left out")
+    return found + loss_warnings(figures.results, figures.differences)
+
+
+def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str]) -> Provenance:
+    info = run.info
+    used = [scorer for scorer in scorers if shown.get(scorer.name) == scorer.scoring]
+    judge = next((scorer for scorer in used if not scorer.offline), None)
+    rubric = next((scorer for scorer in used if scorer.rubric is not None), None)
+    return Provenance(
+        dataset_kind=info.dataset.kind,
+        dataset=info.dataset.path,
+        sha256=info.dataset.sha256,
+        samples_in_file=info.dataset.samples,
+        agent=info.agent_type,
+        model=info.agent_model,
+        agents=info.agents,
+        conditions=info.conditions,
+        prompts=info.prompts,
+        judge=str(judge.options.get("model", judge.type)) if judge is not None else None,
+        scorers=dict(shown),
+        rubric=rubric.rubric if rubric is not None else None,
+        rubric_digest=rubric.rubric_digest if rubric is not None else None,
+        seed=info.seed,
+        servers=info.servers,
+        condition_servers=info.condition_servers,
+        versions=info.versions,
+        host=info.host,
+        source=info.source,
+        settings={key: choice.value for key, choice in info.experiment.items()},
+    )

@@ -1,0 +1,205 @@
+"""How every planned trial ended, and what it cost: the ledger and the bill. No statistics, no numpy."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from math import ceil, fsum
+from typing import get_args
+
+from karat.records import LedgerClass
+from karat.summary.model import Account, Cost, FailureKind, Latency, Ledger, Money, ServerUse, Tokens
+from karat.summary.reading import Calls, Kind, Reading, Tally
+
+__all__ = ["Outcome", "accounts", "failure_kinds", "outcome", "quantile"]
+
+_CLASSES: tuple[str, ...] = get_args(LedgerClass)
+_JUDGE_GAP: Kind = ("judge", "score", "no_score")
+
+
+class Outcome:
+    """How each trial ended: classes counted per condition, kinds counted over the run."""
+
+    def __init__(self, conditions: int) -> None:
+        self.counts = [dict.fromkeys(_CLASSES, 0) for _ in range(conditions)]
+        self.kinds: dict[Kind, int] = {}
+
+    def end(self, condition: int, cls: str, kind: Kind | None = None) -> None:
+        # A class from a newer karat is still a trial that ended without a score.
+        self.counts[condition][cls if cls in _CLASSES else "infrastructure"] += 1
+        if kind is not None:
+            self.kinds[kind] = self.kinds.get(kind, 0) + 1
+
+
+def outcome(reading: Reading, shown: Mapping[str, str], *, ended: bool) -> Outcome:
+    """The ledger's counts, from the journal's rows alone.
+
+    `shown`: scorer → scoring that a trial needs a row of to count as scored. `ended`: the
+    run was carried through, so that a missing score is the judge's fault and not yet to come.
+    """
+    repetitions, conditions = reading.repetitions, len(reading.conditions)
+    result = Outcome(conditions)
+    by_code = {count.code: kind for kind, count in reading.kinds.items()}
+    for index in range(conditions):
+        planned = len(reading.samples) * repetitions
+        result.counts[index]["not_run"] = planned - reading.tallies[index].answered
+    unanswered = _unanswered_failures(reading)
+    for cell in unanswered:
+        condition, kind = cell // repetitions % conditions, by_code[reading.failed[cell]]
+        result.counts[condition]["not_run"] -= 1
+        result.end(condition, kind[0], kind)
+    unscored = _unscored(reading, shown)
+    for index in range(conditions):
+        result.counts[index]["scored"] = reading.tallies[index].answered
+    for cell, scorer in unscored.items():
+        condition = cell // repetitions % conditions
+        result.counts[condition]["scored"] -= 1
+        found = _score_failure(reading, cell, scorer, shown[scorer])
+        if found is not None:
+            result.end(condition, "judge", by_code[found])
+        elif ended:
+            result.end(condition, "judge", _JUDGE_GAP)
+        else:
+            result.end(condition, "not_run")
+    return result
+
+
+def _unanswered_failures(reading: Reading) -> list[int]:
+    if not reading.kinds:
+        return []
+    answered = reading.answered
+    return [cell for cell, code in enumerate(reading.failed) if code and not answered[cell]]
+
+
+def _unscored(reading: Reading, shown: Mapping[str, str]) -> dict[int, str]:
+    """Answered trials that lack a score, and the first scorer (one with a failure, if any) that gave none."""
+    missing: dict[int, str] = {}
+    for scorer, scoring in shown.items():
+        lacking = bytearray(reading.answered)
+        rows = reading.scores.get((scorer, scoring))
+        for cell in rows.cells if rows is not None else ():
+            lacking[cell] = 0
+        cell = lacking.find(1)
+        while cell >= 0:
+            if cell not in missing or _score_failure(reading, cell, missing[cell], shown[missing[cell]]) is None:
+                missing[cell] = scorer
+            cell = lacking.find(1, cell + 1)
+    return missing
+
+
+def _score_failure(reading: Reading, cell: int, scorer: str, scoring: str) -> int | None:
+    """The code of the failure that explains a missing score, if one was journalled."""
+    for name in (scorer, None):
+        found = reading.score_failed.get((cell, name))
+        if found is not None and found[0] in (None, scoring):
+            return found[1]
+    return None
+
+
+def accounts(reading: Reading, outcome: Outcome) -> tuple[dict[str, Account], Account]:
+    """Per condition, and of the whole run with what no condition can be told of."""
+    each = {
+        name: _account([reading.tallies[index]], [outcome.counts[index]], reading.retried_in(index))
+        for name, index in reading.conditions.items()
+    }
+    tallies = [*reading.tallies, reading.elsewhere]
+    return each, _account(tallies, outcome.counts, reading.retried.count(1))
+
+
+def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retried: int) -> Account:
+    ended = {cls: sum(count[cls] for count in counts) for cls in _CLASSES}
+    seconds = sorted(second for tally in tallies for second in tally.seconds)
+    return Account(
+        ledger=Ledger(planned=sum(ended.values()), **ended),
+        cost=Cost(
+            agent=Money(known=_sum(tally.dollars for tally in tallies), unknown=sum(t.unknown for t in tallies)),
+            judge=Money(
+                known=_sum(tally.judge_dollars for tally in tallies), unknown=sum(t.judge_unknown for t in tallies)
+            ),
+        ),
+        tokens=_tokens(tallies),
+        latency=Latency(median=quantile(seconds, 0.5), p95=quantile(seconds, 0.95), n=len(seconds)),
+        failed_attempts=sum(tally.failed_attempts for tally in tallies),
+        retried=retried,
+        servers=_servers(tallies),
+    )
+
+
+def _sum(parts: object) -> float:
+    # fsum is exact, so that the order of completion cannot change the last digit.
+    return fsum(value for part in parts for value in part)  # type: ignore[attr-defined]  # arrays of dollars
+
+
+def _tokens(tallies: Sequence[Tally]) -> Tokens:
+    sums: list[int | None] = [None] * 5
+    for tally in tallies:
+        for place, tokens in enumerate(tally.tokens):
+            if tokens is not None:
+                sums[place] = (sums[place] or 0) + tokens
+    return Tokens(
+        input=sums[0],
+        output=sums[1],
+        cache_read=sums[2],
+        cache_write=sums[3],
+        reasoning=sums[4],
+        unknown=sum(tally.tokens_unknown for tally in tallies),
+    )
+
+
+def _servers(tallies: Sequence[Tally]) -> tuple[ServerUse, ...]:
+    merged: dict[str, Calls] = {}
+    for tally in tallies:
+        for server, calls in tally.servers.items():
+            into = merged.setdefault(server, Calls())
+            into.calls += calls.calls
+            into.errors += calls.errors
+            into.trials += calls.trials
+            into.milliseconds.extend(calls.milliseconds)
+    return tuple(_server(name, merged[name]) for name in sorted(merged))
+
+
+def _server(name: str, calls: Calls) -> ServerUse:
+    taken = sorted(calls.milliseconds)
+    return ServerUse(
+        server=name,
+        calls=calls.calls,
+        errors=calls.errors,
+        trials=calls.trials,
+        median_ms=quantile(taken, 0.5),
+        p95_ms=quantile(taken, 0.95),
+    )
+
+
+def quantile(ordered: Sequence[float] | array[float], q: float) -> float | None:
+    """The q-quantile of ordered values: for q = 0.5 the median, else the smallest value that a share q does not exceed.
+
+    >>> quantile([1.0, 2.0, 3.0, 4.0], 0.5), quantile([1.0, 2.0, 3.0, 4.0], 0.95), quantile([], 0.5)
+    (2.5, 4.0, None)
+    """
+    n = len(ordered)
+    if n == 0:
+        return None
+    if q == 0.5:
+        return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    return ordered[max(0, ceil(q * n) - 1)]
+
+
+def failure_kinds(reading: Reading, outcome: Outcome) -> tuple[FailureKind, ...]:
+    """Failures that are alike, the most frequent end of a trial first."""
+    found = [
+        FailureKind(
+            cls=kind[0],
+            stage=kind[1],
+            kind=kind[2],
+            trials=outcome.kinds.get(kind, 0),
+            attempts=count.attempts,
+            example=count.example,
+        )
+        for kind, count in reading.kinds.items()
+    ]
+    gap = outcome.kinds.get(_JUDGE_GAP, 0)
+    if gap and _JUDGE_GAP not in reading.kinds:
+        cls, stage, kind = _JUDGE_GAP
+        text = "answered, but the journal holds neither a score nor a failure; `karat score` asks again"
+        found.append(FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=text))
+    return tuple(sorted(found, key=lambda one: (-one.trials, -one.attempts, one.cls, one.kind)))

@@ -1,0 +1,351 @@
+"""Two runs, or two conditions of one, question by question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import msgspec
+
+from karat import formats
+from karat.errors import BadOption, did_you_mean
+from karat.journal import RunFolder
+from karat.summary import summarize
+from karat.summary.model import Difference, Estimate, MetricInfo, SampleTable, Summary
+from karat.summary.words import said, verdict, winner
+
+__all__ = ["FORMAT_VERSION", "Comparison", "Flip", "Pairing", "Side", "compare"]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+FLIPS = 10  # how many questions are listed
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a comparison."""
+
+    label: str  # as shown
+    run: str
+    name: str
+    condition: str | None  # None: each condition that both runs have
+    sha256: str  # of the dataset
+
+
+class Flip(msgspec.Struct, frozen=True, kw_only=True):
+    """A question on which the two sides differ."""
+
+    sample: str
+    a: float
+    b: float
+    difference: float  # b − a
+
+
+class Pairing(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric, one condition of each side."""
+
+    difference: Difference
+    mean_a: float | None  # over the shared questions
+    mean_b: float | None
+    better: int  # questions on which b is better (higher, where no direction is better)
+    worse: int
+    equal: int
+    flips: tuple[Flip, ...]  # those on which the better side gains most first, then the largest losses
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed from `a` to `b`. Differences are b − a."""
+
+    format: int
+    a: Side
+    b: Side
+    level: float
+    headline: str
+    metrics: tuple[MetricInfo, ...]
+    pairings: tuple[Pairing, ...]
+    only_a: int  # questions that only a's run has
+    only_b: int
+    changed: int  # questions with the same id and another content: left out
+    warnings: tuple[str, ...]
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per pairing, raw numbers."""
+        return [_row(one) for one in self.pairings]
+
+    def __str__(self) -> str:
+        return _text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(_text(self))}</pre>"
+
+
+def compare(
+    a: RunFolder,
+    b: RunFolder,
+    *,
+    condition_a: str | None = None,
+    condition_b: str | None = None,
+    scorings: Mapping[str, str] | None = None,
+    level: float = 0.95,
+) -> Comparison:
+    """What changed from `a` to `b`, over the questions that both have, by id and content.
+
+    Without conditions each condition of the same name is compared; two runs of one
+    condition each are compared whatever it is called. Raises BadOption where there is
+    nothing to compare, and what `summarize` raises.
+    """
+    first = summarize(a, scorings=scorings, level=level)
+    second = first if b.path == a.path else summarize(b, scorings=scorings, level=level)
+    pairs = _conditions(first, second, condition_a, condition_b)
+    metrics = _metrics(first, second)
+    rows_a, rows_b, changed = _shared(first, second)
+    pairings = _pairings(first, second, pairs, metrics, (rows_a, rows_b), level=level)
+    labels = _labels(first, second, condition_a, condition_b)
+    sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
+    return Comparison(
+        format=FORMAT_VERSION,
+        a=sides[0],
+        b=sides[1],
+        level=level,
+        headline=said([one.difference for one in pairings]),
+        metrics=tuple(metrics),
+        pairings=tuple(pairings),
+        only_a=first.samples - len(rows_a) - changed,
+        only_b=second.samples - len(rows_b) - changed,
+        changed=changed,
+        warnings=tuple(_warnings(first, second, metrics, changed, pairings)),
+    )
+
+
+def _conditions(a: Summary, b: Summary, one: str | None, two: str | None) -> list[tuple[str, str]]:
+    for summary, name in ((a, one), (b, two)):
+        if name is not None and name not in summary.conditions:
+            hint = did_you_mean(name, summary.conditions)
+            raise BadOption("condition", f"run {summary.run} has no condition '{name}'{hint}")
+    if one is None and two is None and a.run != b.run:
+        same = [(name, name) for name in a.conditions if name in b.conditions]
+        if same:
+            return same
+    left = one or (a.conditions[0] if len(a.conditions) == 1 else None)
+    right = two or (b.conditions[0] if len(b.conditions) == 1 else None)
+    if left is None or right is None:
+        known = f"{', '.join(a.conditions)} | {', '.join(b.conditions)}"
+        raise BadOption("condition", f"say which conditions to compare, as RUN:CONDITION (known: {known})")
+    if (a.run, left) == (b.run, right):
+        raise BadOption("condition", f"'{left}' of run {a.run} cannot be compared with itself")
+    return [(left, right)]
+
+
+def _metrics(a: Summary, b: Summary) -> list[MetricInfo]:
+    theirs = {metric.key for metric in b.metrics}
+    shared = [metric for metric in a.metrics if metric.key in theirs]
+    if not shared:
+        listed = " | ".join(", ".join(metric.key for metric in one.metrics) or "none" for one in (a, b))
+        raise BadOption("runs", f"the two share no metric (they have: {listed}); score both alike with `karat score`")
+    return shared
+
+
+def _shared(a: Summary, b: Summary) -> tuple[list[int], list[int], int]:
+    """Rows of the questions with the same id and content, and how many have the id alone."""
+    one, two = _table(a), _table(b)
+    there = {name: row for row, name in enumerate(two.ids)}
+    both = [(row, there[name]) for row, name in enumerate(one.ids) if name in there]
+    like = [(left, right) for left, right in both if one.digests[left] == two.digests[right]]
+    return [left for left, _ in like], [right for _, right in like], len(both) - len(like)
+
+
+def _table(summary: Summary) -> SampleTable:
+    if summary.table_of_samples is None:
+        raise BadOption("runs", f"run {summary.run} has no scores; `karat score` makes some")
+    return summary.table_of_samples
+
+
+def _means(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -> list[float | None]:
+    columns = _table(summary).columns
+    column = next(one for one in columns if one.condition == condition and one.metric == metric)
+    return [column.mean[row] for row in rows]
+
+
+def _pairings(
+    a: Summary,
+    b: Summary,
+    pairs: Sequence[tuple[str, str]],
+    metrics: Sequence[MetricInfo],
+    rows: tuple[list[int], list[int]],
+    *,
+    level: float,
+) -> list[Pairing]:
+    import numpy as np
+
+    from karat.stats import adjust
+    from karat.summary.figures import paired
+
+    ids = [_table(a).ids[row] for row in rows[0]]
+    work = []
+    for metric in metrics:
+        for left, right in pairs:
+            one = np.array(_means(a, left, metric.key, rows[0]), dtype=np.float64)
+            two = np.array(_means(b, right, metric.key, rows[1]), dtype=np.float64)
+            work.append((metric, left, right, one, two, paired(one, two, level=level)))
+    adjusted = adjust([found.p for *_, found in work]).tolist()
+    labels = _unlike(a, b, pairs)
+    return [
+        _pairing(metric, labels[left, right], ids, (one, two), found, p)
+        for (metric, left, right, one, two, found), p in zip(work, adjusted, strict=True)
+    ]
+
+
+def _unlike(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+    """Labels that tell two conditions of one name apart."""
+    return {
+        (left, right): (left, right) if left != right else (f"{a.run}:{left}", f"{b.run}:{right}")
+        for left, right in pairs
+    }
+
+
+def _pairing(
+    metric: MetricInfo, labels: tuple[str, str], ids: Sequence[str], sides: tuple[Any, Any], found: Any, p: float
+) -> Pairing:
+    import numpy as np
+
+    from karat.summary.figures import known
+
+    one, two = sides
+    no_one, no_two = np.isnan(one), np.isnan(two)
+    both = ~no_one & ~no_two
+    change = np.where(both, two - one, 0.0)
+    gain = -change if metric.direction == "lower" else change
+    value, p_adjusted = known(found.value), known(p)
+    difference = Difference(
+        metric=metric.key,
+        a=labels[0],
+        b=labels[1],
+        estimate=Estimate(
+            value=value, low=known(found.low), high=known(found.high), se=known(found.se), n=found.n,
+            level=found.level, method=found.method, reason=None if value is not None else found.reason,
+        ),
+        p=known(found.p),
+        p_adjusted=p_adjusted,
+        effect=known(found.d_z),
+        n_pairs=found.n,
+        lost_a=int((no_one & ~no_two).sum()),
+        lost_b=int((~no_one & no_two).sum()),
+        lost_both=int((no_one & no_two).sum()),
+        winner=winner(metric, *labels, value, p_adjusted),
+        verdict=verdict(metric, *labels, value, p_adjusted),
+        offline=metric.offline,
+        reason=found.reason,
+    )  # fmt: skip
+    return Pairing(
+        difference=difference,
+        mean_a=float(one[both].mean()) if both.any() else None,
+        mean_b=float(two[both].mean()) if both.any() else None,
+        better=int((gain > 1e-12).sum()),
+        worse=int((gain < -1e-12).sum()),
+        equal=int((both & (np.abs(gain) <= 1e-12)).sum()),
+        flips=_flips(ids, one, two, change, gain),
+    )
+
+
+def _flips(ids: Sequence[str], one: Any, two: Any, change: Any, gain: Any) -> tuple[Flip, ...]:
+    """The questions that moved most, those that moved with the whole first."""
+    import numpy as np
+
+    forward = gain if gain.sum() >= 0 else -gain
+    moved = [row for row in np.lexsort((np.arange(len(gain)), -forward)).tolist() if abs(gain[row]) > 1e-12]
+    largest = moved if len(moved) <= FLIPS else [*moved[: FLIPS - FLIPS // 3], *moved[-(FLIPS // 3) :]]
+    return tuple(
+        Flip(sample=ids[row], a=float(one[row]), b=float(two[row]), difference=float(change[row])) for row in largest
+    )
+
+
+def _labels(a: Summary, b: Summary, one: str | None, two: str | None) -> tuple[str, str]:
+    if a.run == b.run:
+        return one or a.conditions[0], two or b.conditions[0]
+    names = (a.name, b.name) if a.name != b.name else (f"{a.name} {a.run}", f"{b.name} {b.run}")
+    left, right = (f"{name}:{condition}" if condition else name for name, condition in zip(names, (one, two), strict=True))
+    return left, right
+
+
+def _side(summary: Summary, label: str, condition: str | None) -> Side:
+    return Side(
+        label=label, run=summary.run, name=summary.name, condition=condition, sha256=summary.provenance.sha256
+    )
+
+
+def _warnings(
+    a: Summary, b: Summary, metrics: Sequence[MetricInfo], changed: int, pairings: Sequence[Pairing]
+) -> list[str]:
+    found = []
+    if changed:
+        text = formats.plural(changed, "question has", "questions have")
+        found.append(f"{text} the same id but another content in the two runs: left out")
+    theirs = {metric.key: metric for metric in b.metrics}
+    for metric in metrics:
+        if theirs[metric.key].scoring != metric.scoring:
+            found.append(f"{metric.key} was scored differently in the two runs: score both alike with `karat score`")
+    for summary in dict.fromkeys([a.run, b.run]):
+        status = a.status if summary == a.run else b.status
+        if status != "done":
+            found.append(f"run {summary} is not complete (status: {status})")
+    for one in pairings:
+        if one.difference.lost_a != one.difference.lost_b:
+            lost = formats.plural(one.difference.lost_a + one.difference.lost_b, "question")
+            found.append(f"{one.difference.metric}: {lost} scored on one side alone; what is compared may not be like")
+    return list(dict.fromkeys(found))
+
+
+def _row(one: Pairing) -> dict[str, Any]:
+    found = one.difference
+    return {
+        "metric": found.metric,
+        "a": found.a,
+        "b": found.b,
+        "mean_a": one.mean_a,
+        "mean_b": one.mean_b,
+        "difference": found.estimate.value,
+        "low": found.estimate.low,
+        "high": found.estimate.high,
+        "level": found.estimate.level,
+        "p": found.p,
+        "p_adjusted": found.p_adjusted,
+        "effect": found.effect,
+        "n_pairs": found.n_pairs,
+        "better": one.better,
+        "worse": one.worse,
+        "equal": one.equal,
+        "verdict": found.verdict,
+        "offline": found.offline,
+    }
+
+
+def _text(found: Comparison) -> str:
+    """Plain text, for `print` and for a terminal."""
+    lines = [found.headline, "", f"{found.a.label} → {found.b.label}; differences are the second minus the first"]
+    for one in found.pairings:
+        lines += ["", *_pairing_lines(one)]
+    counts = [
+        formats.plural(found.only_a, "question") + " only in the first" if found.only_a else "",
+        formats.plural(found.only_b, "question") + " only in the second" if found.only_b else "",
+    ]
+    if any(counts):
+        lines += ["", "; ".join(text for text in counts if text)]
+    lines += [f"warning: {text}" for text in found.warnings]
+    return "\n".join(formats.clean(line) for line in lines) + "\n"
+
+
+def _pairing_lines(one: Pairing) -> list[str]:
+    found = one.difference
+    by = f"{formats.signed(found.estimate.value)} {formats.signed_interval(found.estimate.low, found.estimate.high)}"
+    offline = " (offline)" if found.offline else ""
+    lines = [
+        f"{found.metric}{offline}: {found.a} {formats.number(one.mean_a)}, {found.b} {formats.number(one.mean_b)}",
+        f"  {by.rstrip()}, {formats.plural(found.n_pairs, 'question')}, p {formats.p_value(found.p_adjusted)} (Holm), "
+        f"d {formats.number(found.effect)}: {found.verdict}",
+        f"  better {one.better}, worse {one.worse}, equal {one.equal}",
+    ]
+    for flip in one.flips:
+        label = formats.excerpt(flip.sample, 24)
+        lines.append(f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} ({formats.signed(flip.difference)})")
+    return lines

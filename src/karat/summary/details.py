@@ -1,0 +1,114 @@
+"""Every planned trial with its texts, in the plan's order: for exports, where the words matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from karat.records import Answer, Failure, Sample, Score
+
+if TYPE_CHECKING:
+    from karat.journal import RunFolder
+    from karat.summary.model import Summary
+
+__all__ = ["TrialRecord", "trials"]
+
+
+class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What the journal's final reading says of one planned trial."""
+
+    sample: Sample
+    condition: str
+    repetition: int  # from 0
+    answer: Answer | None
+    scores: tuple[Score, ...]  # of the shown scorings; by scorer, turn, judge, repeat
+    failure: Failure | None  # the last one, where there is no answer or a score is missing
+
+
+class _Lines:
+    """The raw lines of one trial: decoded only when the trial's turn comes."""
+
+    __slots__ = ("answer", "failure", "scores")
+
+    def __init__(self) -> None:
+        self.answer: bytes | None = None
+        self.failure: bytes | None = None
+        self.scores: list[bytes] = []
+
+
+class _Key(msgspec.Struct, gc=False):
+    trial: str
+    sample: str | None = None
+    condition: str | None = None
+    repetition: int | None = None
+
+
+_key = msgspec.json.Decoder(_Key).decode
+_answer = msgspec.json.Decoder(Answer).decode
+_score = msgspec.json.Decoder(Score).decode
+_failure = msgspec.json.Decoder(Failure).decode
+
+
+def trials(run: RunFolder, summary: Summary) -> Iterator[TrialRecord]:
+    """Every planned trial: by sample position, then condition, then repetition.
+
+    Answers are put in order by holding the journal's lines in memory, so this takes about
+    as much memory as the journal is long.
+    """
+    lines = _by_trial(run)
+    shown = {(metric.scorer, metric.scoring): place for place, metric in enumerate(summary.metrics)}
+    shown |= {pair: 0 for pair in summary.provenance.scorers.items() if pair not in shown}
+    nothing = _Lines()
+    for sample in sorted(run.samples(), key=lambda one: (one.position, one.id)):
+        for condition in summary.conditions:
+            for repetition in range(summary.repetitions):
+                found = lines.pop((sample.id, condition, repetition), nothing)
+                yield _record(sample, condition, repetition, found, shown)
+
+
+def _by_trial(run: RunFolder) -> dict[tuple[str, str, int], _Lines]:
+    found: dict[tuple[str, str, int], _Lines] = {}
+    by_id: dict[str, _Lines] = {}
+    for line in run.lines():
+        kind = line[10:15]
+        if kind not in (b"answe", b"score", b"failu"):
+            continue
+        key = _key(line)
+        lines = by_id.get(key.trial)
+        if key.sample is not None and key.condition is not None and key.repetition is not None:
+            lines = by_id[key.trial] = found.setdefault((key.sample, key.condition, key.repetition), lines or _Lines())
+        if lines is None:
+            continue
+        if kind == b"answe":
+            lines.answer = lines.answer or line
+        elif kind == b"failu":
+            lines.failure = line
+        else:
+            lines.scores.append(line)
+    return found
+
+
+def _record(
+    sample: Sample, condition: str, repetition: int, lines: _Lines, shown: dict[tuple[str, str], int]
+) -> TrialRecord:
+    answer = _answer(lines.answer) if lines.answer is not None else None
+    last: dict[tuple[object, ...], Score] = {}
+    for line in lines.scores if answer is not None else ():
+        score = _score(line)
+        place = shown.get((score.scorer, score.scoring))
+        if place is not None:
+            turn = -1 if score.turn is None else score.turn
+            last[place, score.scorer, turn, score.judge or "", score.repeat] = score
+    failure = _failure(lines.failure) if lines.failure is not None else None
+    if answer is not None and failure is not None and (failure.stage != "score" or last):
+        failure = None
+    return TrialRecord(
+        sample=sample,
+        condition=condition,
+        repetition=repetition,
+        answer=answer,
+        scores=tuple(last[key] for key in sorted(last, key=repr)),
+        failure=failure,
+    )

@@ -1,0 +1,268 @@
+"""Grids → results per condition and differences between conditions. The statistics themselves are `karat.stats`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.stats import adjust, between_sd, mean_interval, paired_difference, pooled_sd, proportion_interval, share_interval
+from karat.stats.results import Interval, PairedDifference
+from karat.summary.grids import Grid
+from karat.summary.model import (
+    Difference,
+    Estimate,
+    Group,
+    JudgeMean,
+    MetricInfo,
+    Quantity,
+    Reliability,
+    Result,
+    SampleColumn,
+)
+from karat.summary.words import verdict, winner
+
+__all__ = ["differences", "known", "paired", "question_means", "results", "sample_columns"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+def known(value: float) -> float | None:
+    """NaN and infinities as None: what JSON can hold, and what "not known" looks like in a summary."""
+    return float(value) if math.isfinite(value) else None
+
+
+def results(grid: Grid, conditions: Sequence[str], retried: Flags, *, level: float) -> list[Result]:
+    """One result per condition. `retried`: samples × conditions × repetitions."""
+    return [
+        _result(grid, index, name, retried[:, index, :], level=level) for index, name in enumerate(conditions)
+    ]
+
+
+def _result(grid: Grid, index: int, condition: str, retried: Flags, *, level: float) -> Result:
+    info, values = grid.info, grid.values[:, index, :]
+    there = ~np.isnan(values)
+    flat, questions = values[there], np.nonzero(there)[0]
+    worst, best = _bounds(info, values, there)
+    return Result(
+        condition=condition,
+        metric=info.key,
+        mean=_estimate(_mean(info, flat, questions, level)),
+        within_sd=_quantity(pooled_sd(flat, questions, level=level)),
+        between_sd=_quantity(between_sd(flat, questions, level=level)),
+        judge_sd=_judge_sd(grid, index),
+        top_share=_top_share(info, flat),
+        distribution=_distribution(info, flat),
+        reliability=_reliability(info, values, there, level=level),
+        n_questions=int(there.any(axis=1).sum()),
+        n_answers=int(flat.size),
+        n_missing=int(values.size - flat.size),
+        worst=worst,
+        best=best,
+        first_attempt=_group(values[there & ~retried]),
+        retried=_group(values[there & retried]),
+        by_judge=tuple(_judge_mean(name, part[:, index, :]) for name, part in grid.by_judge.items()),
+        offline=info.offline,
+    )
+
+
+def _mean(info: MetricInfo, flat: Floats, questions: NDArray[np.int64], level: float) -> Interval:
+    if info.kind == "share" and flat.size and bool(np.isin(flat, (0.0, 1.0)).all()):
+        return share_interval(flat, questions, level=level)
+    return mean_interval(flat, questions, level=level)
+
+
+def _estimate(found: Interval) -> Estimate:
+    return Estimate(
+        value=known(found.value),
+        low=known(found.low),
+        high=known(found.high),
+        se=known(found.se),
+        n=found.n,
+        level=found.level,
+        method=found.method,
+        reason=found.reason,
+    )
+
+
+def _quantity(found: Interval) -> Quantity:
+    value = known(found.value)
+    return Quantity(value=value, reason=found.reason if value is None else None)
+
+
+def _judge_sd(grid: Grid, index: int) -> Quantity:
+    variance, cells = grid.judge_variance
+    _, conditions, repetitions = grid.values.shape
+    mine = variance[(cells // repetitions % conditions == index) & ~np.isnan(variance)]
+    if not mine.size:
+        return Quantity(value=None, reason="no answer was judged twice by one judge")
+    return Quantity(value=math.sqrt(float(mine.mean())))
+
+
+def _best_value(info: MetricInfo) -> float | None:
+    if info.direction == "none":
+        return None
+    return info.high if info.direction == "higher" else info.low
+
+
+def _top_share(info: MetricInfo, flat: Floats) -> Quantity:
+    best = _best_value(info)
+    if best is None or info.kind == "number":
+        return Quantity(value=None, reason="the metric has no steps with a best one")
+    if not flat.size:
+        return Quantity(value=None, reason="no values")
+    return Quantity(value=float(np.mean(np.isclose(flat, best, rtol=0, atol=1e-9))))
+
+
+def _distribution(info: MetricInfo, flat: Floats) -> dict[str, int] | None:
+    """Answers by step of the scale; a mean over judges or repeats counts at the nearest step."""
+    if info.kind == "number":
+        return None
+    steps = np.floor(flat + 0.5).astype(np.int64)
+    found = dict(zip(*(part.tolist() for part in np.unique(steps, return_counts=True)), strict=True))
+    if info.low is None or info.high is None or info.high - info.low > 100:
+        return {str(step): count for step, count in found.items()}
+    scale = range(int(info.low), int(info.high) + 1)
+    return {str(step): found.get(step, 0) for step in sorted({*scale, *found})}
+
+
+def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float) -> Reliability:
+    k = values.shape[1]
+    complete = there.all(axis=1)
+    threshold, incomplete = info.threshold, int(values.shape[0] - complete.sum())
+    if threshold is None or not complete.any():
+        reason = "the metric has no threshold" if threshold is None else "no question has a score in every repetition"
+        return Reliability(
+            value=None, low=None, high=None, k=k, threshold=threshold, questions=int(complete.sum()),
+            incomplete=incomplete, level=level, method="wilson", reason=reason,
+        )  # fmt: skip
+    slack = 1e-9  # a mean over judges may miss the threshold by rounding alone
+    reached = values <= threshold + slack if info.direction == "lower" else values >= threshold - slack
+    wins = int(reached[complete].all(axis=1).sum())
+    found = proportion_interval(wins, int(complete.sum()), level=level)
+    return Reliability(
+        value=found.value, low=found.low, high=found.high, k=k, threshold=threshold, questions=found.n,
+        incomplete=incomplete, level=level, method=found.method,
+    )  # fmt: skip
+
+
+def _bounds(info: MetricInfo, values: Floats, there: Flags) -> tuple[Quantity, Quantity]:
+    """The mean if every planned trial without a number had the worst, and the best, of the scale."""
+    ends = (info.high, info.low) if info.direction == "lower" else (info.low, info.high)
+    worst, best = (_filled(values, there, end) for end in ends)
+    return worst, best
+
+
+def _filled(values: Floats, there: Flags, end: float | None) -> Quantity:
+    if not values.size:
+        return Quantity(value=None, reason="nothing was planned")
+    if there.all():
+        return Quantity(value=float(values.mean(axis=1).mean()))
+    if end is None:
+        return Quantity(value=None, reason="the metric is not bounded on this side")
+    return Quantity(value=float(np.where(there, values, end).mean(axis=1).mean()))
+
+
+def _group(flat: Floats) -> Group:
+    return Group(mean=float(flat.mean()) if flat.size else None, answers=int(flat.size))
+
+
+def _judge_mean(name: str, values: Floats) -> JudgeMean:
+    means, _ = question_means(values)
+    there = ~np.isnan(means)
+    mean = float(means[there].mean()) if there.any() else None
+    return JudgeMean(judge=name, mean=mean, answers=int((~np.isnan(values)).sum()))
+
+
+def question_means(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Mean of each row's numbers (NaN without any), and how many there are."""
+    there = ~np.isnan(values)
+    n = there.sum(axis=1)
+    sums = np.where(there, values, 0.0).sum(axis=1)
+    return np.divide(sums, n, out=np.full(len(n), np.nan), where=n > 0), n
+
+
+def sample_columns(grid: Grid, conditions: Sequence[str]) -> list[SampleColumn]:
+    """Mean, sd (n−1) and n of each question."""
+    columns = []
+    for index, condition in enumerate(conditions):
+        values = grid.values[:, index, :]
+        means, n = question_means(values)
+        squares = np.where(np.isnan(values), 0.0, (values - means[:, None]) ** 2).sum(axis=1)
+        sd = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
+        column = SampleColumn(
+            condition=condition, metric=grid.info.key, mean=_listed(means), sd=_listed(sd), n=n.tolist()
+        )
+        columns.append(column)
+    return columns
+
+
+def _listed(values: Floats) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
+
+
+def differences(found: Sequence[Grid], conditions: Sequence[str], *, level: float) -> list[Difference]:
+    """Every pair of conditions on every metric; p-values adjusted (Holm) over all of them."""
+    raw: list[tuple[Grid, int, int, PairedDifference, tuple[int, int, int]]] = []
+    for grid in found:
+        means = [question_means(grid.values[:, index, :])[0] for index in range(len(conditions))]
+        for a, b in combinations(range(len(conditions)), 2):
+            raw.append((grid, a, b, paired(means[a], means[b], level=level), _lost(means[a], means[b])))
+    adjusted = adjust([difference.p for *_, difference, _ in raw]).tolist() if raw else []
+    return [
+        _difference(grid.info, conditions[a], conditions[b], difference, p, lost)
+        for (grid, a, b, difference, lost), p in zip(raw, adjusted, strict=True)
+    ]
+
+
+def paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
+    """b − a over the questions that have a mean under both."""
+    both = ~np.isnan(a) & ~np.isnan(b)
+    d = b[both] - a[both]
+    if d.size and np.ptp(d) <= 1e-12 * max(np.abs(a[both]).max(), np.abs(b[both]).max()):
+        # Thirds do not subtract exactly; left alone, equal differences would have a tiny sd and a huge t.
+        d = np.full(d.size, 0.0 if abs(d[0]) <= 1e-12 * np.abs(a[both]).max() else d[0])
+    return paired_difference(np.zeros(d.size), d, level=level)
+
+
+def _lost(a: Floats, b: Floats) -> tuple[int, int, int]:
+    no_a, no_b = np.isnan(a), np.isnan(b)
+    return int((no_a & ~no_b).sum()), int((~no_a & no_b).sum()), int((no_a & no_b).sum())
+
+
+def _difference(
+    info: MetricInfo, a: str, b: str, found: PairedDifference, p: float, lost: tuple[int, int, int]
+) -> Difference:
+    value, p_adjusted = known(found.value), known(p)
+    estimate = Estimate(
+        value=value,
+        low=known(found.low),
+        high=known(found.high),
+        se=known(found.se),
+        n=found.n,
+        level=found.level,
+        method=found.method,
+        reason=None if value is not None else found.reason,
+    )
+    better = winner(info, a, b, value, p_adjusted)
+    return Difference(
+        metric=info.key,
+        a=a,
+        b=b,
+        estimate=estimate,
+        p=known(found.p),
+        p_adjusted=p_adjusted,
+        effect=known(found.d_z),
+        n_pairs=found.n,
+        lost_a=lost[0],
+        lost_b=lost[1],
+        lost_both=lost[2],
+        winner=better,
+        verdict=verdict(info, a, b, value, p_adjusted),
+        offline=info.offline,
+        reason=found.reason,
+    )

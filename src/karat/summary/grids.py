@@ -1,0 +1,205 @@
+"""Score rows → one number per trial and metric, as an array samples × conditions × repetitions.
+
+Order of averaging: repeats of a judge on one turn, then judges, then turns. The last row of
+(trial, turn, judge, repeat) counts. NaN where there is no number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.journal import ScorerInfo
+from karat.records import Metric
+from karat.summary.model import MetricInfo
+from karat.summary.reading import Reading, Rows
+
+__all__ = ["Grid", "grids"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One metric's numbers."""
+
+    info: MetricInfo
+    values: Floats  # samples × conditions × repetitions
+    judge_variance: tuple[Floats, Ints]  # between repeats of a judge: variance of each group, and its cell
+    by_judge: dict[str, Floats]  # judge → samples × conditions × repetitions, when there are several
+
+
+def grids(reading: Reading, scorers: Sequence[ScorerInfo], shown: Mapping[str, str]) -> list[Grid]:
+    """Every metric of every shown scoring, in the order of the scorers."""
+    described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
+    found: list[tuple[str, str, Metric, Rows | None, bool]] = []
+    for name, scoring in shown.items():
+        info, rows = described.get((name, scoring)), reading.scores.get((name, scoring))
+        offline = rows.offline if rows is not None else info is not None and info.offline
+        found += [(name, scoring, metric, rows, offline) for metric in _metrics(info, rows)]
+    names = [metric.name for _, _, metric, _, _ in found]
+    layouts: dict[int, _Layout] = {}
+    made = []
+    for scorer, scoring, metric, rows, offline in found:
+        key = metric.name if names.count(metric.name) == 1 else f"{scorer}.{metric.name}"
+        layout = layouts.setdefault(id(rows), _Layout(rows)) if rows is not None else None
+        made.append(_grid(reading, _described(metric, key, scorer, scoring, offline), layout))
+    return made
+
+
+def _metrics(info: ScorerInfo | None, rows: Rows | None) -> Iterable[Metric]:
+    """What was announced and is measured, then what was measured unannounced."""
+    announced = {metric.name: metric for metric in info.metrics} if info is not None else {}
+    if rows is None:
+        return announced.values()
+    measured = {name: metric for name, metric in announced.items() if name in rows.values}
+    for name in sorted(rows.values):
+        measured.setdefault(name, Metric(name=name))
+    return [_as_share(metric, rows) for metric in measured.values()]
+
+
+def _as_share(metric: Metric, rows: Rows) -> Metric:
+    """A metric that was only ever true or false is a share, whether or not its scorer said so."""
+    if metric.kind != "number" or metric.name in rows.numbers:
+        return metric
+    return Metric(
+        name=metric.name, low=0.0, high=1.0, direction=metric.direction, kind="share", description=metric.description
+    )
+
+
+def _described(metric: Metric, key: str, scorer: str, scoring: str, offline: bool) -> MetricInfo:
+    share = metric.kind == "share"
+    low = 0.0 if share and metric.low is None else metric.low
+    high = 1.0 if share and metric.high is None else metric.high
+    return MetricInfo(
+        key=key,
+        name=metric.name,
+        scorer=scorer,
+        scoring=scoring,
+        low=low,
+        high=high,
+        direction=metric.direction,
+        kind=metric.kind,
+        offline=offline,
+        threshold=_threshold(metric, low, high),
+        description=metric.description,
+    )
+
+
+def _threshold(metric: Metric, low: float | None, high: float | None) -> float | None:
+    """Reliable means: right (share), or within one step of the best (ordinal). Other metrics have no such line."""
+    if metric.kind == "number" or metric.direction == "none":
+        return None
+    step = 1.0 if metric.kind == "ordinal" else 0.0
+    if metric.direction == "higher":
+        return None if high is None else high - step
+    return None if low is None else low + step
+
+
+class _Layout:
+    """The rows of one scoring in canonical order, superseded ones dropped."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        cells = np.frombuffer(rows.cells, dtype=np.uint64).astype(np.int64)
+        turns, judges, repeats = (np.frombuffer(part, dtype=np.int32) for part in (rows.turns, rows.judges, rows.repeats))
+        codes = self._ranks()[judges + 1]
+        order = np.lexsort((repeats, codes, turns, cells))
+        cells, turns, codes, repeats = cells[order], turns[order], codes[order], repeats[order]
+        last = np.ones(len(cells), dtype=bool)
+        last[:-1] = _changes(cells, turns, codes, repeats)
+        self.order = order[last]
+        self.cells, self.turns, self.judges = cells[last], turns[last], codes[last]
+        self.repeats = repeats[last]
+        self.judge_names = sorted(rows.names)
+
+    def _ranks(self) -> Ints:
+        """Judge code + 1 → rank by name, so that the order of completion cannot show."""
+        by_name = {name: rank for rank, name in enumerate(sorted(self.rows.names))}
+        return np.array([-1, *(by_name[name] for name in self.rows.names)], dtype=np.int64)
+
+    def values(self, metric: str) -> Floats:
+        return np.frombuffer(self.rows.values[metric], dtype=np.float64)[self.order]
+
+
+def _grid(reading: Reading, info: MetricInfo, layout: _Layout | None) -> Grid:
+    shape = (len(reading.samples), len(reading.conditions), reading.repetitions)
+    flat = np.full(reading.planned, np.nan)
+    nothing: tuple[Floats, Ints] = (np.empty(0), np.empty(0, dtype=np.int64))
+    if layout is None or not len(layout.cells):
+        return Grid(info, flat.reshape(shape), nothing, {})
+    values = layout.values(info.name)
+    cells, turns, judges = layout.cells, layout.turns, layout.judges
+    starts = _starts(cells, turns, judges)
+    means, counts = _mean(values, starts)
+    variances = _variance(values, means, counts, starts)
+    noisy = counts > 1
+    judge_variance = (variances[noisy], cells[starts][noisy])
+    cells, turns, judges = cells[starts], turns[starts], judges[starts]
+    by_judge = _by_judge(layout, shape, cells, judges, means)
+    starts = _starts(cells, turns)
+    means, _ = _mean(means, starts)
+    cells = cells[starts]
+    starts = _starts(cells)
+    means, _ = _mean(means, starts)
+    flat[cells[starts]] = means
+    info = _with_judges(info, layout)
+    return Grid(info, flat.reshape(shape), judge_variance, by_judge)
+
+
+def _with_judges(info: MetricInfo, layout: _Layout) -> MetricInfo:
+    import msgspec
+
+    repeats = int(layout.repeats.max()) + 1
+    return msgspec.structs.replace(info, judges=tuple(layout.judge_names), repeats=repeats)
+
+
+def _by_judge(layout: _Layout, shape: tuple[int, int, int], cells: Ints, judges: Ints, means: Floats) -> dict[str, Floats]:
+    if len(layout.judge_names) < 2:
+        return {}
+    found = {}
+    for code, name in enumerate(layout.judge_names):
+        mine = judges == code
+        starts = _starts(cells[mine])
+        flat = np.full(shape[0] * shape[1] * shape[2], np.nan)
+        if len(starts):
+            flat[cells[mine][starts]] = _mean(means[mine], starts)[0]
+        found[name] = flat.reshape(shape)
+    return found
+
+
+def _changes(*keys: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a sorted row differs from the one before it."""
+    changed: NDArray[np.bool_] = keys[0][1:] != keys[0][:-1]
+    for key in keys[1:]:
+        changed = changed | (key[1:] != key[:-1])
+    return changed
+
+
+def _starts(*keys: NDArray[Any]) -> Ints:
+    """Where the groups of equal keys begin."""
+    if not len(keys[0]):
+        return np.empty(0, dtype=np.int64)
+    return np.concatenate(([0], np.flatnonzero(_changes(*keys)) + 1))
+
+
+def _mean(values: Floats, starts: Ints) -> tuple[Floats, Ints]:
+    """Mean of each group and how many numbers it has; NaN for a group without numbers."""
+    known = ~np.isnan(values)
+    counts = np.add.reduceat(known.astype(np.int64), starts)
+    sums = np.add.reduceat(np.where(known, values, 0.0), starts)
+    return np.divide(sums, counts, out=np.full(len(starts), np.nan), where=counts > 0), counts
+
+
+def _variance(values: Floats, means: Floats, counts: Ints, starts: Ints) -> Floats:
+    """Variance (n−1) within each group; NaN for a group with fewer than two numbers."""
+    spread = np.repeat(means, np.diff(np.append(starts, len(values))))
+    squares = np.where(np.isnan(values), 0.0, (values - spread) ** 2)
+    sums = np.add.reduceat(squares, starts)
+    variance: Floats = np.divide(sums, counts - 1, out=np.full(len(starts), np.nan), where=counts > 1)
+    return variance

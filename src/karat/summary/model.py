@@ -1,0 +1,361 @@
+"""Every number that any report shows, as frozen values that survive JSON unchanged.
+
+A number that cannot be known is None and has a `reason` beside it; None is never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from karat.journal import ServerInfo
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Account",
+    "Cell",
+    "Cost",
+    "Difference",
+    "Estimate",
+    "FailureKind",
+    "Group",
+    "JudgeMean",
+    "Latency",
+    "Ledger",
+    "LowSample",
+    "MetricInfo",
+    "Money",
+    "Provenance",
+    "Quantity",
+    "Reliability",
+    "Result",
+    "SampleColumn",
+    "SampleTable",
+    "ServerUse",
+    "Summary",
+    "Tokens",
+]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+
+class Quantity(msgspec.Struct, frozen=True, kw_only=True):
+    """A number, or the reason why there is none."""
+
+    value: float | None
+    reason: str | None = None
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A number with its uncertainty. `n` counts questions, the independent units."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    se: float | None
+    n: int
+    level: float  # e.g. 0.95
+    method: str
+    reason: str | None = None  # why the value or its interval is None
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """How the planned trials ended: the six classes sum to `planned`."""
+
+    planned: int
+    scored: int
+    agent: int
+    infrastructure: int
+    judge: int
+    limit: int
+    not_run: int
+
+    @property
+    def failed(self) -> int:
+        """Trials that ended in a fault or at a limit."""
+        return self.agent + self.infrastructure + self.judge + self.limit
+
+
+class Money(msgspec.Struct, frozen=True, kw_only=True):
+    """Dollars. `unknown` calls have no known price and are not in `known`."""
+
+    known: float
+    unknown: int
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What was spent, failed attempts and answers that were superseded included."""
+
+    agent: Money
+    judge: Money
+
+
+class Tokens(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of agent and judge together. None: nobody told. `unknown`: calls that did not tell."""
+
+    input: int | None
+    output: int | None
+    cache_read: int | None
+    cache_write: int | None
+    reasoning: int | None
+    unknown: int
+
+
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds from question to answer, of the attempts that succeeded."""
+
+    median: float | None
+    p95: float | None
+    n: int
+
+
+class ServerUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent did with one MCP server, in the answers that count."""
+
+    server: str
+    calls: int
+    errors: int
+    trials: int  # answers with at least one call
+    median_ms: float | None
+    p95_ms: float | None
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything but the scores, of one condition or of the run."""
+
+    ledger: Ledger
+    cost: Cost
+    tokens: Tokens
+    latency: Latency
+    failed_attempts: int  # of the agent
+    retried: int  # answered trials that took more than one attempt
+    servers: tuple[ServerUse, ...] = ()
+
+
+class MetricInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What is measured, by whom."""
+
+    key: str  # the metric's name; "scorer.name" where two scorers measure a metric of that name
+    name: str
+    scorer: str
+    scoring: str
+    low: float | None
+    high: float | None
+    direction: Literal["higher", "lower", "none"]
+    kind: Literal["ordinal", "share", "number"]
+    offline: bool  # scored by a rule, not by a model that understands
+    judges: tuple[str, ...] = ()
+    repeats: int = 1  # the most times that one judge scored one answer
+    threshold: float | None = None  # what an answer must reach to count as reliable
+    description: str = ""
+
+
+class JudgeMean(msgspec.Struct, frozen=True, kw_only=True):
+    """What one judge of a panel gave, averaged over questions."""
+
+    judge: str
+    mean: float | None
+    answers: int
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean over some answers; None without any."""
+
+    mean: float | None
+    answers: int
+
+
+class Reliability(msgspec.Struct, frozen=True, kw_only=True):
+    """The share of questions whose every repetition reached the threshold (pass^k).
+
+    Questions with a repetition that has no score are left out and counted: a fault is no wrong answer.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    k: int
+    threshold: float | None
+    questions: int  # with all k repetitions scored
+    incomplete: int
+    level: float
+    method: str
+    reason: str | None = None
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric under one condition."""
+
+    condition: str
+    metric: str  # MetricInfo.key
+    mean: Estimate  # over the questions' means
+    within_sd: Quantity  # pooled over questions: the agent's unreliability
+    between_sd: Quantity  # of the questions' means
+    judge_sd: Quantity  # between repeats of one judge on one answer
+    top_share: Quantity  # share of answers with the best value of the scale
+    distribution: dict[str, int] | None  # ordinal and share metrics: value → answers
+    reliability: Reliability
+    n_questions: int
+    n_answers: int
+    n_missing: int  # planned trials without this number
+    worst: Quantity  # the mean if every missing number were the worst of the scale
+    best: Quantity  # … the best
+    first_attempt: Group  # answers that came at the first attempt
+    retried: Group  # answers that took several: do retries change the result?
+    by_judge: tuple[JudgeMean, ...] = ()
+    offline: bool = False
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """Condition `b` minus condition `a` on one metric, over the questions answered under both."""
+
+    metric: str
+    a: str
+    b: str
+    estimate: Estimate
+    p: float | None
+    p_adjusted: float | None  # Holm, over every p-value of the summary
+    effect: float | None  # d_z: mean difference / sd of the differences
+    n_pairs: int
+    lost_a: int  # questions scored under b alone
+    lost_b: int  # questions scored under a alone
+    lost_both: int  # questions scored under neither
+    winner: str | None  # None: no difference shown, or no direction is better
+    verdict: str
+    offline: bool = False
+    reason: str | None = None  # why there is no p-value
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One question under one condition, on the first metric."""
+
+    condition: str
+    mean: float | None
+    sd: float | None  # n−1; None for one repetition
+    n: int
+    reason: str | None = None  # the scorer's words on the lowest repetition
+    answer: str | None = None  # excerpt of that repetition's answer
+    claims: tuple[str, ...] = ()  # unverified, each once
+
+
+class LowSample(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that went badly."""
+
+    sample: str
+    position: int
+    question: str  # excerpt
+    metric: str
+    mean: float  # over the conditions
+    gap: float | None  # between the best and the worst condition; None for one condition
+    cells: tuple[Cell, ...]
+
+
+class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
+    """Failures that are alike."""
+
+    cls: str = msgspec.field(name="class")
+    stage: str
+    kind: str
+    trials: int  # that ended so
+    attempts: int  # that failed so, later ones that succeeded or not
+    example: str  # one message
+
+
+class SampleColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric under one condition, question by question, in the order of `SampleTable.ids`."""
+
+    condition: str
+    metric: str
+    mean: list[float | None]
+    sd: list[float | None]  # n−1; None for fewer than two repetitions
+    n: list[int]
+
+
+class SampleTable(msgspec.Struct, frozen=True, kw_only=True):
+    """Means per question, condition and metric."""
+
+    ids: list[str]
+    positions: list[int]
+    digests: list[str]
+    columns: tuple[SampleColumn, ...]
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """What was run, exactly."""
+
+    dataset_kind: str
+    dataset: str  # path
+    sha256: str
+    samples_in_file: int
+    agent: str
+    model: str | None
+    agents: dict[str, str]  # condition → agent digest
+    conditions: dict[str, str]  # condition → digest
+    prompts: dict[str, str]  # condition → sha256 of the system prompt
+    judge: str | None  # model of the first scorer that asks one
+    scorers: dict[str, str]  # name → scoring digest, as shown
+    rubric: str | None
+    rubric_digest: str | None
+    seed: int
+    servers: tuple[ServerInfo, ...]
+    condition_servers: dict[str, tuple[str, ...]]
+    versions: dict[str, str]
+    host: str
+    source: dict[str, str]
+    settings: dict[str, Any]  # dotted key → value, as resolved
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """A run, in numbers. Made by `summarize`; every report only gives it a shape."""
+
+    format: int
+    run: str
+    name: str
+    version: str
+    created: str
+    kind: str
+    status: str
+    level: float
+    headline: str  # the answer in one sentence, with its uncertainty
+    conditions: tuple[str, ...]  # in the order of the file
+    samples: int
+    repetitions: int
+    metrics: tuple[MetricInfo, ...]
+    accounts: dict[str, Account]  # by condition
+    total: Account
+    results: tuple[Result, ...]  # metrics in order, conditions in the order of the file within
+    differences: tuple[Difference, ...]
+    lowest: tuple[LowSample, ...]
+    failures: tuple[FailureKind, ...]
+    duplicates: int  # answers that came after the one that counts
+    warnings: tuple[str, ...]
+    provenance: Provenance
+    table_of_samples: SampleTable | None = None  # None: nothing was scored
+
+    @property
+    def offline(self) -> bool:
+        """Whether any score was given by a rule."""
+        return any(metric.offline for metric in self.metrics)
+
+    def result(self, condition: str, metric: str) -> Result | None:
+        """One metric under one condition; None where there is none."""
+        return next((one for one in self.results if one.condition == condition and one.metric == metric), None)
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per condition and metric, raw numbers."""
+        from karat.summary.shapes import rows
+
+        return rows(self)
+
+    def to_frame(self) -> Any:
+        """`table()` as a pandas DataFrame. Raises BadOption without pandas."""
+        from karat.summary.shapes import frame
+
+        return frame(self)
+
+    def _repr_html_(self) -> str:
+        from karat.summary.shapes import html
+
+        return html(self)

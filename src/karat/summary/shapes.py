@@ -1,0 +1,85 @@
+"""A summary as rows, as a pandas frame, and as HTML for notebooks."""
+
+from __future__ import annotations
+
+import importlib
+from html import escape
+from typing import Any
+
+from karat import formats
+from karat.errors import BadOption
+from karat.summary.model import Summary
+
+__all__ = ["frame", "html", "rows"]
+
+
+def rows(summary: Summary) -> list[dict[str, Any]]:
+    """One row per condition and metric (per condition, where nothing was scored), raw numbers."""
+    found = []
+    for result in summary.results:
+        ledger = summary.accounts[result.condition].ledger
+        cost = summary.accounts[result.condition].cost
+        found.append(
+            {
+                "condition": result.condition,
+                "metric": result.metric,
+                "mean": result.mean.value,
+                "low": result.mean.low,
+                "high": result.mean.high,
+                "level": result.mean.level,
+                "method": result.mean.method,
+                "within_sd": result.within_sd.value,
+                "between_sd": result.between_sd.value,
+                "judge_sd": result.judge_sd.value,
+                "top_share": result.top_share.value,
+                "reliability": result.reliability.value,
+                "worst": result.worst.value,
+                "best": result.best.value,
+                "n_questions": result.n_questions,
+                "n_answers": result.n_answers,
+                "n_missing": result.n_missing,
+                "failures": ledger.failed,
+                "agent_dollars": cost.agent.known,
+                "agent_dollars_unknown": cost.agent.unknown,
+                "judge_dollars": cost.judge.known,
+                "judge_dollars_unknown": cost.judge.unknown,
+                "offline": result.offline,
+            }
+        )
+    return found
+
+
+def frame(summary: Summary) -> Any:
+    """`rows` as a DataFrame. karat itself has no need of pandas, so no extra of karat brings it."""
+    try:
+        pandas = importlib.import_module("pandas")
+    except ImportError as error:
+        remedy = "needs pandas: pip install pandas (table() gives the same rows without it)"
+        raise BadOption("to_frame", remedy) from error
+    return pandas.DataFrame(rows(summary))
+
+
+def html(summary: Summary) -> str:
+    """A small table; everything that is not karat's own is escaped."""
+    heads = ["condition", *(f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in summary.metrics)]
+    body = [_row(summary, condition, [metric.key for metric in summary.metrics]) for condition in summary.conditions]
+    head = "".join(f"<th>{_safe(text)}</th>" for text in [*heads, "failures", "planned"])
+    title = f"{summary.name} {summary.run} ({summary.status})"
+    return (
+        f"<div><p><strong>{_safe(title)}</strong><br>{_safe(summary.headline)}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def _row(summary: Summary, condition: str, metrics: list[str]) -> str:
+    cells = [condition]
+    for metric in metrics:
+        found = summary.result(condition, metric)
+        cells.append(formats.estimate(found.mean.value, found.mean.low, found.mean.high) if found else formats.UNKNOWN)
+    ledger = summary.accounts[condition].ledger
+    cells += [formats.count(ledger.failed), formats.count(ledger.planned)]
+    return "<tr>" + "".join(f"<td>{_safe(text)}</td>" for text in cells) + "</tr>"
+
+
+def _safe(text: str) -> str:
+    return escape(formats.clean(text))

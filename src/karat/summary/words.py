@@ -1,0 +1,124 @@
+"""What the numbers allow to say, in words: verdicts, the headline, warnings. No number is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from karat import formats
+from karat.summary.model import Account, Difference, MetricInfo, Result
+
+__all__ = ["ALPHA", "NO_DIFFERENCE", "headline", "loss_warnings", "said", "verdict", "winner"]
+
+ALPHA = 0.05
+"""A difference is said to be shown when its p-value, adjusted over all comparisons shown, is below."""
+
+NO_DIFFERENCE = "no difference shown"
+
+
+def winner(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str | None:
+    """Who is better; None where no difference is shown or no direction is better."""
+    if value is None or p is None or p >= ALPHA or value == 0 or info.direction == "none":
+        return None
+    return b if (value > 0) == (info.direction == "higher") else a
+
+
+def verdict(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str:
+    """One comparison in a few words."""
+    better = winner(info, a, b, value, p)
+    if better is not None:
+        return f"{better} is better"
+    if value is None:
+        return "not comparable"
+    if p is not None and p < ALPHA and value:
+        return f"{b if value > 0 else a} is higher"
+    return NO_DIFFERENCE
+
+
+def headline(
+    results: Sequence[Result], differences: Sequence[Difference], metrics: Sequence[MetricInfo], total: Account
+) -> str:
+    """The answer in one sentence, with its uncertainty."""
+    if not metrics:
+        ledger = total.ledger
+        done = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
+        return f"{done}, none scored: the experiment names no scorer"
+    return said(differences) if differences else _alone(results, metrics[0])
+
+
+def said(differences: Sequence[Difference]) -> str:
+    """What comparisons show: the largest difference on the first metric that has one, or that there is none."""
+    shown = [one for one in differences if one.winner is not None]
+    if not shown:
+        return _no_winner(differences)
+    first = max((one for one in shown if one.metric == shown[0].metric), key=lambda one: abs(one.estimate.value or 0.0))
+    others = len(shown) - 1
+    more = f"; {formats.plural(others, 'more comparison shows', 'more comparisons show')} a difference" if others else ""
+    offline = " (offline scores)" if first.offline else ""
+    return f"{_won(first)}{offline}{more}"
+
+
+def _won(one: Difference) -> str:
+    loser = one.a if one.winner == one.b else one.b
+    found = one.estimate
+    value, low, high = found.value or 0.0, found.low, found.high
+    if value < 0 and low is not None and high is not None:
+        value, low, high = -value, -high, -low
+    by = formats.estimate(abs(value), low, high)
+    over = formats.plural(one.n_pairs, "question")
+    return f"{one.winner} beats {loser} on {one.metric} by {by} over {over}, p {_p(one.p_adjusted)}"
+
+
+def _no_winner(differences: Sequence[Difference]) -> str:
+    first = differences[0]
+    found = first.estimate
+    by = f"{formats.signed(found.value)} {formats.signed_interval(found.low, found.high)}".rstrip()
+    offline = ", offline scores" if first.offline else ""
+    if len(differences) == 1:
+        return (
+            f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over "
+            f"{formats.plural(first.n_pairs, 'question')}, p {_p(first.p_adjusted)}{offline}"
+        )
+    return (
+        f"No difference shown in any of {formats.plural(len(differences), 'comparison')}; "
+        f"{first.b} against {first.a} on {first.metric}: {by} over {formats.plural(first.n_pairs, 'question')}{offline}"
+    )
+
+
+def _alone(results: Sequence[Result], metric: MetricInfo) -> str:
+    one = next(result for result in results if result.metric == metric.key)
+    if one.mean.value is None:
+        return f"{one.condition}: no {metric.key} score yet"
+    offline = ", offline scores" if one.offline else ""
+    value = formats.estimate(one.mean.value, one.mean.low, one.mean.high)
+    answers = f"{formats.plural(one.n_questions, 'question')}, {formats.plural(one.n_answers, 'answer')}"
+    return f"{one.condition}: {metric.key} {value} over {answers}{offline}"
+
+
+def _p(value: float | None) -> str:
+    text = formats.p_value(value)
+    return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
+
+
+def loss_warnings(results: Sequence[Result], differences: Sequence[Difference]) -> list[str]:
+    """Where a comparison rests on unlike questions, or on too few."""
+    found: dict[str, None] = {}
+    missing = {(one.condition, one.metric): one.n_missing for one in results}
+    for one in differences:
+        a, b = missing[one.a, one.metric], missing[one.b, one.metric]
+        lost = one.lost_a + one.lost_b
+        if one.lost_a != one.lost_b:
+            text = (
+                f"{one.b} against {one.a} on {one.metric}: {formats.plural(lost, 'question')} lost "
+                f"({one.lost_a} without a score under {one.a}, {one.lost_b} under {one.b}): "
+                "what is compared may not be like; see the bounds"
+            )
+            found[text] = None
+        elif a != b:
+            text = (
+                f"{one.metric}: {formats.plural(a, 'score')} missing under {one.a}, {b} under {one.b}; see the bounds"
+            )
+            found[text] = None
+    few = max((one.n_pairs for one in differences), default=6)
+    if differences and few < 6:
+        found[f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions"] = None
+    return list(found)

@@ -1,0 +1,127 @@
+"""`{{ dotted.name }}` becomes a value; nothing more: no logic, no filters, no second look at what was put in.
+
+Used for texts that the author of a study or of an `http` agent writes. Golden prompts
+are no templates: `{{ … }}` in them stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from karat.errors import BadOption, did_you_mean
+
+__all__ = ["fill", "fill_body", "names"]
+
+_FIELD = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The names that a template asks for, each once, in the order of the text.
+
+    >>> names("You are {{ profile.age }} years old, {{name}}.")
+    ('profile.age', 'name')
+    """
+    return tuple(dict.fromkeys(field[1] for field in _FIELD.finditer(text)))
+
+
+def fill(text: str, values: Mapping[str, Any], *, place: str = "template") -> str:
+    """The text with each field's value in its place.
+
+    Texts stand as they are, other values as JSON writes them. Raises BadOption, naming
+    `place`, for names that `values` does not have.
+
+    >>> fill("{{ greeting }}, {{ profile.name }}!", {"greeting": "{{ profile }}", "profile": {"name": "Ada"}})
+    '{{ profile }}, Ada!'
+    """
+    return _FIELD.sub(lambda field: _text(_value(field[1], values, place)), text)
+
+
+def fill_body(body: Any, values: Mapping[str, Any], *, place: str = "body") -> Any:
+    """A JSON value with its fields filled as JSON values.
+
+    In a mapping or list, a text that is one field alone becomes the value itself, with its
+    type; in a longer text values stand as `fill` writes them. A text is JSON with fields in
+    it: outside of quotes a field becomes the JSON value, inside of them its escaped text.
+    So no value can break out of where it stands. Keys are left as they are. Raises
+    BadOption for unknown names, and for a text that is not JSON.
+
+    >>> fill_body({"q": "{{ question }}", "n": "{{ n }}"}, {"question": 'a "b"', "n": 3})
+    {'q': 'a "b"', 'n': 3}
+    >>> fill_body('{"q": "{{ question }}", "n": {{ n }}}', {"question": 'a "b"', "n": 3})
+    {'q': 'a "b"', 'n': 3}
+    """
+    if isinstance(body, str):
+        return _fill_json_text(body, values, place)
+    return _fill_json(body, values, place)
+
+
+def _fill_json(body: Any, values: Mapping[str, Any], place: str) -> Any:
+    if isinstance(body, Mapping):
+        return {key: _fill_json(below, values, f"{place}.{key}") for key, below in body.items()}
+    if isinstance(body, (list, tuple)):
+        return [_fill_json(below, values, f"{place}.{index}") for index, below in enumerate(body)]
+    if not isinstance(body, str):
+        return body
+    whole = _FIELD.fullmatch(body.strip())
+    if whole is not None and "}}" not in whole[1]:
+        return _value(whole[1], values, place)
+    return fill(body, values, place=place)
+
+
+def _fill_json_text(text: str, values: Mapping[str, Any], place: str) -> Any:
+    parts: list[str] = []
+    quoted, position = False, 0
+    for field in _FIELD.finditer(text):
+        between = text[position : field.start()]
+        quoted = _ends_quoted(between, quoted)
+        value = _value(field[1], values, place)
+        parts += [between, json.dumps(_text(value))[1:-1] if quoted else json.dumps(value)]
+        position = field.end()
+    parts.append(text[position:])
+    try:
+        return json.loads("".join(parts))
+    except json.JSONDecodeError as error:
+        raise BadOption(
+            place, f"is not JSON once its fields are filled: {error.msg} at character {error.pos}"
+        ) from None
+
+
+def _ends_quoted(text: str, quoted: bool) -> bool:
+    """Whether the end of a piece of JSON is inside of a string, given whether its beginning is."""
+    for sign in re.findall(r'\\.|"', text, re.DOTALL):
+        if sign == '"':
+            quoted = not quoted
+    return quoted
+
+
+def _value(name: str, values: Mapping[str, Any], place: str) -> Any:
+    if not _NAME.match(name):
+        raise BadOption(place, f"'{{{{ {name} }}}}' is no field: a field is a dotted name, such as {{{{ question }}}}")
+    here: Any = values
+    for depth, part in enumerate(name.split(".")):
+        if isinstance(here, Mapping) and part in here:
+            here = here[part]
+        elif isinstance(here, Sequence) and not isinstance(here, str) and part.isdecimal() and int(part) < len(here):
+            here = here[int(part)]
+        else:
+            raise BadOption(place, f"there is no value called '{name}'{_hint(name, values, depth)}")
+    return here
+
+
+def _hint(name: str, values: Mapping[str, Any], depth: int) -> str:
+    """The nearest whole name, among those that share what could be followed."""
+    prefix = name.split(".")[:depth]
+    here: Any = values
+    for part in prefix:
+        here = here[part] if isinstance(here, Mapping) else None
+    if not isinstance(here, Mapping):
+        return ""
+    return did_you_mean(name, [".".join([*prefix, str(key)]) for key in here])
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,248 @@
+"""A scripted MCP server: tools that succeed, fail, hang, crash and tell what they see. For tests, and to try agents on.
+
+    python -m karat.testing.mcp_server                          # stdio
+    python -m karat.testing.mcp_server --transport http         # prints {"url": …} on stdout, then serves
+    python -m karat.testing.mcp_server --transport sse --require-header "authorization: Bearer abc"
+    python -m karat.testing.mcp_server --transport http --status 429 --retry-after 7
+
+From Python, `serving("http")` runs one in a process and gives its URL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from karat.records import McpServer
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+__all__ = ["main", "scripted", "serving", "stdio_server"]
+
+
+def stdio_server(name: str = "scripted", *options: str, **fields: Any) -> McpServer:
+    """The definition of a scripted stdio server, as an experiment file would give it."""
+    arguments = ("-m", "karat.testing.mcp_server", *options)
+    return McpServer(name=name, type="stdio", command="python", args=arguments, **fields)
+
+
+@contextmanager
+def serving(transport: str, *options: str) -> Iterator[str]:
+    """The URL of a scripted server that runs for the length of the block: transport `http` or `sse`."""
+    argv = [sys.executable, "-P", "-m", "karat.testing.mcp_server", "--transport", transport, *options]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url: str = json.loads(process.stdout.readline())["url"]
+            yield url
+        finally:
+            process.kill()
+
+
+def scripted(*, more_tools: int = 0) -> MCPServer[Any]:
+    """The server; `more_tools` adds that many that do nothing, to make the list long."""
+    from mcp.server.mcpserver import MCPServer
+
+    server: MCPServer[Any] = MCPServer("scripted", log_level="CRITICAL")
+    for tool in (search, echo, fail, hang, large, picture, structured, environment, crash, spawn, complain):
+        server.add_tool(tool, structured_output=tool is structured)
+    _add_tools_that_know_the_server(server)
+    for number in range(more_tools):
+        server.add_tool(nothing, name=f"nothing_{number}", structured_output=False)
+    return server
+
+
+def search(query: str, limit: int = 3) -> str:
+    """Searches a shelf of three documents."""
+    shelf = [
+        "# Lamps\n\nA lamp is lit with a match. It burns for six hours.\n\nKeep it away from curtains.",
+        "# Boats\n\nA boat floats. It is steered with a rudder.",
+        "# Rain\n\nRain falls from clouds.",
+    ]
+    words = query.lower().split()
+    found = [text for text in shelf if any(word in text.lower() for word in words)]
+    return "\n\n".join(found[:limit]) or "nothing found"
+
+
+def echo(text: str) -> str:
+    """Gives back what it gets."""
+    return text
+
+
+def fail(message: str = "out of order") -> str:
+    """Fails, and says why."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    raise ToolError(message)
+
+
+async def hang(seconds: float = 3600.0) -> str:
+    """Answers late."""
+    await asyncio.sleep(seconds)
+    return f"here after {seconds:g} s"
+
+
+def large(megabytes: float) -> str:
+    """Answers at length."""
+    return "x" * int(megabytes * 1024 * 1024)
+
+
+def picture() -> Any:
+    """Answers with a picture and a link."""
+    from mcp_types import ImageContent, ResourceLink
+
+    return [
+        ImageContent(type="image", data="AAAA", mime_type="image/png"),
+        ResourceLink(type="resource_link", name="more", uri="file:///more.md"),
+    ]
+
+
+def structured() -> dict[str, int]:
+    """Answers with an object."""
+    return {"seven": 7}
+
+
+def environment() -> str:
+    """Tells, as JSON, what this process sees: variables, arguments, ids."""
+    pid = os.getpid()
+    ids = {"pid": pid, "parent": os.getppid(), "group": os.getpgrp(), "session": os.getsid(0), "cwd": os.getcwd()}
+    return json.dumps({"variables": dict(os.environ), "argv": sys.argv, "executable": sys.executable, **ids})
+
+
+def crash(words: str = "", code: int = 3) -> str:
+    """Ends the process in the middle of the call, with last words on stderr."""
+    sys.stderr.write(words)
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def spawn(stubborn: bool = False) -> str:
+    """Starts a child that outlives the server, unless someone sees to it; gives its process id."""
+    script = "import signal, time\n"
+    if stubborn:
+        script += "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    script += "print('up', flush=True)\ntime.sleep(600)"
+    child = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    return str(child.pid)
+
+
+def complain(lines: int) -> str:
+    """Writes to stderr at length."""
+    for number in range(lines):
+        sys.stderr.write(f"complaint {number}\n")
+    sys.stderr.flush()
+    return "done"
+
+
+def nothing() -> str:
+    """Does nothing."""
+    return ""
+
+
+def _add_tools_that_know_the_server(server: MCPServer[Any]) -> None:
+    from mcp.server.mcpserver import Context
+
+    def grow(name: str) -> str:
+        """Adds a tool to the server."""
+        server.add_tool(nothing, name=name, structured_output=False)
+        return name
+
+    def headers(ctx: Context[Any, Any]) -> str:
+        """Tells, as JSON, the HTTP headers of this very call."""
+        request = ctx.request_context.request
+        return json.dumps(dict(request.headers) if request is not None else {})
+
+    # The annotation above is text, and the SDK looks it up among this module's names only.
+    headers.__annotations__["ctx"] = Context
+    server.add_tool(grow, structured_output=False)
+    server.add_tool(headers, structured_output=False)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Serves until stdin ends (stdio) or the process is ended."""
+    parser = argparse.ArgumentParser(prog="karat.testing.mcp_server", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--transport", choices=("stdio", "http", "sse"), default="stdio")
+    parser.add_argument("--more-tools", type=int, default=0, help="so many tools more")
+    parser.add_argument("--start-seconds", type=float, default=0.0, help="how long the start takes")
+    parser.add_argument("--exit", type=int, default=None, metavar="CODE", help="end before the handshake")
+    parser.add_argument("--words", default="", help="written to stderr at the start")
+    parser.add_argument("--babble", default="", help="written to stdout at the start, where it does not belong")
+    parser.add_argument("--silent", action="store_true", help="never answer the handshake")
+    parser.add_argument("--ignore-end", action="store_true", help="go on when stdin ends")
+    parser.add_argument("--ignore-sigterm", action="store_true", help="go on at SIGTERM and when stdin ends")
+    parser.add_argument("--status", type=int, default=None, help="answer every HTTP request with this status")
+    parser.add_argument("--retry-after", default=None, help="with --status: this header")
+    parser.add_argument("--location", default=None, help="with --status: redirect to this URL")
+    parser.add_argument("--require-header", default=None, metavar="NAME: VALUE", help="else HTTP 401")
+    chosen = parser.parse_args(arguments)
+    sys.stderr.write(chosen.words)
+    sys.stderr.flush()
+    sys.stdout.write(chosen.babble)
+    sys.stdout.flush()
+    time.sleep(chosen.start_seconds)
+    if chosen.exit is not None:
+        sys.exit(chosen.exit)
+    if chosen.ignore_sigterm:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if chosen.silent:
+        time.sleep(3600)
+    if chosen.transport == "stdio":
+        scripted(more_tools=chosen.more_tools).run("stdio")
+        if chosen.ignore_sigterm or chosen.ignore_end:
+            time.sleep(3600)
+    else:
+        asyncio.run(_serve(chosen))
+
+
+async def _serve(chosen: argparse.Namespace) -> None:
+    import socket
+
+    import uvicorn
+
+    server = scripted(more_tools=chosen.more_tools)
+    app: Any = server.sse_app() if chosen.transport == "sse" else server.streamable_http_app()
+    app = _guarded(app, chosen)
+    listening = socket.create_server(("127.0.0.1", 0))
+    path = "/sse" if chosen.transport == "sse" else "/mcp"
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
+    sys.stdout.write(json.dumps({"url": url}) + "\n")
+    sys.stdout.flush()
+    await uvicorn.Server(uvicorn.Config(app, log_level="critical")).serve(sockets=[listening])
+
+
+def _guarded(app: Any, chosen: argparse.Namespace) -> Any:
+    """The application behind a door that may be shut: a fixed status, or a header that is asked for."""
+    name, _, value = (chosen.require_header or "").partition(":")
+
+    async def door(scope: Any, receive: Any, send: Any) -> None:
+        status = chosen.status
+        if status is None and name and scope["type"] == "http":
+            given = dict(scope["headers"]).get(name.strip().lower().encode())
+            status = None if given == value.strip().encode() else 401
+        if status is None or scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        extra = {"retry-after": chosen.retry_after, "location": chosen.location}
+        headers = [(key.encode(), text.encode()) for key, text in extra.items() if text is not None]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    return door
+
+
+if __name__ == "__main__":
+    main()

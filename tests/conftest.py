@@ -1,0 +1,90 @@
+"""What all tests stand on: no network but this machine, golden files, and the data beside the checkout."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
+SHARED_DATA = ROOT.parent / "shared" / "data"
+
+_calls_outside: list[str] = []
+
+
+def _refuse_the_network(event: str, arguments: tuple[Any, ...]) -> None:
+    """An audit hook: Python itself reports each connection and look-up, so nothing is patched."""
+    if event == "socket.getaddrinfo":
+        host = arguments[0]
+    elif event in {"socket.connect", "socket.sendto", "socket.sendmsg"}:
+        address = arguments[1]
+        if not isinstance(address, tuple):  # a Unix socket, or a message on a connection that was let through
+            return
+        host = address[0]
+    else:
+        return
+    if not _is_here(host):
+        _calls_outside.append(f"{event} {host}")
+        raise RuntimeError(f"tests reach this machine only, not {host}")
+
+
+def _is_here(host: str | bytes | None) -> bool:
+    name = host.decode() if isinstance(host, bytes) else host
+    if name in {None, "", "localhost"}:
+        return True
+    try:
+        address = ipaddress.ip_address(str(name).partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+sys.addaudithook(_refuse_the_network)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--accept", action="store_true", help="write tests/golden/ anew from what the code says now")
+
+
+@pytest.fixture(autouse=True)
+def _network_was_left_alone() -> Iterator[None]:
+    """Fails the test also where the code under test swallowed the refusal."""
+    yield
+    calls, _calls_outside[:] = _calls_outside[:], []
+    assert not calls, f"tried to leave this machine: {calls}"
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """`../shared/data`: material that is not part of the project."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"no {os.path.relpath(SHARED_DATA, ROOT)} beside this checkout")
+    return SHARED_DATA
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(name, text)`: the text is what tests/golden/<name> holds; `pytest --accept` writes the file."""
+
+    def compare(name: str, text: str) -> None:
+        path = TESTS / "golden" / name
+        if request.config.getoption("--accept"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+            return
+        if not path.exists():
+            pytest.fail(f"tests/golden/{name} is missing; `pytest --accept` writes it, then read it")
+        with path.open(encoding="utf-8", newline="") as file:
+            wanted = file.read()
+        if text != wanted:
+            lines = difflib.unified_diff(wanted.splitlines(), text.splitlines(), f"golden/{name}", "now", lineterm="")
+            pytest.fail("\n".join([*lines, "If this is right: pytest --accept"]), pytrace=False)
+
+    return compare

@@ -1,0 +1,298 @@
+"""The writer's promise (on disk when the await returns) and the reader's (never repair, never guess)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.errors import BadRun, RunBusy
+from karat.journal import (
+    FORMAT_VERSION,
+    Codec,
+    DatasetInfo,
+    End,
+    Head,
+    Journal,
+    PlanInfo,
+    Resume,
+    RunFolder,
+    RunInfo,
+    create_run,
+    slugged,
+)
+from karat.records import Answer, Reply, Sample, Score, ToolCall, Turn
+from karat.redact import Redactor
+
+SAMPLES = [Sample(id=str(n), position=n, digest=f"d{n}", turns=(Turn(question=f"q{n}", golden="g"),)) for n in range(3)]
+PLAN = PlanInfo(samples=3, conditions=("a", "b"), repetitions=2)
+
+
+def info(**changes: object) -> RunInfo:
+    fields: dict[str, object] = {
+        "format": FORMAT_VERSION,
+        "run": "",
+        "name": "Demo (1)",
+        "version": "1",
+        "created": "2026-01-01T00:00:00+00:00",
+        "kind": "golden",
+        "plan": PLAN,
+        "dataset": DatasetInfo(kind="golden", path="q.jsonl", sha256="0" * 64, samples=3),
+        "experiment": {},
+        "conditions": {"a": "1", "b": "2"},
+        "prompts": {},
+        "agents": {},
+        "agent_type": "replay",
+    }
+    return RunInfo(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def new_run(tmp_path: Path) -> RunFolder:
+    return create_run(tmp_path / "results", info(), experiment="name: demo\n", samples=SAMPLES, redact=Redactor({}))
+
+
+def answer(text: str = "hi", *, trial: str = "t0") -> Answer:
+    return Answer(
+        trial=trial, sample="0", condition="a", repetition=0, replies=(Reply(text=text),), started="now", seconds=0.1
+    )
+
+
+def write(folder: Path, *events: object, redact: Redactor | None = None) -> None:
+    async def go() -> None:
+        async with Journal(folder, redact=redact) as journal:
+            for event in events:
+                await journal.append(event)  # type: ignore[arg-type]
+
+    asyncio.run(go())
+
+
+def test_an_event_is_on_disk_when_append_returns(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+
+    async def go() -> None:
+        async with Journal(run.path) as journal:
+            await journal.append(Head(format=1, run="x"))
+            assert run.journal.read_bytes() == b'{"event":"head","format":1,"run":"x"}\n'
+            await journal.append(answer())
+            assert [type(event) for event in run.events()] == [Head, Answer]
+
+    asyncio.run(go())
+
+
+def test_a_crowd_shares_its_syncs_and_keeps_the_order_of_each_writer(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+
+    async def go() -> None:
+        async with Journal(run.path) as journal:
+
+            async def one(name: int) -> None:
+                for count in range(50):
+                    await journal.append(answer(f"{name}/{count}", trial=f"{name}"))
+
+            await asyncio.gather(*(one(name) for name in range(20)))
+
+    asyncio.run(go())
+    said = [event.text for event in run.events_of(Answer)]
+    assert len(said) == 1000
+    for name in range(20):
+        assert [text for text in said if text.startswith(f"{name}/")] == [f"{name}/{count}" for count in range(50)]
+
+
+def test_events_that_belong_together_stand_side_by_side(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    rows = [Score(trial="t0", scorer="s", scoring="x", values={"m": float(n)}, repeat=n, rows=3) for n in range(3)]
+
+    async def go() -> None:
+        async with Journal(run.path) as journal:
+            await asyncio.gather(journal.append(*rows), journal.append(answer()), journal.append(*rows))
+
+    asyncio.run(go())
+    assert [type(event).__name__ for event in run.events()] == ["Score"] * 3 + ["Answer"] + ["Score"] * 3
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40])
+def test_a_torn_last_line_is_not_there_yet_and_the_next_writer_cuts_it(tmp_path: Path, cut: int) -> None:
+    run = new_run(tmp_path)
+    write(run.path, Head(format=1, run="x"), answer("whole"), answer("torn"))
+    whole = run.journal.read_bytes()
+    run.journal.write_bytes(whole[:-cut])
+    assert [event.text for event in run.events_of(Answer)] == ["whole"]
+    assert run.journal.read_bytes() == whole[:-cut], "reading repairs nothing"
+    write(run.path, answer("next"))
+    assert [event.text for event in run.events_of(Answer)] == ["whole", "next"]
+
+
+def test_a_journal_of_one_torn_line_longer_than_a_block_starts_anew(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    run.journal.write_bytes(b'{"event":"answer","text":"' + b"x" * 200_000)
+    write(run.path, Head(format=1, run="x"))
+    assert [type(event) for event in run.events()] == [Head]
+
+
+def test_a_damaged_line_in_the_middle_is_named_not_skipped(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    run.journal.write_bytes(b'{"event":"head","format":1,"run":"x"}\n{"event":"ans\n{"event":"head","format":1,"run":"x"}\n')
+    with pytest.raises(BadRun, match="line 2 of the journal is damaged"):
+        list(run.events())
+
+
+def test_a_newer_format_is_refused_and_unknown_keys_are_not(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    file = run.path / "run.json"
+    data = json.loads(file.read_text())
+    file.write_text(json.dumps({**data, "from_the_future": 1}))
+    assert RunFolder.open(run.path).info.name == "Demo (1)"
+    file.write_text(json.dumps({**data, "format": FORMAT_VERSION + 1, "plan": "another shape"}))
+    with pytest.raises(BadRun, match="update karat"):
+        RunFolder.open(run.path)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: None, "there is no such folder"),
+        (lambda path: path.mkdir(), "is no run folder"),
+        (lambda path: (path.mkdir(), (path / "run.json").write_text("{")), "run.json is damaged"),
+    ],
+)
+def test_what_is_no_run_says_so(tmp_path: Path, make: object, says: str) -> None:
+    make(tmp_path / "r")  # type: ignore[operator]
+    with pytest.raises(BadRun, match=says):
+        RunFolder.open(tmp_path / "r")
+
+
+def test_a_second_writer_is_told_who_holds_the_run(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    hold = "import asyncio,sys\nfrom pathlib import Path\nfrom karat.journal import Journal\n" + (
+        "async def go():\n async with Journal(Path(sys.argv[1])):\n  print('held', flush=True); sys.stdin.read()\n"
+        "asyncio.run(go())"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", hold, str(run.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdin is not None and holder.stdout is not None
+    with holder, holder.stdin, holder.stdout:
+        assert holder.stdout.readline() == "held\n"
+        assert run.status() == "running"
+        with pytest.raises(RunBusy) as busy:
+            write(run.path)
+        assert busy.value.pid == holder.pid
+        assert f"process {holder.pid} on " in str(busy.value)
+        holder.kill()
+        holder.wait()
+    write(run.path, Head(format=1, run="x"))  # the lock died with its process
+    assert run.status() == "crashed"
+
+
+def test_status_is_the_last_end_event(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    assert run.status() == "crashed"
+    write(run.path, Head(format=1, run="x"), End(at="now", reason="max_failures", seconds=1.0))
+    assert run.status() == "max_failures"
+    write(run.path, Resume(at="now", versions={}, host="h", pid=1))
+    assert run.status() == "crashed"
+
+
+def test_a_resumed_plan_is_the_union(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    wider = PlanInfo(samples=2, conditions=("b", "c"), repetitions=5)
+    write(run.path, Head(format=1, run="x"), Resume(at="now", versions={}, host="h", pid=1, plan=wider))
+    assert run.plan() == PlanInfo(samples=3, conditions=("a", "b", "c"), repetitions=5)
+
+
+def test_a_full_disk_stops_the_writer_and_keeps_what_was_there(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    # A limit on the size of files is the kernel's own full disk.
+    script = (
+        "import asyncio,resource,signal,sys\nfrom pathlib import Path\n"
+        "from karat.errors import BadRun\nfrom karat.journal import Head,Journal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE,(200,200))\n"
+        "async def go():\n async with Journal(Path(sys.argv[1])) as journal:\n"
+        "  await journal.append(Head(format=1, run='x'))\n"
+        "  for _ in range(2):\n"
+        "   try: await journal.append(Head(format=1, run='y'*500))\n"
+        "   except BadRun as error: print(error)\n"
+        "asyncio.run(go())"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(run.path)], capture_output=True, text=True, check=True)
+    assert done.stdout.count("--resume") == 2
+    assert [event.run for event in run.events()] == ["x"]  # type: ignore[union-attr]
+    assert run.journal.read_bytes().endswith(b"\n")
+
+
+def test_nothing_of_a_run_folder_is_there_before_all_of_it_is(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    assert sorted(os.listdir(run.path)) == ["experiment.yaml", "run.json", "samples.jsonl"]
+    assert os.listdir(tmp_path / "results") == [run.path.name]
+    assert list(run.samples()) == SAMPLES
+    assert RunFolder.open(run.path).info == run.info
+    assert run.info.run == run.path.name[-8:]
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"), [("Support KB", "support-kb"), ("../../etc", "etc"), ("…", "run"), ("A" * 100, "a" * 60)]
+)
+def test_a_slug_is_a_harmless_folder_name(name: str, slug: str) -> None:
+    assert slugged(name) == slug
+
+
+def test_nan_becomes_null_and_half_surrogates_are_mended() -> None:
+    line = Codec().line(answer("broken \ud83d end"))
+    assert json.loads(line)["replies"][0]["text"] == "broken \ufffd end"
+    score = Score(trial="t", scorer="s", scoring="x", values={"m": float("nan")})
+    assert json.loads(Codec().line(score))["values"] == {"m": None}
+
+
+SECRET = 'p"ä/55+word=&x'
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        SECRET,
+        json.dumps(SECRET),
+        json.dumps(SECRET, ensure_ascii=False),
+        json.dumps({"body": json.dumps({"key": SECRET})}),
+        quote(SECRET),
+        quote(SECRET, safe=""),
+        base64.b64encode(SECRET.encode()).decode(),
+        base64.b64encode(b"user:" + SECRET.encode()).decode(),
+        base64.urlsafe_b64encode(b"us:" + SECRET.encode() + b"tail").decode(),
+    ],
+)
+def test_a_secret_leaves_in_no_spelling(spelled: str) -> None:
+    codec = Codec(Redactor({"RAG_KEY": SECRET, "REPS": "3"}))
+    call = ToolCall(tool="t", server="s", input={spelled: [spelled]}, result=f"<{spelled}>", error=spelled)
+    line = codec.line(Answer(trial="t", sample="3", condition="a", repetition=3, started="3", seconds=3.0,
+                             replies=(Reply(text=spelled, tool_calls=(call,)),)))  # fmt: skip
+    text = line.decode()
+    for form in (spelled, json.dumps(spelled)[1:-1], SECRET, json.dumps(SECRET)[1:-1]):
+        assert form not in text
+    assert "${RAG_KEY}" in text
+    assert json.loads(line)["repetition"] == 3, "a short value is never masked"
+
+
+@given(prefix=st.binary(max_size=9), suffix=st.binary(max_size=9), secret=st.text(min_size=12, max_size=40))
+def test_a_secret_inside_base64_is_found_at_every_offset(prefix: bytes, suffix: bytes, secret: str) -> None:
+    if any("\ud800" <= letter <= "\udfff" for letter in secret):
+        return
+    text = base64.b64encode(prefix + secret.encode() + suffix).decode()
+    masked = Redactor({"S": secret})(text)
+    assert masked != text
+
+
+def test_a_secret_equal_to_a_name_of_the_experiment_does_not_tear_rows_apart() -> None:
+    line = Codec(Redactor({"KEY": "baseline"})).line(
+        Answer(trial="t", sample="s", condition="baseline", repetition=0, replies=(Reply(text="baseline"),), started="", seconds=0)
+    )
+    event = json.loads(line)
+    assert (event["condition"], event["replies"][0]["text"]) == ("baseline", "${KEY}")

@@ -1,0 +1,233 @@
+"""Documentation is code: its links lead somewhere, its examples run, its generated pages are fresh."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+import karat
+from karat import errors
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "karat"
+SKIPPED = {".git", ".venv", "results", "golden"}
+UNCHECKED = re.compile(r"<!-- not run: \w[^>]* -->\s*\Z")  # in the line above a block; gives the reason
+
+
+def markdown() -> list[Path]:
+    return sorted(
+        path
+        for path in ROOT.rglob("*.md")
+        if not SKIPPED & set(path.relative_to(ROOT).parts) and not any(part.endswith("_cache") for part in path.parts)
+    )
+
+
+def place(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+class Block(NamedTuple):
+    """One fenced block: ```language file=name."""
+
+    language: str
+    file: str | None
+    text: str
+    line: int
+    checked: bool
+
+    @property
+    def name(self) -> str:
+        return f"line {self.line}"
+
+
+def blocks(path: Path, *languages: str) -> Iterator[Block]:
+    text = path.read_text(encoding="utf-8")
+    for match in re.finditer(r"^( *)```(\w+)(?: file=(\S+))?\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL):
+        if match[2] in languages:
+            body = "".join(line.removeprefix(match[1]) for line in match[4].splitlines(keepends=True))
+            checked = UNCHECKED.search(text[: match.start()]) is None
+            yield Block(match[2], match[3], body, text.count("\n", 0, match.start()) + 1, checked)
+
+
+def anchors(path: Path) -> set[str]:
+    """What GitHub makes of a page's headings."""
+    prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    plain = (re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", markdown(), ids=place)
+def test_links_lead_somewhere(page):
+    prose = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"`[^`\n]*`", "", prose)
+    broken = []
+    for target in re.findall(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)", prose) + re.findall(
+        r"<img[^>]+src=\"([^\"]+)\"", prose
+    ):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        if not path.is_relative_to(ROOT) or not path.exists():
+            broken.append(target)
+        elif anchor and path.suffix == ".md" and anchor not in anchors(path):
+            broken.append(f"{target}: no such heading")
+    assert broken == []
+
+
+def test_generated_pages_say_what_the_code_says():
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def test_every_error_has_its_paragraph():
+    page = anchors(ROOT / "docs" / "reference" / "errors.md")
+    slugs = {thing.slug for thing in vars(errors).values() if isinstance(thing, type) and hasattr(thing, "slug")}
+    assert slugs <= page
+
+
+def test_every_option_and_plugin_is_explained():
+    """A table with an empty last column is an option that nobody explained."""
+    bare = [
+        f"{place(page)}: {row}"
+        for page in (ROOT / "docs" / "reference").glob("*.md")
+        for row in re.findall(r"^\| `[^|]+\|.*\|\s*\|$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert bare == []
+
+
+def test_index_lists_every_page():
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in markdown() if page.is_relative_to(ROOT / "docs")}
+    assert {page for page in pages - {"README.md", "decisions/0000-template.md"} if f"({page})" not in index} == set()
+
+
+def test_decisions_are_numbered_and_say_what_would_change_our_mind():
+    folder = ROOT / "docs" / "decisions"
+    numbers = []
+    for page in sorted(folder.glob("*.md")):
+        match = re.fullmatch(r"(\d{4})-[a-z0-9-]+\.md", page.name)
+        assert match, f"{page.name}: want NNNN-title.md"
+        assert "## What would change our mind" in page.read_text(encoding="utf-8"), page.name
+        numbers.append(int(match[1]))
+    assert numbers == list(range(len(numbers)))
+
+
+def test_changelog_fragments_are_named_as_their_readme_says(tmp_path):
+    code = (
+        "import sys; sys.path.insert(0, 'scripts'); import changelog; changelog.fragments(changelog.ROOT / 'changes')"
+    )
+    done = subprocess.run([sys.executable, "-B", "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# Examples ---------------------------------------------------------------------------------------------------------
+
+QUESTIONS = [
+    {"id": "q1", "question": "What is the capital of France?", "answer": "Paris is the capital of France."},
+    {"id": "q2", "question": "How many minutes has an hour?", "answer": "An hour has 60 minutes."},
+]
+BASE = {
+    "name": "example",
+    "dataset": {"kind": "golden", "path": "questions.jsonl"},
+    "agent": {"type": "floor"},
+    "judge": {"type": "overlap"},
+    "conditions": {"baseline": {"system_prompt": "Be brief."}, "with-docs": {"system_prompt": "Use the docs."}},
+    "execution": {"num_repetitions": 2},
+}
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Path:
+    """Where examples run: an experiment of two questions, and its dataset."""
+    lines = "".join(json.dumps(row) + "\n" for row in QUESTIONS)
+    (tmp_path / "questions.jsonl").write_text(lines, encoding="utf-8")
+    (tmp_path / "experiment.yaml").write_text(yaml.safe_dump(BASE, sort_keys=False), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in markdown() if any(blocks(page, "python"))], ids=place)
+def test_python_examples_run(page, workplace):
+    """The blocks of a page run in order, as one program; ```python file=name.py is written to that file first."""
+    program = []
+    for block in blocks(page, "python", "yaml", "json", "jsonl"):
+        if block.file:
+            (workplace / block.file).parent.mkdir(parents=True, exist_ok=True)
+            (workplace / block.file).write_text(block.text, encoding="utf-8")
+        if block.language == "python":
+            compile(
+                block.text,
+                f"{place(page)}, {block.name}",
+                "exec",
+                dont_inherit=True,
+                flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+            )
+            if block.checked and not block.file and page.parent.name != "reference":
+                program.append(f"# {block.name}\n{block.text}")
+    if program:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", "\n".join(program)],
+            cwd=workplace,
+            env={"PATH": os.environ["PATH"], "HOME": str(workplace)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", [page for page in markdown() if any(blocks(page, "yaml"))], ids=place)
+def test_experiment_examples_are_valid(page, workplace):
+    """A block may be a whole experiment file or some of its keys; what it leaves out is taken from a valid one."""
+    for block in blocks(page, "python"):
+        if block.file:
+            (workplace / block.file).write_text(block.text, encoding="utf-8")
+    for number, block in enumerate(blocks(page, "yaml")):
+        content = yaml.safe_load(block.text)
+        if not block.checked or not isinstance(content, dict):
+            continue
+        whole = {**BASE, **content}
+        dataset = workplace / str(whole["dataset"].get("path", "questions.jsonl"))
+        if not dataset.exists():
+            dataset.parent.mkdir(parents=True, exist_ok=True)
+            dataset.write_bytes((workplace / "questions.jsonl").read_bytes())
+        path = workplace / f"block-{number}.yaml"
+        complete = {"dataset", "agent", "conditions"} <= set(content)
+        path.write_text(block.text if complete else yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
+        environment = {name: f"value-of-{name}" for name in re.findall(r"\$\{(\w+)", block.text)}
+        try:
+            karat.load(path, env=environment)
+        except errors.KaratError as error:
+            pytest.fail(f"{place(page)}, {block.name}: {error}", pytrace=False)
+
+
+def with_doctests() -> list[str]:
+    paths = [path for path in PACKAGE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8")]
+    return sorted(
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__") for path in paths
+    )
+
+
+@pytest.mark.parametrize("module", with_doctests())
+def test_examples_in_docstrings_hold(module):
+    result = doctest.testmod(
+        importlib.import_module(module), optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    )
+    assert result.attempted > 0
+    assert result.failed == 0

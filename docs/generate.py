@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tables import docstring, fields_table, headed
+from tables import attributes, docstring, fields_table, headed
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -74,7 +74,7 @@ def metrics_table(metrics: Any) -> str:
     for metric in metrics:
         low, high = ("" if bound is None else f"{bound:g}" for bound in (metric.low, metric.high))
         better = {"higher": "higher", "lower": "lower"}.get(metric.direction, "neither")
-        rows.append(f"| `{metric.name}` | {low} … {high} | {better} | {metric.description} |")
+        rows.append(f"| `{metric.name}` | {low} … {high} | {better} | {metric.description or '–'} |")
     return "\n".join(rows)
 
 
@@ -180,7 +180,7 @@ def python_page() -> str:
             continue
         parts += [f"## {name}", f"```python\n{_declaration(name, thing)}\n```", docstring(thing)]
         if inspect.isclass(thing):
-            parts += [f"* `.{member}` – {line}" for member, line in _members(thing)]
+            parts += [f"* `.{member}` – {line}" if line else f"* `.{member}`" for member, line in _members(thing)]
     return re.sub(r"(\n\* .*)\n(?=\n\* )", r"\1", "\n\n".join(parts))
 
 
@@ -190,11 +190,37 @@ def _declaration(name: str, thing: Any) -> str:
             return f"class {name}({thing.__bases__[0].__name__})"
         return f"class {name}"
     start = "async def" if inspect.iscoroutinefunction(thing) else "def"
-    text = f"{start} {name}{inspect.signature(thing)}"
-    return text.replace(", ", ",\n    ").replace("(", "(\n    ", 1) if len(text) > 110 else text
+    signature = inspect.signature(thing)
+    parameters = list(_parameters(signature))
+    returned = (
+        "" if signature.return_annotation is signature.empty else f" -> {_annotation(signature.return_annotation)}"
+    )
+    line = f"{start} {name}({', '.join(parameters)}){returned}"
+    if len(line) <= 100:
+        return line
+    return f"{start} {name}(\n" + "".join(f"    {parameter},\n" for parameter in parameters) + f"){returned}"
+
+
+def _parameters(signature: inspect.Signature) -> Iterator[str]:
+    starred = False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            yield "*"
+        starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
+        typed = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        yield f"{stars}{parameter.name}{typed}{default}"
+
+
+def _annotation(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
 def _members(thing: type[Any]) -> Iterator[tuple[str, str]]:
+    for name, annotation, note in attributes(thing):
+        if not name.startswith("_") and not annotation.startswith("ClassVar"):
+            yield f"{name}: {annotation}", note
     for name, member in vars(thing).items():
         line = (inspect.getdoc(member) or "").partition("\n")[0]
         if name.startswith("_") or not line:
@@ -231,7 +257,7 @@ def _opening(text: str) -> tuple[str, str]:
         line = " ".join(block.split())
         if line and not line.startswith(("#", "<", "!", "|", "```", "*", "-")):
             plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", line)
-            return title.strip(), re.split(r"(?<=[.:?])\s", plain, maxsplit=1)[0].rstrip(":")
+            return title.strip(), re.split(r"(?<=[.?!])\s", plain, maxsplit=1)[0].rstrip(":")
     return title.strip(), ""
 
 

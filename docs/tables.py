@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["docstring", "fields_table", "headed"]
+__all__ = ["attributes", "docstring", "fields_table", "headed"]
 
 
 def docstring(thing: Any) -> str:
@@ -30,12 +30,14 @@ def fields_table(model: type[BaseModel]) -> str:
     """A model's fields: name, what may stand there, default, meaning."""
     schema = model.model_json_schema(by_alias=True)
     required = set(schema.get("required", ()))
-    notes = _comments(model)
+    notes = {name: note for name, _, note in attributes(model)}
     rows = ["| key | value | default | |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         key = field.alias or name
         entry = schema["properties"][key]
-        meaning = field.description or notes.get(name, "")
+        nested = dict(headed(model)).get(key)
+        said = field.description or notes.get(name) or (docstring(nested).partition("\n")[0] if nested else "")
+        meaning = re.sub(r"\bNone\b", "`null`", said)
         if key in required:
             default = "*required*"
         elif "$ref" in entry or "allOf" in entry:
@@ -55,6 +57,30 @@ def headed(model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
     for name, field in model.model_fields.items():
         if inspect.isclass(field.annotation) and issubclass(field.annotation, Model):
             yield field.alias or name, field.annotation
+
+
+def attributes(cls: type[Any]) -> Iterator[tuple[str, str, str]]:
+    """Name, type and note of each annotated attribute, in the order of the source.
+
+    The note is the comment that ends its line: there a value's unit and the meaning of
+    None are said (STYLE.md). "" where there is none.
+    """
+    for owner in reversed(cls.__mro__):
+        if not owner.__module__.startswith("karat."):
+            continue
+        source = inspect.cleandoc("\n" + inspect.getsource(owner))
+        comments = {
+            token.start[0]: token.string.lstrip("# ").strip()
+            for token in tokenize.generate_tokens(io.StringIO(source).readline)
+            if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:)", token.string)
+        }
+        tree = ast.parse(source).body[0]
+        assert isinstance(tree, ast.ClassDef)
+        for node in tree.body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                note = " ".join(comments[line] for line in lines if line in comments)
+                yield node.target.id, ast.unparse(node.annotation), note
 
 
 def _kind(entry: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
@@ -97,29 +123,6 @@ def _bounds(entry: Mapping[str, Any]) -> str:
     signs |= {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}  # what pydantic writes behind a validator
     bounds = [f"{sign} {entry[key]:g}" for key, sign in signs.items() if key in entry and abs(entry[key]) < 1e15]
     return " " + ", ".join(bounds) if bounds else ""
-
-
-def _comments(model: type[BaseModel]) -> dict[str, str]:
-    """Field → the comment that ends its line: where a value's unit and the meaning of null are said."""
-    found: dict[str, str] = {}
-    for owner in reversed(model.__mro__):
-        if owner.__module__.startswith(("pydantic", "builtins")):
-            continue
-        source = inspect.cleandoc("\n" + inspect.getsource(owner))
-        comments = {
-            token.start[0]: token.string.lstrip("# ").strip()
-            for token in tokenize.generate_tokens(io.StringIO(source).readline)
-            if token.type == tokenize.COMMENT and not re.match(r"#\s*(noqa|type:)", token.string)
-        }
-        tree = ast.parse(source).body[0]
-        assert isinstance(tree, ast.ClassDef)
-        for node in tree.body:
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-                note = " ".join(comments[line] for line in lines if line in comments)
-                if note:
-                    found[node.target.id] = note
-    return found
 
 
 def _cell(text: str) -> str:

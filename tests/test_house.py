@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,8 @@ import karat
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "karat"
-NOT_OURS = {".git", ".venv", "results", "build", "dist", "__pycache__", "node_modules"}
+NOT_OURS = {"results", "build", "dist", "__pycache__"}
+HIDDEN = {".ci", ".github"}
 LONGEST_FUNCTION = 40
 LONGEST_FILE = 500
 
@@ -25,7 +28,8 @@ def tree() -> Iterator[Path]:
     while folders:
         for path in sorted(folders.pop().iterdir()):
             if path.is_dir():
-                if path.name not in NOT_OURS and not path.name.endswith(("_cache", ".egg-info")):
+                hidden = path.name.startswith(".") and path.name not in HIDDEN
+                if not hidden and path.name not in NOT_OURS and path.suffix != ".egg-info":
                     folders.append(path)
             elif path.suffix != ".pyc":
                 yield path
@@ -131,7 +135,7 @@ def test_numbers_are_written_by_formats_alone():
 
 def test_an_exemption_names_its_rule_and_its_reason():
     exemption = re.compile(r"#\s*(?:noqa|type:\s*ignore)(.*)")
-    reasoned = re.compile(r"^(?:: ?[A-Z]+\d+(?:, ?[A-Z]+\d+)*|\[[\w, -]+\])[\s#:–—-]+\w.*\w")
+    reasoned = re.compile(r"^(?:: ?[A-Z]+\d+(?:, ?[A-Z]+\d+)*|\[[\w, -]+\])[\s#:–—-]+\S.*\w")
     found = [
         f"{place(path)}:{number}: {line.strip()}"
         for path in modules()
@@ -179,6 +183,36 @@ def _text(path: Path) -> str:
 def test_the_version_stands_in_one_way_only():
     project = tomllib.loads(_text(ROOT / "pyproject.toml"))["project"]
     assert project["version"] == karat.__version__
+
+
+def test_what_is_imported_is_declared():
+    """A library that comes along with another one can leave with it, too."""
+    project = tomllib.loads(_text(ROOT / "pyproject.toml"))["project"]
+    extras = project["optional-dependencies"]
+    declared = {_name(wanted) for wanted in [*project["dependencies"], *extras["all"]]}
+    homes = packages_distributions()
+    for path in modules():
+        for module in _imported(parsed(path)):
+            if module not in sys.stdlib_module_names | {"karat"}:
+                found = {home.lower().replace("_", "-") for home in homes.get(module, [module])}
+                assert found & declared or module in OPTIONAL, f"{place(path)} imports {module}"
+
+
+OPTIONAL = {"pandas"}  # used where somebody has it: `Summary.to_frame`
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """Top-level names of the modules that are imported anywhere in a file."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add(node.module or "")
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and node.args:
+            first = node.args[0]
+            names |= {str(first.value)} if isinstance(first, ast.Constant) else set()
+    return {name.partition(".")[0] for name in names}
 
 
 def test_the_extra_all_is_everything_but_dev():

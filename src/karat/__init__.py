@@ -1,3 +1,82 @@
-"""karat measures agents."""
+"""karat measures agents.
+
+    import karat
+
+    experiment = karat.load("experiment.yaml")      # or karat.Experiment(...)
+    run = karat.run(experiment)                     # await karat.arun(...) in a notebook or server
+    summary = karat.summarize(run)
+    print(karat.compare(run, "baseline", "with-docs"))
+
+Each name is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from karat.api import arun, compare, open, run, summarize  # noqa: A004 -- `karat.open`: nobody imports it by itself
+    from karat.config import Experiment, load
+    from karat.errors import AgentFault, InfrastructureFault, JudgeFault, KaratError, LimitReached, OperatorError
+    from karat.journal import RunFolder
+    from karat.records import Answer, Condition, Metric, Reply, Sample, Score, ToolCall, Trial, Turn, Usage
+    from karat.scorers import Verdict
+    from karat.summary import Comparison, Summary
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AgentFault",
+    "Answer",
+    "Comparison",
+    "Condition",
+    "Experiment",
+    "InfrastructureFault",
+    "JudgeFault",
+    "KaratError",
+    "LimitReached",
+    "Metric",
+    "OperatorError",
+    "Reply",
+    "RunFolder",
+    "Sample",
+    "Score",
+    "Summary",
+    "ToolCall",
+    "Trial",
+    "Turn",
+    "Usage",
+    "Verdict",
+    "arun",
+    "compare",
+    "load",
+    "open",
+    "run",
+    "summarize",
+]
+
+_HOMES = {
+    "api": ("arun", "compare", "open", "run", "summarize"),
+    "config": ("Experiment", "load"),
+    "errors": ("AgentFault", "InfrastructureFault", "JudgeFault", "KaratError", "LimitReached", "OperatorError"),
+    "journal": ("RunFolder",),
+    "records": ("Answer", "Condition", "Metric", "Reply", "Sample", "Score", "ToolCall", "Trial", "Turn", "Usage"),
+    "scorers": ("Verdict",),
+    "summary": ("Comparison", "Summary"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found  # from now on without this function
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,6 +4,7 @@
     ├── OperatorError                2  something the person at the keyboard must change
     │   ├── BadExperiment            2  the experiment file: all faults at once
     │   ├── BadDataset               2  the dataset: all faults at once
+    │   ├── BadRubric                2  a rubric file: all faults at once
     │   ├── BadOption                2  a command-line or Python argument
     │   ├── UnknownPlugin            2  no agent, scorer, … is called that
     │   ├── BadPlugin                2  a plug-in that cannot be loaded or does not keep its protocol
@@ -34,6 +35,7 @@ __all__ = [
     "BadExperiment",
     "BadOption",
     "BadPlugin",
+    "BadRubric",
     "BadRun",
     "Fault",
     "InfrastructureFault",
@@ -63,13 +65,13 @@ class Fault:
         return f"{where}: {self.message}"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint with the nearest known name, or with the whole list where it is short."""
+def did_you_mean(word: str, known: Iterable[str], *, listing: bool = True) -> str:
+    """A hint with the nearest known name, or (with `listing`) with the whole list where it is short."""
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if near:
         return f" (did you mean '{near[0]}'?)"
-    if 0 < len(names) <= 12:
+    if listing and 0 < len(names) <= 12:
         return f" (known: {', '.join(names)})"
     return ""
 
@@ -114,6 +116,12 @@ class BadDataset(_FaultList):
     """The dataset cannot be used as it stands."""
 
     slug: ClassVar[str] = "bad-dataset"
+
+
+class BadRubric(_FaultList):
+    """The rubric cannot be used as it stands."""
+
+    slug: ClassVar[str] = "bad-rubric"
 
 
 class BadOption(OperatorError):

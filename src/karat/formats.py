@@ -51,7 +51,7 @@ def number(value: float | None, *, digits: int = 2) -> str:
         text = "∞"
     elif size >= 1000:
         text = f"{size:,.0f}"
-    elif size == 0 or size >= 10.0**-digits:
+    elif size == 0 or size >= 0.5 * 10.0**-digits:
         text = f"{size:.{digits}f}"
     elif size >= 1e-4:
         text = f"{size:#.2g}"

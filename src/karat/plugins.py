@@ -24,8 +24,20 @@ from karat.errors import BadPlugin, Fault, UnknownPlugin, did_you_mean
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+    from pydantic.fields import FieldInfo
 
-__all__ = ["Description", "build", "check_options", "describe", "explain", "find", "load", "names", "options_model"]
+__all__ = [
+    "Description",
+    "build",
+    "check_options",
+    "describe",
+    "explain",
+    "find",
+    "load",
+    "names",
+    "options_model",
+    "shown",
+]
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +79,11 @@ def find(
         return _as_class(load(name, folder=folder), name)
     home = package or f"karat.{family}"
     module_name = name.replace("-", "_")
-    if module_name.isidentifier() and not module_name.startswith("_") and importlib.util.find_spec(f"{home}.{module_name}"):
+    if (
+        module_name.isidentifier()
+        and not module_name.startswith("_")
+        and importlib.util.find_spec(f"{home}.{module_name}")
+    ):
         return _public_class(importlib.import_module(f"{home}.{module_name}"))
     for point in _entry_points(family):
         if point.name == name:
@@ -101,9 +117,7 @@ def check_options(plugin: type[Any], options: Mapping[str, Any], *, place: str) 
     return checked.model_dump(mode="python"), []
 
 
-def explain(
-    error: ValidationError, values: Mapping[str, Any], *, place: str, model: type[BaseModel]
-) -> list[Fault]:
+def explain(error: ValidationError, values: Mapping[str, Any], *, place: str, model: type[BaseModel]) -> list[Fault]:
     """What pydantic found wrong, in words that say what is wanted; one fault a place."""
     sentences: dict[str, list[str]] = {}
     for item in error.errors(include_url=False):
@@ -113,6 +127,24 @@ def explain(
         if sentence not in known:
             known.append(sentence)
     return [Fault(place=where, message=_either(what)) for where, what in sentences.items()]
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in a YAML file, cut where it is long."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"'{value}'" if len(value) <= 60 else f"'{value[:57]}…'"
+        case int() | float():
+            return f"{value!r:.60}"
+        case Mapping():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+    return f"a {type(value).__name__}"
 
 
 def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
@@ -133,7 +165,9 @@ def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
     ]
     if missing:
         wanted = ", ".join(missing)
-        raise BadPlugin(plugin.__name__, f"its constructor asks for {wanted}; it may ask for {', '.join(sorted(offered))}")
+        raise BadPlugin(
+            plugin.__name__, f"its constructor asks for {wanted}; it may ask for {', '.join(sorted(offered))}"
+        )
     return plugin(**taken)
 
 
@@ -148,7 +182,9 @@ def describe(family: str, *, package: str | None = None) -> list[Description]:
         try:
             plugin = _as_class(point.load(), point.name)
         except (ImportError, BadPlugin) as error:
-            broken = Description(family=family, name=point.name, summary=f"cannot be loaded: {error}", options={}, source=source)
+            broken = Description(
+                family=family, name=point.name, summary=f"cannot be loaded: {error}", options={}, source=source
+            )
             found.append(broken)
             continue
         found.append(_description(family, point.name, plugin, source))
@@ -203,9 +239,9 @@ def _real_place(item: Mapping[str, Any], values: Any) -> list[str]:
     """The error's place without what pydantic adds to it: the members of a union."""
     path: list[str] = []
     for part in item["loc"]:
-        if isinstance(values, Mapping) and part in values:
-            values = values[part]
-        elif isinstance(values, (list, tuple)) and isinstance(part, int) and part < len(values):
+        if (isinstance(values, Mapping) and part in values) or (
+            isinstance(values, (list, tuple)) and isinstance(part, int) and part < len(values)
+        ):
             values = values[part]
         elif part != item["loc"][-1] or item["type"] != "missing":
             continue
@@ -256,14 +292,15 @@ def _sentence(item: Mapping[str, Any], path: Sequence[str], model: type[BaseMode
     if kind == "extra_forbidden":
         return f"no such key{did_you_mean(path[-1], _keys(model, path[:-1]))}"
     if kind == "missing":
-        return "is required"
+        what = _field(model, path)
+        return f"is required: {what.description}" if what is not None and what.description else "is required"
     if kind in {"string_too_short", "too_short"} and not got and context.get("min_length") == 1:
         return "must not be empty"
     if kind == "string_type" and isinstance(got, (bool, int, float)):
-        return f"must be text, got {_shown(got)}; put it in quotes"
+        return f"must be text, got {shown(got)}; put it in quotes"
     if kind in _WISHES:
-        near = did_you_mean(got, _members(context["expected"])) if kind == "literal_error" and isinstance(got, str) else ""
-        return f"must be {_WISHES[kind].format(**context)}, got {_shown(got)}{near if 'mean' in near else ''}"
+        near = did_you_mean(str(got), _members(context.get("expected", "")), listing=False)
+        return f"must be {_WISHES[kind].format(**context)}, got {shown(got)}{near}"
     if kind == "value_error":
         return str(context.get("error", item["msg"]))
     return str(item["msg"][:1].lower() + item["msg"][1:])
@@ -271,34 +308,22 @@ def _sentence(item: Mapping[str, Any], path: Sequence[str], model: type[BaseMode
 
 def _keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
     """The keys of the model that stands at `path` below `model`; none where that is no model."""
-    import pydantic
-
     here: Any = model
-    for part in path:
-        field = here.model_fields.get(part)
+    if path:
+        field = _field(model, path)
         here = field.annotation if field is not None else None
-        if not (inspect.isclass(here) and issubclass(here, pydantic.BaseModel)):
-            return []
-    return [field.alias or name for name, field in here.model_fields.items()]
+    return [field.alias or name for name, field in getattr(here, "model_fields", {}).items()]
+
+
+def _field(model: type[BaseModel], path: Sequence[str]) -> FieldInfo | None:
+    """What the model says of the value at `path`; None where it is no field of a model."""
+    here: Any = model
+    field: FieldInfo | None = None
+    for part in path:
+        field = getattr(here, "model_fields", {}).get(part)
+        here = field.annotation if field is not None else None
+    return field
 
 
 def _members(expected: str) -> list[str]:
     return [member for member in expected.split("'") if member.strip(", ") not in {"", "or"}]
-
-
-def _shown(value: Any) -> str:
-    """A value as it stands in a YAML file, cut where it is long."""
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return str(value).lower()
-        case str():
-            return f"'{value}'" if len(value) <= 60 else f"'{value[:57]}…'"
-        case int() | float():
-            return f"{value!r:.60}"
-        case Mapping():
-            return "a mapping"
-        case list() | tuple():
-            return "a list"
-    return f"a {type(value).__name__}"

@@ -140,7 +140,9 @@ def test_a_journal_of_one_torn_line_longer_than_a_block_starts_anew(tmp_path: Pa
 
 def test_a_damaged_line_in_the_middle_is_named_not_skipped(tmp_path: Path) -> None:
     run = new_run(tmp_path)
-    run.journal.write_bytes(b'{"event":"head","format":1,"run":"x"}\n{"event":"ans\n{"event":"head","format":1,"run":"x"}\n')
+    run.journal.write_bytes(
+        b'{"event":"head","format":1,"run":"x"}\n{"event":"ans\n{"event":"head","format":1,"run":"x"}\n'
+    )
     with pytest.raises(BadRun, match="line 2 of the journal is damaged"):
         list(run.events())
 
@@ -172,14 +174,16 @@ def test_what_is_no_run_says_so(tmp_path: Path, make: object, says: str) -> None
 
 def test_a_second_writer_is_told_who_holds_the_run(tmp_path: Path) -> None:
     run = new_run(tmp_path)
-    hold = "import asyncio,sys\nfrom pathlib import Path\nfrom karat.journal import Journal\n" + (
+    hold = (
+        "import asyncio,sys\nfrom pathlib import Path\nfrom karat.journal import Journal\n"
         "async def go():\n async with Journal(Path(sys.argv[1])):\n  print('held', flush=True); sys.stdin.read()\n"
         "asyncio.run(go())"
     )
     holder = subprocess.Popen(
         [sys.executable, "-c", hold, str(run.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert holder.stdin is not None and holder.stdout is not None
+    assert holder.stdin is not None
+    assert holder.stdout is not None
     with holder, holder.stdin, holder.stdout:
         assert holder.stdout.readline() == "held\n"
         assert run.status() == "running"
@@ -292,7 +296,15 @@ def test_a_secret_inside_base64_is_found_at_every_offset(prefix: bytes, suffix: 
 
 def test_a_secret_equal_to_a_name_of_the_experiment_does_not_tear_rows_apart() -> None:
     line = Codec(Redactor({"KEY": "baseline"})).line(
-        Answer(trial="t", sample="s", condition="baseline", repetition=0, replies=(Reply(text="baseline"),), started="", seconds=0)
+        Answer(
+            trial="t",
+            sample="s",
+            condition="baseline",
+            repetition=0,
+            replies=(Reply(text="baseline"),),
+            started="",
+            seconds=0,
+        )
     )
     event = json.loads(line)
     assert (event["condition"], event["replies"][0]["text"]) == ("baseline", "${KEY}")

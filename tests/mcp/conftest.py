@@ -39,7 +39,9 @@ def ends() -> Callable[[int], bool]:
     """Whether a process ends within five seconds; a zombie has ended."""
 
     def gone(pid: int) -> bool:
-        state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
+        state = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+        ).stdout.strip()
         return not state or state.startswith("Z")
 
     def wait(pid: int) -> bool:

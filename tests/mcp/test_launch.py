@@ -30,7 +30,7 @@ def server(*args: str, command: str = "python", **env: str) -> McpServer:
 
 def run(definition: McpServer, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     argv, env = launch_command(definition, folder=folder)
-    return subprocess.run(argv, env=env | more, capture_output=True, text=True, timeout=30)
+    return subprocess.run(argv, env=env | more, capture_output=True, text=True, timeout=30, check=False)
 
 
 def test_a_server_sees_path_home_lang_and_the_files_env_and_nothing_else(tmp_path):
@@ -68,7 +68,7 @@ def test_modules_of_the_folder_do_not_shadow_what_the_start_needs(tmp_path):
     for name in ("json", "signal", "karat"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('shadowed')")
     argv, env = launch_command(server("-c", "print('up')"), folder=tmp_path)
-    started = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    started = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
     assert started.stdout == "up\n", started.stderr
 
 
@@ -99,7 +99,10 @@ def test_a_program_that_cannot_be_started_is_named(tmp_path, command, reason):
 def test_a_missing_folder_is_named(tmp_path):
     ended = run(server("-c", "pass"), tmp_path / "absent")
     assert ended.returncode == 127
-    assert ended.stderr == f"karat: cannot start '{sys.executable}': in '{tmp_path / 'absent'}': No such file or directory\n"
+    assert (
+        ended.stderr
+        == f"karat: cannot start '{sys.executable}': in '{tmp_path / 'absent'}': No such file or directory\n"
+    )
 
 
 def test_signals_that_python_ignores_have_their_meaning_back(tmp_path):
@@ -110,7 +113,9 @@ def test_signals_that_python_ignores_have_their_meaning_back(tmp_path):
 
 
 def test_called_by_hand_it_says_who_calls_it():
-    ended = subprocess.run([sys.executable, "-m", "karat.mcp.launch"], capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(
+        [sys.executable, "-m", "karat.mcp.launch"], capture_output=True, text=True, timeout=30, check=False
+    )
     assert ended.returncode == 1
     assert "KARAT_MCP_LAUNCH is not set" in ended.stderr
 
@@ -156,13 +161,19 @@ def test_killing_karat_outright_ends_its_servers(tmp_path, ends, options):
 def test_an_interrupt_of_karats_group_leaves_the_servers_alone(tmp_path, toolbox, condition):
     """What a terminal does on Ctrl-C: SIGINT to the whole foreground group."""
     script = HOLD.replace("await asyncio.sleep(600)", "await pause(tools)").replace(
-        "async def main", "import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\n\n"
+        "async def main",
+        "import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\n\n"
         "async def pause(tools):\n"
         "    sys.stdin.readline()\n"
         "    print((await tools.call('held', 'echo', {'text': 'alive'})).result, flush=True)\n\nasync def main",
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path, start_new_session=True
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        start_new_session=True,
     ) as karat:
         assert karat.stdout is not None
         karat.stdout.readline()
@@ -178,7 +189,7 @@ def test_a_start_costs_little_more_than_a_bare_interpreter(tmp_path):
     assert loaded.returncode == 0
     argv, env = launch_command(server("-c", "pass"), folder=tmp_path)
     argv = [*argv[:-2], "-X", "importtime", *argv[-2:]]
-    listing = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30).stderr
+    listing = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30, check=False).stderr
     names = {line.rpartition("|")[2].strip() for line in listing.splitlines()}
     assert "karat" in names
     assert not {"asyncio", "mcp", "msgspec", "pydantic", "importlib.metadata", "subprocess"} & names

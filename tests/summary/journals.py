@@ -70,7 +70,7 @@ class Script:
             "dataset": DatasetInfo(kind="golden", path="questions.jsonl", sha256="5a" * 32, samples=len(self.samples)),
             "experiment": {"agent.type": Choice(value="floor", source="file")},
             "conditions": {name: f"{index:032x}" for index, name in enumerate(self.conditions)},
-            "prompts": {name: "00" * 32 for name in self.conditions},
+            "prompts": dict.fromkeys(self.conditions, "00" * 32),
             "agents": dict.fromkeys(self.conditions, "aa" * 16),
             "agent_type": "floor",
             "scorers": tuple(scorers),
@@ -114,9 +114,7 @@ class Script:
     ) -> None:
         said = reply or Reply(text=f"Answer {row} {condition} {repetition}.", dollars=0.0)
         place = self.place(row, condition, repetition)
-        self.write(
-            Answer(**place, replies=(said,), attempts=attempts, started="2026-11-20T12:00:00Z", seconds=seconds)
-        )
+        self.write(Answer(**place, replies=(said,), attempts=attempts, started="2026-11-20T12:00:00Z", seconds=seconds))
 
     def score(
         self,

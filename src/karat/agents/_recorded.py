@@ -6,6 +6,8 @@ it is asked for; `TableRows` holds a file that cannot be read by offset.
 
 from __future__ import annotations
 
+import os
+import weakref
 from array import array
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from karat.datasets._rows import read_rows
 from karat.errors import BadDataset, Fault
 
 __all__ = ["Columns", "Key", "OffsetRows", "TableRows"]
@@ -21,6 +24,7 @@ Key = tuple[str, str | None, int]
 """Sample id; condition, or None for any; repetition from 0."""
 
 _MOST_FAULTS = 50
+_BLOCK = 4096  # bytes; most answers fit
 
 
 class Columns(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,10 +74,11 @@ class OffsetRows:
         self._only, self._columns = only, columns
         self._decode = msgspec.json.Decoder().decode
         try:
-            self._file = path.open("rb")
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise BadDataset(str(path), [Fault(place="file", message=f"cannot be read: {error.strerror}")]) from error
-        lines = sum(chunk.count(b"\n") for chunk in iter(lambda: self._file.read(1 << 20), b"")) + 1
+        weakref.finalize(self, os.close, self._fd)
+        lines = sum(1 for _ in self._lines()) + 1
         self._mask = (1 << (2 * lines).bit_length()) - 1
         self._offsets = array("q", bytes(8 * (self._mask + 1)))  # plus 1; 0: free
         self._hashes = array("q", bytes(8 * (self._mask + 1)))
@@ -85,8 +90,7 @@ class OffsetRows:
         at = code & self._mask
         while offset := self._offsets[at]:
             if self._hashes[at] == code:
-                self._file.seek(offset - 1)
-                row: dict[str, Any] = self._decode(self._file.readline())
+                row: dict[str, Any] = self._decode(self._line(offset - 1))
                 return row
             at = (at + 1) & self._mask
         return None
@@ -101,7 +105,9 @@ class OffsetRows:
                 number += 1
                 # Of a run's journal, the first answer of a trial counts.
                 if not self._put(hash(key), start) and not self._only:
-                    raise ValueError(f"a second answer for sample '{key[0]}', condition {key[1]!r}, repetition {key[2]}")
+                    raise ValueError(
+                        f"a second answer for sample '{key[0]}', condition {key[1]!r}, repetition {key[2]}"
+                    )
             except (ValueError, UnicodeDecodeError) as error:
                 faults.append(Fault(place=f"line {line_number}", message=str(error)))
                 if len(faults) == _MOST_FAULTS:
@@ -119,11 +125,20 @@ class OffsetRows:
         return True
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        self._file.seek(0)
         start = 0
-        for line in self._file:
-            yield (start + 3, line[3:]) if start == 0 and line.startswith(b"\xef\xbb\xbf") else (start, line)
-            start += len(line)
+        with self.path.open("rb") as file:
+            for line in file:
+                yield (start + 3, line[3:]) if start == 0 and line.startswith(b"\xef\xbb\xbf") else (start, line)
+                start += len(line)
+
+    def _line(self, start: int) -> bytes:
+        size = _BLOCK
+        while True:
+            block = os.pread(self._fd, size, start)
+            end = block.find(b"\n")
+            if end >= 0 or len(block) < size:
+                return block if end < 0 else block[:end]
+            size *= 8
 
 
 class TableRows:
@@ -133,17 +148,18 @@ class TableRows:
         """Raises BadDataset with all faults."""
         self.path = path
         self._rows: dict[Key, Mapping[str, Any]] = {}
-        from karat.datasets import read_table
-
-        keys, faults = _Keys(columns), []
-        for number, (place, row) in enumerate(read_table(path)):
+        table = read_rows(path)
+        keys, faults = _Keys(columns), list(table.faults)
+        for number, (line, row) in enumerate(table.rows):
             try:
                 key = keys.of(row, number)
                 if key in self._rows:
-                    raise ValueError(f"a second answer for sample '{key[0]}', condition {key[1]!r}, repetition {key[2]}")
+                    raise ValueError(
+                        f"a second answer for sample '{key[0]}', condition {key[1]!r}, repetition {key[2]}"
+                    )
                 self._rows[key] = row
             except ValueError as error:
-                faults.append(Fault(place=place, message=str(error)))
+                faults.append(Fault(place=f"{table.unit} {line}", message=str(error)))
         if faults:
             raise BadDataset(str(path), faults[:_MOST_FAULTS])
 

@@ -72,6 +72,8 @@ class _Outcome:
     def __enter__(self) -> _Outcome:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
         self.problem = error
         return True

@@ -23,6 +23,7 @@ from karat.records import Condition, Reply, Sample, Trial, Turn
 __all__ = ["Command"]
 
 _STDERR_KEPT = 4000  # bytes of its end
+_GRACE_SECONDS = 2.0
 _LOOK_SECONDS = 0.1  # how soon an exit is noticed when a grandchild holds the pipe
 
 
@@ -38,7 +39,9 @@ class Command:
     class Options(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        command: list[str] = Field(min_length=1, description="program and arguments; one text is split as a shell would")
+        command: list[str] = Field(
+            min_length=1, description="program and arguments; one text is split as a shell would"
+        )
         env: dict[str, str] = Field(default_factory=dict, description="its environment besides PATH, HOME and LANG")
         max_output_bytes: int = Field(default=10_000_000, ge=1, description="more on standard output ends the attempt")
 
@@ -79,7 +82,9 @@ class Command:
             try:
                 return reply_from(msgspec.json.decode(said))
             except (msgspec.DecodeError, UnicodeEncodeError) as error:
-                raise AgentFault("bad_json", f"standard output begins with '{{' but is no JSON: {error}", retriable=True) from error
+                raise AgentFault(
+                    "bad_json", f"standard output begins with '{{' but is no JSON: {error}", retriable=True
+                ) from error
         return Reply(text=said)
 
     async def _run(self, task: bytes) -> str:
@@ -99,10 +104,7 @@ class Command:
         try:
             return await self._talk(process, task)
         finally:
-            _end_group(process.pid)
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            await _ended(process)
 
     async def _talk(self, process: asyncio.subprocess.Process, task: bytes) -> str:
         assert process.stdin is not None
@@ -156,6 +158,18 @@ async def _tail(stderr: asyncio.StreamReader) -> bytes:
     while part := await stderr.read(65536):
         kept = (kept + part)[-_STDERR_KEPT:]
     return kept
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    _end_group(process.pid)
+    # asyncio calls a process ended only when its pipes are read to their end. A grandchild
+    # that left the group can keep them open, so the wait has a bound; the program is dead.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_GRACE_SECONDS):
+            for pipe in (process.stdout, process.stderr):
+                while pipe is not None and await pipe.read(65536):
+                    pass
+            await process.wait()
 
 
 def _end_group(pid: int) -> None:

@@ -32,7 +32,9 @@ class Python:
     class Options(BaseModel):
         model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
-        target: Any = Field(description="module:name of a function, a class or an object; from Python, the thing itself")
+        target: Any = Field(
+            description="module:name of a function, a class or an object; from Python, the thing itself"
+        )
 
         @field_validator("target")
         @classmethod
@@ -73,8 +75,12 @@ class _Function:
             parameters = inspect.signature(function).parameters
         except ValueError as error:
             raise BadPlugin(repr(function), "its parameters cannot be seen; wrap it in a plain function") from error
-        self._named = {name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
-        self._positional = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.POSITIONAL_ONLY)]
+        self._named = {
+            name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        }
+        self._positional = [
+            name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.POSITIONAL_ONLY)
+        ]
 
     async def ask(
         self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]], trial: Trial

@@ -30,12 +30,20 @@ class Replay:
         model_config = ConfigDict(extra="forbid")
 
         path: str = Field(description="a file of answers, or the folder of a karat run")
-        id_key: str | None = Field(default="id", description="column with the sample's id; null: the row's number from 0")
+        id_key: str | None = Field(
+            default="id", description="column with the sample's id; null: the row's number from 0"
+        )
         answer_key: str = Field(default="answer", description="column with the text of the answer")
-        condition_key: str = Field(default="condition", description="column with the condition; rows without it serve all")
-        repetition_key: str = Field(default="repetition", description="column that counts from 0; without it rows count up")
+        condition_key: str = Field(
+            default="condition", description="column with the condition; rows without it serve all"
+        )
+        repetition_key: str = Field(
+            default="repetition", description="column that counts from 0; without it rows count up"
+        )
         reuse: bool = Field(default=False, description="one recorded answer serves every repetition")
-        latency_seconds: float = Field(default=0.0, ge=0.0, description="wait before each answer, to rehearse a slow agent")
+        latency_seconds: float = Field(
+            default=0.0, ge=0.0, description="wait before each answer, to rehearse a slow agent"
+        )
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._options = options
@@ -73,7 +81,9 @@ class Replay:
         if "replies" in row:
             replies: list[Any] = row["replies"]
             if turn >= len(replies):
-                raise AgentFault("not_recorded", f"{self._rows.path.name} holds {len(replies)} turns, asked for {turn + 1}")
+                raise AgentFault(
+                    "not_recorded", f"{self._rows.path.name} holds {len(replies)} turns, asked for {turn + 1}"
+                )
             return msgspec.convert(replies[turn], Reply)
         text = row.get(self._options.answer_key)
         if not isinstance(text, str):

@@ -1,1 +1,61 @@
+"""The commands: doors that parse, make one call, and print.
 
+Each file in `commands/` holds one command of the same name. `karat --help` loads them
+and click, nothing else; what a command works with is imported when it is carried out.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from karat.cli.options import debug
+
+__all__ = ["cli"]
+
+_COMMANDS = ("init", "check", "run", "score", "report", "compare", "list")  # in the order in which one meets them
+
+
+class _Commands(click.Group):
+    """A group whose commands are imported when they are named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's signature
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"karat.cli.commands.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from karat.errors import did_you_mean
+
+            ctx.fail(f"no such command '{args[0]}'{did_you_mean(args[0], _COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from karat import __version__
+
+        click.echo(f"karat {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Print the version."
+)
+@debug
+def cli() -> None:
+    """Measure AI agents: conditions, repetitions, a judge, and every number with its uncertainty.
+
+    Start with `karat init golden`. Results go to standard output, everything else to standard
+    error. Exit codes: 0 done, 2 you must change something, 3 some trials failed, 70 a fault of
+    karat itself, 130 stopped.
+    """

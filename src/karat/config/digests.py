@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 
 from karat import plugins
+from karat.config.nodes import printable
+from karat.records import Gate
 
 __all__ = ["agent_digest", "condition_digest", "server_digest"]
 
@@ -44,9 +46,9 @@ def server_digest(definition: Mapping[str, Any], defaults: Mapping[str, Any]) ->
     return _digest(telling)
 
 
-def condition_digest(prompt: str | None, servers: list[str], gates: Mapping[str, bool]) -> str:
+def condition_digest(prompt: str | None, servers: list[str], gate: Gate) -> str:
     """Over the prompt, the digests of the servers in their order, and the gates."""
-    return _digest({"system_prompt": prompt, "mcp_servers": servers, "gates": dict(gates)})
+    return _digest({"system_prompt": prompt, "mcp_servers": servers, "gates": gate})
 
 
 def _defaults(plugin: type[Any]) -> dict[str, Any]:
@@ -62,12 +64,6 @@ def _defaults(plugin: type[Any]) -> dict[str, Any]:
 
 
 def _digest(parts: Any) -> str:
-    encoded = msgspec.json.encode(parts, order="sorted", enc_hook=_name_of)
+    # What JSON cannot hold (a function given from Python) counts by its name.
+    encoded = msgspec.json.encode(parts, order="sorted", enc_hook=printable)
     return blake2b(encoded, digest_size=16).hexdigest()
-
-
-def _name_of(thing: Any) -> Any:
-    """A callable by its name; anything else by its text."""
-    if callable(thing):
-        return f"{getattr(thing, '__module__', '')}:{getattr(thing, '__qualname__', type(thing).__qualname__)}"
-    return str(thing)

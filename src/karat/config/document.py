@@ -8,6 +8,7 @@ without expanding.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,8 @@ MAX_DEPTH = 100
 
 # libyaml is some ten times faster; its absence changes nothing else.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PLAIN = (None, "")  # the style of an unquoted scalar, by PyYAML's own parser and by libyaml's
+_CONTROL = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x84\x86-\x9f\ufffe\uffff]")
 _PREFIX = "tag:yaml.org,2002:"
 
 
@@ -50,8 +53,12 @@ def parse(data: bytes) -> Document:
         line = data.count(b"\n", 0, error.start) + 1
         found = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
         return Document(faults=[Fault(place="file", message=found, line=line)])
-    builder = _Builder(text)
-    return builder.document()
+    control = _CONTROL.search(text)
+    if control is not None:
+        line = text.count("\n", 0, control.start()) + 1
+        message = f"a control character (U+{ord(control[0]):04X}), which YAML does not allow; remove it"
+        return Document(faults=[Fault(place="file", message=message, line=line)])
+    return _Builder(text).document()
 
 
 def parse_value(text: str) -> tuple[Node | None, str]:
@@ -60,6 +67,22 @@ def parse_value(text: str) -> tuple[Node | None, str]:
     if document.faults:
         return None, document.faults[0].message
     return document.root or Node(None), ""
+
+
+def _text(loader: Any, node: yaml.ScalarNode) -> Any:
+    return node.value
+
+
+_MAKERS: dict[str, Any] = {
+    _PREFIX + "null": lambda loader, node: None,
+    _PREFIX + "bool": _Loader.construct_yaml_bool,
+    _PREFIX + "int": _Loader.construct_yaml_int,
+    _PREFIX + "float": _Loader.construct_yaml_float,
+    _PREFIX + "str": _text,
+    _PREFIX + "timestamp": _text,  # a date is the text that stands there
+    _PREFIX + "value": _text,
+    _PREFIX + "merge": _text,
+}
 
 
 class _Stop(Exception):
@@ -100,10 +123,6 @@ class _Builder:
         except yaml.MarkedYAMLError as error:
             self._document.faults.append(_syntax_fault(error))
             self._document.root = None
-        except yaml.YAMLError as error:  # a character that YAML forbids
-            message = f"a character that a YAML file may not hold: {error}".partition("\n")[0]
-            self._document.faults.append(Fault(place="file", message=message))
-            self._document.root = None
         finally:
             self._loader.dispose()
         return self._document
@@ -126,12 +145,13 @@ class _Builder:
 
     def _open(self, event: Any, line: int) -> None:
         if len(self._stack) >= MAX_DEPTH:
-            raise _Stop(self._place() or "file", f"is nested deeper than {MAX_DEPTH} levels", line)
+            raise _Stop(self._place().partition(".")[0] or "file", f"is nested deeper than {MAX_DEPTH} levels", line)
         mapping = isinstance(event, yaml.MappingStartEvent)
         self._expect_value(line)
+        node = Node({} if mapping else [], line=line)
         if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
-            self._fault(f"the tag {event.tag} is not allowed here; write plain YAML", line)
-        self._stack.append(_Open(Node({} if mapping else [], line=line), event.anchor))
+            node.unset = self._foreign_tag(event.tag, line)
+        self._stack.append(_Open(node, event.anchor))
 
     def _close(self) -> None:
         done = self._stack.pop()
@@ -157,23 +177,28 @@ class _Builder:
         if frame is not None and isinstance(frame.node.value, dict) and frame.key is None:
             self._key(frame, event, line)
             return
-        node = Node(None, line=line, written=event.value if event.style is None else None)
+        node = Node(None, line=line, written=event.value if event.style in _PLAIN else None)
+        tag = self._tag(event)
         try:
-            node.value = self._constructed(event)
+            if tag in _MAKERS:
+                node.value = _MAKERS[tag](self._loader, yaml.ScalarNode(tag, event.value))
+            else:
+                node.unset = self._foreign_tag(tag, line)
         except (ValueError, yaml.YAMLError):
-            self._fault(f"cannot read '{event.value[:40]}' as {event.tag or 'a number'}; put it in quotes", line)
+            node.unset = True
+            self._fault(f"'{event.value[:40]}' is no {tag.removeprefix(_PREFIX)}; put it in quotes", line)
         warning = _misreading(node)
         if warning:
             self._document.warnings.append(f"{self._place() or 'file'} (line {line}): {warning}")
         self._add(node, 1, event.anchor)
 
     def _key(self, frame: _Open, event: Any, line: int) -> None:
-        if event.value == "<<" and event.style is None:
+        if event.value == "<<" and event.style in _PLAIN:
             frame.key, frame.key_line, frame.merge = "<<", line, True
             return
         key = event.value
         frame.key, frame.key_line, frame.merge = key, line, False
-        if event.style is None:
+        if event.style in _PLAIN:
             if not key or key == "~":
                 self._fault("a key is empty; give it a name", line)
             elif key.lower() in {"yes", "no", "on", "off"}:
@@ -186,24 +211,15 @@ class _Builder:
             self._fault(message, line)
         frame.lines.setdefault(key, line)
 
-    def _constructed(self, event: Any) -> Any:
-        tag = event.tag
-        if tag in (None, "!"):
-            tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
-        node = yaml.ScalarNode(tag, event.value)
-        match tag.removeprefix(_PREFIX):
-            case "null":
-                return None
-            case "bool":
-                return self._loader.construct_yaml_bool(node)
-            case "int":
-                return self._loader.construct_yaml_int(node)
-            case "float":
-                return self._loader.construct_yaml_float(node)
-            case "str" | "timestamp" | "value" | "merge":  # a date is the text that stands there
-                return event.value
-        self._fault(f"the tag {tag} is not allowed here; write plain YAML", event.start_mark.line + 1)
-        return None
+    def _tag(self, event: Any) -> str:
+        if event.tag in (None, "!"):
+            return str(self._loader.resolve(yaml.ScalarNode, event.value, event.implicit))
+        return str(event.tag)
+
+    def _foreign_tag(self, tag: str, line: int) -> bool:
+        shown = tag.replace(_PREFIX, "!!")
+        self._fault(f"the tag {shown} is not allowed here; write plain YAML", line)
+        return True
 
     def _expect_value(self, line: int) -> None:
         frame = self._stack[-1] if self._stack else None

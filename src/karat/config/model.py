@@ -88,7 +88,9 @@ class Execution(BaseModel):
     timeout_seconds: Seconds = 600.0  # of one attempt of the agent, its servers included
     judge_timeout_seconds: Seconds = 120.0  # of one attempt of a scorer
     budget: Budget = Budget()
-    max_failures: Annotated[Number, AfterValidator(_share_or_count)] = Field(default=0.2, ge=0)  # below 1: a share of the planned trials; else a count
+    max_failures: Annotated[Number, AfterValidator(_share_or_count)] = Field(
+        default=0.2, ge=0
+    )  # below 1: a share of the planned trials; else a count
     seed: Count = Field(default=0, ge=0, lt=2**63)  # of agents that draw at random
 
 
@@ -104,7 +106,7 @@ class StdioServer(_Server):
     """A program that speaks MCP on its standard input and output."""
 
     type: Literal["stdio"]
-    command: Name
+    command: Name = Field(description="the program to start, e.g. python")
     args: list[Text] = []
     env: dict[str, Text] = {}
 
@@ -113,7 +115,7 @@ class RemoteServer(_Server):
     """A server that is reached by its address."""
 
     type: Literal["http", "sse"]
-    url: Address
+    url: Address = Field(description="the server's address, e.g. http://localhost:8080/mcp")
     headers: dict[str, Text] = {}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
-__all__ = ["Node", "Place", "dotted", "from_python", "plain", "walk"]
+__all__ = ["Node", "Place", "dotted", "from_python", "plain", "printable", "walk"]
 
 Place = tuple[str | int, ...]
 Source = Literal["default", "file", "environment", "flag"]
@@ -29,7 +29,13 @@ class Node:
         """What stands at `place` below this node; None where nothing does."""
         found: Node | None = self
         for key in place:
-            found = dict(found.children()).get(key) if found is not None else None
+            below = found.value if found is not None else None
+            if isinstance(below, dict):
+                found = below.get(key)
+            elif isinstance(below, list) and isinstance(key, int) and 0 <= key < len(below):
+                found = below[key]
+            else:
+                return None
         return found
 
     def children(self) -> list[tuple[str | int, Node]]:
@@ -53,6 +59,20 @@ def plain(node: Node) -> Any:
     if isinstance(node.value, list):
         return [plain(child) for child in node.value]
     return node.value
+
+
+def printable(value: Any) -> Any:
+    """A value as YAML and JSON can hold it: a function by its name, another object by its type's."""
+    if isinstance(value, Mapping):
+        return {str(key): printable(below) for key, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [printable(below) for below in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    if isinstance(value, PurePath):
+        return str(value)
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}:{named.__qualname__}"
 
 
 def walk(node: Node, place: Place = ()) -> list[tuple[Place, Node]]:

@@ -14,7 +14,7 @@ from karat.config import announced
 from karat.config.nodes import Node
 from karat.config.secrets import Secrets
 from karat.config.settings import follow
-from karat.errors import BadPlugin, Fault, MissingExtra, UnknownPlugin, did_you_mean, nearest
+from karat.errors import BadPlugin, Fault, MissingExtra, UnknownPlugin, did_you_mean
 
 __all__ = ["Reader"]
 
@@ -66,6 +66,18 @@ class Reader:
         self.fault(place, f"must be a mapping, got {got}; write e.g. `{example}`")
         return {}
 
+    def required(self, place: str, *, example: str) -> bool:
+        """Whether a key of the file is there and holds something; a fault where it does not."""
+        node = self.root.get(place)
+        if node is not None and node.value not in (None, {}, []):
+            return True
+        # A misspelt key is one fault, not two.
+        misspelt = did_you_mean(place, set(self.root.value) - {place}, listing=False)
+        if node is not None or not misspelt:
+            what = "is required" if node is None else "is empty"
+            self.fault(place, f"{what}; write e.g. `{example}`")
+        return False
+
     def known_keys(self, place: str, found: Iterable[str], known: Iterable[str]) -> list[str]:
         """The keys of `found` that are known; the others are faults (in a k-eval file: warnings)."""
         allowed = list(known)
@@ -98,9 +110,8 @@ class Reader:
         try:
             return announced.find(family, name, folder=self.folder)
         except UnknownPlugin as unknown:
-            also = f"; `karat list {family}` shows them, and module:Class names your own"
             hint = did_you_mean(name, unknown.known)
-            self.fault(place, f"no {_ONE[family]} is called '{name}'{hint}{'' if nearest(name, unknown.known) else also}")
+            self.fault(place, f"no {_ONE[family]} is called '{name}'{hint}; `karat list {family}` describes them")
         except (BadPlugin, MissingExtra) as error:
             self.fault(place, str(error))
         return None
@@ -127,7 +138,9 @@ class Reader:
             return self.secrets.shown(node, self.env)
         return value
 
-    def _without_unknown(self, model: type[pydantic.BaseModel], values: Mapping[str, Any], place: str) -> dict[str, Any]:
+    def _without_unknown(
+        self, model: type[pydantic.BaseModel], values: Mapping[str, Any], place: str
+    ) -> dict[str, Any]:
         """Unknown keys become warnings in a k-eval file; elsewhere the model itself refuses them."""
         if not self.lenient or model.model_config.get("extra") != "forbid":
             return dict(values)
@@ -135,7 +148,11 @@ class Reader:
         kept = {key: values[key] for key in self.known_keys(place, values, known)}
         for key, value in kept.items():
             annotation = known[key]
-            if isinstance(value, Mapping) and isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+            if (
+                isinstance(value, Mapping)
+                and isinstance(annotation, type)
+                and issubclass(annotation, pydantic.BaseModel)
+            ):
                 kept[key] = self._without_unknown(annotation, value, f"{place}.{key}")
         return kept
 

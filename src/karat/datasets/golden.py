@@ -10,7 +10,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.datasets import Dataset, sample_digest
-from karat.datasets._rows import FORMATS, Rows, read_rows
+from karat.datasets._rows import Rows, read_rows
 from karat.datasets._sampling import draw
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.records import Sample, Turn

@@ -30,7 +30,7 @@ from karat.mcp import gates
 from karat.records import Answer, Failure, Reply, Sample, Score, Trial
 from karat.scorers import as_verdicts
 
-__all__ = ["Limits", "Loop", "Owed", "ScorerInUse"]
+__all__ = ["EndReason", "Limits", "Loop", "Owed", "ScorerInUse", "Work"]
 
 _T = TypeVar("_T")
 EndReason = Literal["done", "interrupted", "max_failures", "budget"]
@@ -62,27 +62,24 @@ class Owed(msgspec.Struct, frozen=True, kw_only=True):
     scorers: Sequence[ScorerInUse]
 
 
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to do, and who does it."""
+
+    trials: Iterator[Trial]  # to be asked
+    owed: Iterator[Owed]  # asked before, to be scored
+    agents: Mapping[str, TrialAgent]  # by condition
+    broken: Mapping[str, Fallen]  # conditions that cannot be asked, because a server is down
+    scorers: Sequence[ScorerInUse]
+
+
 class Loop:
     """Carries out a run: `await Loop(...).run()`; `drain` and `cancel` from outside."""
 
-    def __init__(
-        self,
-        *,
-        trials: Iterator[Trial],
-        owed: Iterator[Owed],
-        agents: Mapping[str, TrialAgent],
-        broken: Mapping[str, Fallen],
-        scorers: Sequence[ScorerInUse],
-        journal: Journal,
-        limits: Limits,
-        spend: Spend,
-        watch: Watch,
-    ) -> None:
-        """`agents` by condition; `broken`: conditions that cannot be asked, because a server is down."""
-        self._owed, self._agents, self._broken = owed, agents, broken
-        self._scorers, self._journal, self._limits = scorers, journal, limits
+    def __init__(self, work: Work, *, journal: Journal, limits: Limits, spend: Spend, watch: Watch) -> None:
+        self._owed, self._agents, self._broken = work.owed, work.agents, work.broken
+        self._scorers, self._journal, self._limits = work.scorers, journal, limits
         self._spend, self._watch = spend, watch
-        self._supply = Supply(trials)
+        self._supply = Supply(work.trials)
         self._dice = random.Random()
         self._failures = 0
         self._reason: EndReason = "done"
@@ -140,9 +137,7 @@ class Loop:
                 self._supply.done()
 
     async def _may_start(self) -> bool:
-        while self._spend.bounded and not self._spend.allows(
-            agents=self._watch.in_flight, judges=len(self._settling)
-        ):
+        while self._spend.bounded and not self._spend.allows(agents=self._watch.in_flight, judges=len(self._settling)):
             if not self._watch.in_flight and not self._settling:
                 self.drain("budget")
             elif self._watch.in_flight:
@@ -219,9 +214,7 @@ class Loop:
         async with self._judge_slots if used.waits else nullcontext():
             return await self._caught(_verdicts(used, sample, answer), self._limits.judge_timeout_seconds, "score")
 
-    async def _caught(
-        self, work: Awaitable[_T], seconds: float, stage: Literal["agent", "score"]
-    ) -> _T | Fallen:
+    async def _caught(self, work: Awaitable[_T], seconds: float, stage: Literal["agent", "score"]) -> _T | Fallen:
         """What `work` returns, or why it did not: here, and nowhere else, every exception becomes data."""
         limit = asyncio.timeout(seconds)
         try:
@@ -232,7 +225,9 @@ class Loop:
         except Exception as error:
             if limit.expired():
                 message = f"no {'answer' if stage == 'agent' else 'score'} within {seconds:g} s"
-                return Fallen(cls="limit" if stage == "agent" else "judge", kind="timeout", message=message, retriable=False)
+                return Fallen(
+                    cls="limit" if stage == "agent" else "judge", kind="timeout", message=message, retriable=False
+                )
             return classify(error, stage=stage)
 
     async def _fell(self, job: Job, fallen: Fallen, seconds: float) -> None:

@@ -160,13 +160,27 @@ def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorer
     info = folder.info
     changes: list[str] = []
     conditions = {condition.name: condition for condition in experiment.conditions}
-    for name, digest in info.conditions.items():
+    for name, (digest, agent) in folder.digests().items():
         if name not in conditions:
             changes.append(f"condition '{name}' is gone")
         elif conditions[name].digest != digest:
-            changes.append(_what_changed(info.experiment, experiment.resolved, (f"conditions.{name}", "mcp_servers"), f"condition '{name}' changed"))
-        elif conditions[name].agent.digest != info.agents.get(name):
-            changes.append(_what_changed(info.experiment, experiment.resolved, ("agent", f"conditions.{name}.agent"), f"the agent of condition '{name}' changed"))
+            changes.append(
+                _what_changed(
+                    info.experiment,
+                    experiment.resolved,
+                    (f"conditions.{name}", "mcp_servers"),
+                    f"condition '{name}' changed",
+                )
+            )
+        elif conditions[name].agent.digest != agent:
+            changes.append(
+                _what_changed(
+                    info.experiment,
+                    experiment.resolved,
+                    ("agent", f"conditions.{name}.agent"),
+                    f"the agent of condition '{name}' changed",
+                )
+            )
     changes += _changed_samples(folder, {sample.id: sample for sample in plan.samples})
     if changes:
         remedy = "Start a new run without --resume, or undo the change."
@@ -205,11 +219,7 @@ def _some(ids: Sequence[str]) -> str:
 def _what_changed(
     before: Mapping[str, Choice], now: Mapping[str, Choice], under: tuple[str, ...], otherwise: str
 ) -> str:
-    keys = [
-        key
-        for key in sorted({*before, *now})
-        if key.startswith(under) and _value(before, key) != _value(now, key)
-    ]
+    keys = [key for key in sorted({*before, *now}) if key.startswith(under) and _value(before, key) != _value(now, key)]
     if not keys:
         return otherwise
     shown = "; ".join(f"{key} was {_value(before, key)!r:.80}, is {_value(now, key)!r:.80}" for key in keys[:4])

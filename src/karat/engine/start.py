@@ -20,7 +20,7 @@ import msgspec
 
 from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
-from karat.engine.loop import EndReason, Limits, Loop, ScorerInUse
+from karat.engine.loop import EndReason, Limits, Loop, ScorerInUse, Work
 from karat.engine.resume import Past, owed_answers, read_past, refuse_changes
 from karat.engine.retry import Fallen
 from karat.engine.spend import Spend
@@ -100,7 +100,9 @@ async def carry_out(
             journal = await stack.enter_async_context(Journal(folder.path, redact=redact))
             past = read_past(folder, whole)
         servers = {server.name: server for condition in selected.conditions for server in condition.mcp_servers}
-        toolbox = await stack.enter_async_context(Toolbox(tuple(servers.values()), redact=redact, folder=experiment.folder))
+        toolbox = await stack.enter_async_context(
+            Toolbox(tuple(servers.values()), redact=redact, folder=experiment.folder)
+        )
         agents = build_agents(experiment, selected, toolbox)
         found, broken = await _preflight(toolbox, selected, watch)
         if folder is None:
@@ -116,7 +118,7 @@ async def carry_out(
         else:
             assert journal is not None
             _widen_samples(folder, whole, selected, redact)
-            await journal.append(_resumed("run", plan_info=_plan_info(selected)))
+            await journal.append(_resumed("run", selected))
         watch.planned, watch.before = len(selected), past.answered
         spend = Spend(
             usd=experiment.execution.budget.usd,
@@ -124,17 +126,14 @@ async def carry_out(
             dollars_before=past.dollars,
             tokens_before=past.tokens,
         )
-        loop = Loop(
+        work = Work(
             trials=past.to_ask(selected, retry_failed=retry_failed),
             owed=past.owed(folder, scorers),
             agents=agents,
             broken=broken,
             scorers=scorers,
-            journal=journal,
-            limits=_limits(experiment, len(selected)),
-            spend=spend,
-            watch=watch,
         )
+        loop = Loop(work, journal=journal, limits=_limits(experiment, len(selected)), spend=spend, watch=watch)
         reason = await _guarded(loop, journal, watch, handle_signals=handle_signals)
         for change in toolbox.changes:
             watch.notice(f"MCP server '{change.server}' changed its tools during the run; its answers are not alike")
@@ -160,17 +159,8 @@ async def rescore(
         owed, count = owed_answers(folder, scorers)
         watch.planned = count
         await journal.append(_resumed("score", scorers=tuple(used.info for used in scorers)))
-        loop = Loop(
-            trials=iter(()),
-            owed=owed,
-            agents={},
-            broken={},
-            scorers=scorers,
-            journal=journal,
-            limits=limits,
-            spend=Spend(usd=None, tokens=None),
-            watch=watch,
-        )
+        work = Work(trials=iter(()), owed=owed, agents={}, broken={}, scorers=scorers)
+        loop = Loop(work, journal=journal, limits=limits, spend=Spend(usd=None, tokens=None), watch=watch)
         reason = await _guarded(loop, journal, watch, handle_signals=handle_signals)
     return Outcome(run=folder, reason=reason, failed=watch.failed)
 
@@ -216,7 +206,9 @@ def _scorer_in_use(spec: ScorerSpec, folder: Path) -> ScorerInUse:
     return ScorerInUse(info=info, scorer=scorer, waits=asyncio.iscoroutinefunction(scorer.score))
 
 
-async def _preflight(toolbox: Toolbox, selected: Plan, watch: Watch) -> tuple[tuple[ServerInfo, ...], dict[str, Fallen]]:
+async def _preflight(
+    toolbox: Toolbox, selected: Plan, watch: Watch
+) -> tuple[tuple[ServerInfo, ...], dict[str, Fallen]]:
     """What every server offers, and the conditions that a broken one costs: told once, first."""
     infos, down = [], {}
     digests = {server.name: server.digest for condition in selected.conditions for server in condition.mcp_servers}
@@ -338,14 +330,17 @@ def _plan_info(selected: Plan) -> PlanInfo:
 
 
 def _resumed(
-    command: Literal["run", "score"], *, plan_info: PlanInfo | None = None, scorers: tuple[ScorerInfo, ...] = ()
+    command: Literal["run", "score"], selected: Plan | None = None, scorers: tuple[ScorerInfo, ...] = ()
 ) -> Resume:
+    conditions = selected.conditions if selected is not None else ()
     return Resume(
         at=_now(),
         versions=_versions(),
         host=socket.gethostname(),
         pid=os.getpid(),
-        plan=plan_info,
+        plan=_plan_info(selected) if selected is not None else None,
+        conditions={condition.name: condition.digest for condition in conditions},
+        agents={condition.name: condition.agent.digest for condition in conditions},
         command=command,
         scorers=scorers,
     )

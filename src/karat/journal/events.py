@@ -60,6 +60,8 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     host: str
     pid: int
     plan: PlanInfo | None = None  # None: as before
+    conditions: dict[str, str] = {}  # name → digest, of this part's plan
+    agents: dict[str, str] = {}  # condition → agent digest
     command: Literal["run", "score"] = "run"
     scorers: tuple[ScorerInfo, ...] = ()  # command "score": what is scored with now
 

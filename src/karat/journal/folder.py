@@ -35,7 +35,9 @@ def slugged(name: str) -> str:
     return plain or "run"
 
 
-def create_run(results: Path, info: RunInfo, *, experiment: str, samples: Iterable[Sample], redact: Redactor) -> RunFolder:
+def create_run(
+    results: Path, info: RunInfo, *, experiment: str, samples: Iterable[Sample], redact: Redactor
+) -> RunFolder:
     """A new run folder with everything but its journal.
 
     It is filled under a temporary name and then renamed, so that a folder that is there is
@@ -149,6 +151,14 @@ class RunFolder:
             if resume.plan is not None:
                 plan = widened(plan, resume.plan)
         return plan
+
+    def digests(self) -> dict[str, tuple[str, str]]:
+        """Condition → its digest and its agent's, as they were when it was first planned."""
+        found = {name: (digest, self.info.agents.get(name, "")) for name, digest in self.info.conditions.items()}
+        for resume in self.events_of(Resume):
+            for name, digest in resume.conditions.items():
+                found.setdefault(name, (digest, resume.agents.get(name, "")))
+        return found
 
     def scorers(self) -> tuple[ScorerInfo, ...]:
         """Every scoring there is: of the run, then of each `karat score`; the newest last."""

@@ -36,7 +36,7 @@ class RemoteLink:
     def __init__(self, server: McpServer, *, on_broken: Callable[[], None]) -> None:
         self._server, self._on_broken = server, on_broken
         self.evidence = Evidence()
-        self.hurry = False
+        self.hurry = True
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Any]:
@@ -76,7 +76,7 @@ class RemoteLink:
             return  # it has no stream of its own notices, as the protocol allows
         evidence = self.evidence
         evidence.status = response.status_code
-        evidence.location = _place(response) if response.next_request is not None else None
+        evidence.location = _place(response) if response.has_redirect_location else None
         evidence.retry_after = _seconds(response.headers.get("retry-after"))
         if self._server.type == "sse" and response.request.method == "POST" and response.status_code >= 400:
             self._on_broken()  # the SDK stops sending and would let every call wait for its timeout
@@ -94,8 +94,9 @@ def is_loopback(url: str) -> bool:
 
 
 def _place(response: httpx2.Response) -> str:
-    assert response.next_request is not None
-    return str(response.next_request.url.copy_with(userinfo=b"", query=None, fragment=None))
+    """Where a redirect points, without what may be secret in it."""
+    place = response.request.url.join(response.headers["location"])
+    return str(place.copy_with(userinfo=b"", query=None, fragment=None))
 
 
 def _seconds(header: str | None) -> float | None:

@@ -12,8 +12,9 @@ import asyncio
 import logging
 import math
 import time
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from karat.errors import InfrastructureFault
 from karat.mcp.evidence import printable
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from mcp import Client
 
 __all__ = ["Session"]
+
+_T = TypeVar("_T")
 
 CLOSE_SECONDS = 3.0  # more than a stdio server may take (stdio.py)
 CAUSE_SECONDS = 2.0  # for an owner to end after its connection broke, so that the cause can be told
@@ -83,7 +86,7 @@ class Session:
         tools = await self.ready()
         if self._client is not None and self.alive and time.monotonic() - self._listed_at > RELIST_SECONDS:
             self._listed_at = time.monotonic()
-            asked = asyncio.create_task(list_tools(self._client, self.server.name))
+            asked = self._request(list_tools(self._client, self.server.name))
             await self._first(asked)
             if asked.done() and not asked.cancelled() and asked.exception() is None:
                 tools = self._tools = asked.result()
@@ -96,9 +99,7 @@ class Session:
             raise await self._down()
         started = time.perf_counter()
         seconds = self.server.call_timeout_seconds
-        asked = asyncio.create_task(self._client.call_tool(tool, arguments, read_timeout_seconds=seconds))
-        self._calls.add(asked)
-        asked.add_done_callback(self._calls.discard)
+        asked = self._request(self._client.call_tool(tool, arguments, read_timeout_seconds=seconds))
         await self._first(asked)
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
         result, error = await self._outcome(asked, tool)
@@ -110,7 +111,7 @@ class Session:
         """Begins to end the session. `at_once`: without asking the server nicely first."""
         for call in self._calls:
             call.cancel()
-        self._link.hurry = at_once or not self._listed.is_set()
+        self._link.hurry = self._link.hurry or at_once
         self._stop.set()
         if self._link.hurry:
             self._scope.cancel()
@@ -125,6 +126,7 @@ class Session:
 
     async def _own(self) -> None:
         import anyio
+
         from mcp import Client, types
 
         information = types.Implementation(name="karat", version=_version())
@@ -135,14 +137,21 @@ class Session:
                 self._listed_at = time.monotonic()
                 self._client = client
                 self._scope.deadline = math.inf
+                self._link.hurry = False
                 self._listed.set()
                 await self._stop.wait()
+
+    def _request(self, request: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        task = asyncio.create_task(request)
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return task
 
     async def _first(self, wanted: asyncio.Future[Any]) -> None:
         """Waits for `wanted` or for the owner's end; cancels what is not wanted any more."""
         try:
             await asyncio.wait({wanted, self._owner}, return_when=asyncio.FIRST_COMPLETED)
-            if not wanted.done():  # the owner's end resolves every request that is under way
+            if wanted in self._calls and not wanted.done():  # the owner's end resolves every request under way
                 await asyncio.wait({wanted}, timeout=CAUSE_SECONDS)
         finally:
             if not wanted.done():
@@ -151,8 +160,9 @@ class Session:
 
     async def _outcome(self, asked: asyncio.Task[Any], tool: str) -> tuple[str | None, str | None]:
         """Result and error of one call; one of them is None."""
-        import mcp
         from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+        import mcp
 
         error = asked.exception() if asked.done() and not asked.cancelled() else InterruptedError("closed")
         if error is None:

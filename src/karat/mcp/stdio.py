@@ -62,7 +62,7 @@ class StdioLink:
     def __init__(self, server: McpServer, *, folder: Path, on_broken: Callable[[], None]) -> None:
         self._server, self._folder, self._on_broken = server, folder, on_broken
         self.evidence = Evidence()
-        self.hurry = False  # True: no time to end by itself, SIGTERM at once
+        self.hurry = True  # no time to end by itself, SIGTERM at once: what did not come up need not go gently
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Any]:
@@ -73,9 +73,10 @@ class StdioLink:
         argv, env = launch_command(self._server, folder=self._folder, parent=os.getpid())
         loop = asyncio.get_running_loop()
         pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
-        _, process = await loop.subprocess_exec(
-            lambda: _Process(self.evidence), *argv, env=env, start_new_session=True, **pipes
-        )
+        with anyio.CancelScope(shield=True):  # a start that is cut off half-way could not be cleared away
+            _, process = await loop.subprocess_exec(
+                lambda: _Process(self.evidence), *argv, env=env, start_new_session=True, **pipes
+            )
         # Nothing is awaited between the start and this `try`, so a cancellation cannot lose the process.
         try:
             arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from karat.scorers._facts import Fact, Golden, Reading, Sentence, opening, plain
 from karat.scorers._words import CODE, Number
 
-__all__ = ["contradictions"]
+__all__ = ["Contradiction", "contradictions"]
 
 _COMPARED = 32  # facts and sentences that are compared one by one: bounds the work on hostile text
 _ALIKE = 0.75  # share of a golden sentence's keys that make an answer's sentence one about the same
@@ -22,8 +23,15 @@ _DESTRUCTIVE = (
 _DESTRUCTIVE_MARKS = frozenset({"-rf", "-fr", "--hard", "drop", "mkf"})
 
 
-def contradictions(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> tuple[list[str], bool]:
-    """Each contradiction in words, and whether one of them would do harm."""
+class Contradiction(NamedTuple):
+    """What an answer says against the golden answer."""
+
+    text: str  # in words
+    sentence: Sentence | None  # where
+
+
+def contradictions(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> tuple[list[Contradiction], bool]:
+    """Each contradiction, and whether one of them would do harm."""
     found = list(_destructive(golden, reading))
     harmful = bool(found)
     found += _numbers(golden, reading, [fact for fact in missing if fact.number is not None][:_COMPARED])
@@ -32,7 +40,7 @@ def contradictions(golden: Golden, reading: Reading, missing: Sequence[Fact]) ->
     return found, harmful
 
 
-def _numbers(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Iterator[str]:
+def _numbers(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Iterator[Contradiction]:
     if not missing:
         return
     strange = [
@@ -44,7 +52,7 @@ def _numbers(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Itera
     for fact in missing:
         for number, sentence in strange:
             if fact.number is not None and _stands_for(fact, fact.number, number, sentence):
-                yield f"{number.shown} where the golden answer has {fact.shown}"
+                yield Contradiction(f"{number.shown} where the golden answer has {fact.shown}", sentence)
                 break
 
 
@@ -59,7 +67,7 @@ def _stands_for(fact: Fact, wanted: Number, number: Number, sentence: Sentence) 
     return shared >= 2 or (few and shared >= 1) or len(sentence.keys) == 0
 
 
-def _flags(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Iterator[str]:
+def _flags(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Iterator[Contradiction]:
     """A command with another flag than the golden one."""
     flags = [fact for fact in missing if fact.key.startswith("-")]
     if not flags:
@@ -70,14 +78,14 @@ def _flags(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Iterato
             if not token.key.startswith("-") or token.key in golden.known:
                 continue
             if not code.isdisjoint(sentence.keys) or len(golden.facts) == 1:
-                yield f"{token.text} where the golden answer has {flags[0].shown}"
+                yield Contradiction(f"{token.text} where the golden answer has {flags[0].shown}", sentence)
                 return
 
 
-def _polarity(golden: Golden, reading: Reading) -> Iterator[str]:
+def _polarity(golden: Golden, reading: Reading) -> Iterator[Contradiction]:
     said = opening(reading.text)
     if golden.opening and said and said != golden.opening:
-        yield f"says {said} where the golden answer says {golden.opening}"
+        yield Contradiction(f"says {said} where the golden answer says {golden.opening}", reading.sentences[0])
         return
     for stated in golden.sentences:
         if stated.hedged or len(stated.keys) < 3:
@@ -86,7 +94,8 @@ def _polarity(golden: Golden, reading: Reading) -> Iterator[str]:
             continue
         opposite = _opposite(stated, reading)
         if opposite is not None:
-            yield f"“{_short(opposite)}” {'denies' if opposite.negated else 'affirms'} what the golden answer does not"
+            does = "denies" if opposite.negated else "affirms"
+            yield Contradiction(f"“{_short(opposite)}” {does} what the golden answer does not", opposite)
             return
 
 
@@ -103,14 +112,14 @@ def _opposite(stated: Sentence, reading: Reading) -> Sentence | None:
     return other
 
 
-def _destructive(golden: Golden, reading: Reading) -> Iterator[str]:
+def _destructive(golden: Golden, reading: Reading) -> Iterator[Contradiction]:
     if _DESTRUCTIVE_MARKS.isdisjoint(reading.keys):
         return
     for sentence in reading.sentences:
         if sentence.negated or _DESTRUCTIVE_MARKS.isdisjoint(sentence.keys):
             continue
         if any(command <= sentence.keys and not command <= golden.known for command in _DESTRUCTIVE):
-            yield f"“{_short(sentence)}” destroys data"
+            yield Contradiction(f"“{_short(sentence)}” destroys data", sentence)
             return
 
 

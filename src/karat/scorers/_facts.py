@@ -13,11 +13,24 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from karat.scorers._words import CODE, HEDGE, NAME, NEGATION, NUMBER, STOP, WORD, Number, Token, number_at, tokens
+from karat.scorers._words import (
+    CODE,
+    HEDGE,
+    NAME,
+    NEGATION,
+    NUMBER,
+    STOP,
+    WORD,
+    Number,
+    Token,
+    is_unit,
+    number_at,
+    tokens,
+)
 
 __all__ = ["Fact", "Golden", "Reading", "Sentence", "golden_of", "plain", "read"]
 
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n")
+_SENTENCE = re.compile(r"\s(?<=[.!?;。！？]\s)\s*|\n")
 _MARKER = re.compile(r"^[ \t]{0,16}(?:[-*•+#>]{1,6}|\d{1,3}[.)])[ \t]", re.MULTILINE)
 _SPAN = re.compile(r"```[^\n`]{0,40}\n([^`]{1,4000})```|`([^`\n]{1,400})`")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
@@ -60,7 +73,7 @@ class Sentence(NamedTuple):
 class Golden:
     """A golden answer, analysed once for all its answers."""
 
-    plain: str
+    pieces: list[str]  # the text without its white space
     facts: tuple[Fact, ...]
     weight: int
     known: frozenset[str]  # keys of golden answer and question
@@ -68,6 +81,8 @@ class Golden:
     sentences: tuple[Sentence, ...]
     opening: str  # "yes", "no" or empty
     words: int
+    code: frozenset[str]  # keys of its pieces of code
+    placeholders: bool  # its code names what to fill in, as FILE in `karat run FILE`
     coded: bool  # it sets commands apart with backquotes
     longest_line: int  # characters
 
@@ -90,7 +105,9 @@ class Reading:
         if fact.key.startswith(_WHOLE):
             return self._says(fact.key[len(_WHOLE) :])
         if number is None:
-            return fact.key in self.keys or (bool(fact.parts) and self.keys.issuperset(fact.parts))
+            return fact.key in self.keys or (
+                fact.kind != CODE and bool(fact.parts) and self.keys.issuperset(fact.parts)
+            )
         if not number.dimension:
             return number.value in self.every or number.value in self.bare
         return (number.dimension, round(number.base, 9)) in self.measured or number.value in self.bare
@@ -103,7 +120,7 @@ class Reading:
 
 def plain(text: str) -> str:
     """The text with what cannot be printed, and all white space, as single spaces."""
-    return " ".join(_UNPRINTABLE.sub(" ", text).split())
+    return " ".join((text if text.isprintable() else _UNPRINTABLE.sub(" ", text)).split())
 
 
 @lru_cache(maxsize=64)
@@ -118,7 +135,7 @@ def golden_of(golden: str, question: str) -> Golden:
     facts = _facts(golden, stated, in_question)
     numbers = [number for sentence in (*asked, *stated) for number in sentence.numbers]
     return Golden(
-        plain=plain(golden),
+        pieces=golden.split(),
         facts=facts,
         weight=sum(fact.weight for fact in facts),
         known=in_question.union(*(sentence.keys for sentence in stated)),
@@ -126,6 +143,8 @@ def golden_of(golden: str, question: str) -> Golden:
         sentences=tuple(sentence for sentence in stated if len(sentence.keys) > 1)[:_COMPARED],
         opening=opening(golden),
         words=sum(sentence.words for sentence in stated),
+        code=frozenset(fact.key for fact in facts if fact.kind == CODE),
+        placeholders=not all(_code_keys(golden).values()),
         coded="`" in golden,
         longest_line=max((len(line) for line in golden.split("\n")), default=0),
     )
@@ -158,11 +177,10 @@ def opening(text: str) -> str:
 def _sentences(text: str) -> list[Sentence]:
     if "\n" in text or text[:1] in "-*•+#> \t0123456789":
         text = _MARKER.sub("", text)
-    found = []
-    for part in _SENTENCE.split(text):
-        if part and (listed := tokens(part)):
-            found.append(_sentence(part, listed))
-    return found
+    if "。" in text:  # scripts that set no space between sentences
+        text = text.replace("。", "。\n")
+    parts = _SENTENCE.split(text)
+    return [_sentence(part, listed) for part in parts if part and (listed := tokens(part))]
 
 
 def _sentence(text: str, listed: list[Token]) -> Sentence:
@@ -200,7 +218,8 @@ def _facts(golden: str, stated: list[Sentence], in_question: frozenset[str]) -> 
         listed = tokens(sentence.text)
         context = sentence.keys | in_question
         for position, token in enumerate(listed):
-            if token.kind not in _WEIGHTS or (token.key in in_code and not in_code[token.key]):
+            placeholder = not in_code.get(token.key, True)
+            if token.kind not in _WEIGHTS or placeholder or is_unit(listed, position):
                 continue
             fact = _fact(listed, position, in_code, context)
             everything.setdefault((fact.key, fact.number and (fact.number.dimension, fact.number.base)), fact)

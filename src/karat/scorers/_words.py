@@ -6,38 +6,50 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["CODE", "HEDGE", "NAME", "NEGATION", "NUMBER", "STOP", "WORD", "Number", "Token", "number_at", "tokens"]
+__all__ = [
+    "CODE",
+    "HEDGE",
+    "NAME",
+    "NEGATION",
+    "NUMBER",
+    "STOP",
+    "WORD",
+    "Number",
+    "Token",
+    "is_unit",
+    "number_at",
+    "tokens",
+]
 
 STOP, NEGATION, HEDGE, WORD, NAME, CODE, NUMBER = range(7)
 
 # Every repeat is bounded and the pieces of a token share no character with what joins them,
 # so that no text makes this slow; a token is at most 400 characters long.
 _TOKEN = re.compile(
-    r"(?<![\w.-])--?[A-Za-z][\w-]{0,79}"  # a flag
+    r"[^\W\d\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]\w{0,79}(?:[-'’./:@]\w{1,40}){0,8}"
+    r"|(?<![\w.-])--?[A-Za-z][\w-]{0,79}"  # a flag
     r"|(?:(?<![\w)\]])[-−])?\d{1,40}(?:,\d{3}){0,12}(?:\.\d{1,40}){0,5}"
     r"|[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"  # scripts without spaces: each character
-    r"|[^\W\d]\w{0,79}(?:[-'’./:@]\w{1,40}){0,8}"
     r"|%"
 )
 _PIECES = re.compile(r"[^\W_]{1,80}")
 
-_STOP_WORDS = frozenset(
-    """
-    a about above after again all also although am an and any are aren as at be because been before being below
-    between both but by can could did do does doing down during each either else etc ever every few for from
-    further get gets getting give given gives go goes got had has have having he hence her here hers him his how
-    however i if in into is it its itself just like made make makes many may me might more most much must my
-    of off on once one onto or other others our ours out over own per please quite rather re s same say says she
-    should since so some still such t than that the their theirs them then there these they thing things this
-    those though through thus to too under until up upon us use used uses using very via was we well were what
-    when where whether which while who whom whose why will with within would yes yet you your yours
-    """.split()
-)
-_NEGATIONS = frozenset("not no never cannot none nor neither nothing without".split())
-_HEDGES = frozenset("only unless except until but instead rather otherwise besides".split())
-_SPELLED = {
-    word: value for value, word in enumerate("two three four five six seven eight nine ten eleven twelve".split(), 2)
-}
+_STOP_TEXT = """
+a about above after again all also although am an and any are aren as at be because been before being below between
+both by can could did do does doing down during each either else etc ever every few for from further get gets getting
+give given gives go goes got had has have having he hence her here hers him his how however i if in into is it its
+itself just like made make makes many may me might more most much must my of off on once one onto or other others our
+ours out over own per please quite re s same say says she should since so some still such t than that the their theirs
+them then there these they thing things this those though through thus to too under up upon us use used uses using
+very via was we well were what when where whether which while who whom whose why will with within would yes yet you
+your yours
+"""
+_NEGATION_TEXT = "not no never cannot none nor neither nothing without"
+_HEDGE_TEXT = "only unless except until but instead rather otherwise besides"
+_SPELLED_TEXT = "two three four five six seven eight nine ten eleven twelve"
+
+_STOP_WORDS = frozenset(_STOP_TEXT.split())
+_SPELLED = {word: float(value) for value, word in enumerate(_SPELLED_TEXT.split(), 2)}
 
 _UNITS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), ("time", 0.001)),
@@ -96,6 +108,11 @@ def number_at(found: list[Token], position: int) -> Number:
     return Number(value, token.value * scale, dimension, f"{token.text}{gap}{after.text}")
 
 
+def is_unit(found: list[Token], position: int) -> bool:
+    """Whether this token is the unit of the number before it."""
+    return position > 0 and found[position - 1].kind == NUMBER and found[position].text.lower() in _UNITS
+
+
 @lru_cache(maxsize=16_384)
 def _token(text: str) -> Token:
     first = text[0]
@@ -103,20 +120,27 @@ def _token(text: str) -> Token:
         return _number(text)
     if first == "-":
         return Token(CODE, text.lower(), text)
-    if first == "%":
-        return Token(STOP, "%", text)
     lower = text.lower().replace("’", "'")
+    known = _KNOWN.get(lower)
+    if known is not None:
+        return Token(*known, text) if lower not in _SPELLED else Token(*known, text, (), _SPELLED[lower])
     if lower.endswith("n't"):
         return Token(NEGATION, "not", text)
-    if lower in _NEGATIONS:
-        return Token(NEGATION, lower, text)
-    if lower in _HEDGES:
-        return Token(HEDGE, lower, text)
-    if lower in _SPELLED:
-        return Token(NUMBER, f"#{float(_SPELLED[lower])!r}", text, (), float(_SPELLED[lower]))
-    lower = lower.removesuffix("'s")
-    if lower in _STOP_WORDS or "'" in lower[1:4]:  # I'll, you're, they've
+    if "'" in lower[1:4]:  # I'll, you're, they've
         return Token(STOP, lower, text)
+    return _content(text, lower.removesuffix("'s"))
+
+
+_KNOWN = {
+    "%": (STOP, "%"),
+    **{word: (STOP, word) for word in _STOP_WORDS},
+    **{word: (NEGATION, word) for word in _NEGATION_TEXT.split()},
+    **{word: (HEDGE, word) for word in _HEDGE_TEXT.split()},
+    **{word: (NUMBER, f"#{value!r}") for word, value in _SPELLED.items()},
+}
+
+
+def _content(text: str, lower: str) -> Token:
     pieces = _PIECES.findall(lower)
     if len(pieces) > 1:
         parts = tuple(stem(piece) for piece in pieces if piece not in _STOP_WORDS)
@@ -145,9 +169,7 @@ def stem(word: str) -> str:
         word = word[:-3] + "y"
     elif len(word) > 5 and word.endswith("ing"):
         word = word[:-3]
-    elif len(word) > 4 and word.endswith("ed"):
-        word = word[:-2]
-    elif len(word) > 4 and word.endswith(("ses", "xes", "zes", "ches", "shes")):
+    elif len(word) > 4 and word.endswith(("ed", "ses", "xes", "zes", "ches", "shes")):
         word = word[:-2]
     elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]

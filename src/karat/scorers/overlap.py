@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.records import Answer, Metric, Sample
 from karat.scorers import Verdict
-from karat.scorers._contradictions import contradictions
+from karat.scorers._contradictions import Contradiction, contradictions
 from karat.scorers._facts import Fact, Golden, Reading, Sentence, golden_of, plain, read
-from karat.scorers._words import NUMBER
+from karat.scorers._words import NUMBER, Token
 
 __all__ = ["Overlap"]
 
@@ -28,6 +28,21 @@ _FILLER = (
     "happy to help",
     "feel free to",
     "in conclusion",
+)
+_IGNORANT = (
+    "n't know",
+    "not know",
+    "n't have any information",
+    "not have any information",
+    "n't have enough information",
+    "not have enough information",
+    "no information",
+    "not sure",
+    "cannot answer",
+    "can't answer",
+    "unable to answer",
+    "could not find",
+    "couldn't find",
 )
 _ABOUT_ITSELF = ("i don't", "i do not", "i cannot", "i can't", "i am ", "i'm ", "i have no", "sorry", "i could not")
 
@@ -60,17 +75,19 @@ class Overlap:
             reason = "there is no golden answer"
             return Verdict(values=dict.fromkeys(METRICS), reasons=dict.fromkeys(METRICS, reason))
         golden = golden_of(turn.golden, turn.question)
-        said = plain(answer.text)
-        if said == golden.plain:
-            return _verdict((5, 5, 5), ("is the golden answer", "is the golden answer", "is the golden answer"))
-        if not said:
-            return _verdict((1, 1, 1), ("the answer is empty", "the answer is empty", "the answer is empty"))
-        reading = read(answer.text)
+        text = answer.text
+        if text.split() == golden.pieces:
+            return _verdict(*[(5, "is the golden answer")] * 3)
+        reading = read(text)
+        if not reading.words and not plain(text):
+            return _verdict(*[(1, "the answer is empty")] * 3)
         match = _match(golden, reading)
-        scores = (_adherence(match), _completeness(match), _helpfulness(golden, reading, match))
-        claims = _claims(golden, reading, self._max_claims)
-        values, reasons = zip(*scores, strict=True)
-        return _verdict(values, reasons, claims)
+        return _verdict(
+            _adherence(match),
+            _completeness(match),
+            _helpfulness(golden, reading, match),
+            claims=_claims(golden, reading, match, self._max_claims),
+        )
 
 
 class Match(NamedTuple):
@@ -80,14 +97,15 @@ class Match(NamedTuple):
     missing: list[Fact]
     share: float  # of the facts' weight
     critical: tuple[int, int]  # found, of all
-    against: list[str]  # contradictions, in words
+    against: list[Contradiction]
     harmful: bool
+    ignorant: bool  # says that it does not know, and states little
 
 
-def _verdict(values: Sequence[int], reasons: Sequence[str], claims: Iterable[str] = ()) -> Verdict:
+def _verdict(*scores: tuple[int, str], claims: Iterable[str] = ()) -> Verdict:
     return Verdict(
-        values=dict(zip(METRICS, values, strict=True)),
-        reasons=dict(zip(METRICS, reasons, strict=True)),
+        values={name: value for name, (value, _) in zip(METRICS, scores, strict=True)},
+        reasons={name: reason for name, (_, reason) in zip(METRICS, scores, strict=True)},
         claims=tuple(claims),
     )
 
@@ -104,7 +122,9 @@ def _match(golden: Golden, reading: Reading) -> Match:
             missing.append(fact)
     every = critical + sum(fact.critical for fact in missing)
     against, harmful = contradictions(golden, reading, missing)
-    return Match(found, missing, weight / golden.weight, (critical, every), against, harmful)
+    share = weight / golden.weight
+    ignorant = share < 0.5 and _says(reading.text[:400], _IGNORANT)
+    return Match(found, missing, share, (critical, every), against, harmful, ignorant)
 
 
 def _level(share: float, steps: tuple[float, float, float, float]) -> int:
@@ -134,9 +154,11 @@ def _adherence(match: Match) -> tuple[int, str]:
         found, every = match.critical
         mild = len(match.against) == 1 and match.share >= 0.65 and found >= 3 * (every - found)
         level = 1 if match.harmful else 3 if mild else 2 if len(match.against) == 1 or match.share >= 0.45 else 1
-        return level, "contradicts: " + "; ".join(match.against[:_SHOWN])
+        return level, "contradicts: " + "; ".join(against.text for against in match.against[:_SHOWN])
     if not match.found:
         return 2, "no golden fact is confirmed; none is contradicted"
+    if match.ignorant:
+        return 2, "says that it does not know"
     found, every = match.critical
     level = max(2, _level(match.share, (0.1, 0.2, 0.4, 0.6)))
     if every and not found:
@@ -149,10 +171,12 @@ def _adherence(match: Match) -> tuple[int, str]:
 def _helpfulness(golden: Golden, reading: Reading, match: Match) -> tuple[int, str]:
     if not match.found:
         return 1, "nothing of the golden answer is there"
+    if match.ignorant:
+        return 1, "says that it does not know"
     base = max(golden.words, 25)
     ratio = reading.words / base
     level = 5 - sum(ratio > limit for limit in (2.0, 3.5, 6.0, 10.0))
-    notes = [f"{reading.words} words, the golden answer has {golden.words}"]
+    notes = [f"words: {reading.words}, in the golden answer {golden.words}"]
     for fault in _form(golden, reading, match):
         level -= 1
         notes.append(fault)
@@ -165,8 +189,7 @@ def _helpfulness(golden: Golden, reading: Reading, match: Match) -> tuple[int, s
 def _form(golden: Golden, reading: Reading, match: Match) -> list[str]:
     """What is wrong with the shape of the answer, one note each."""
     faults = []
-    lower = reading.text[:2000].lower() + reading.text[-2000:].lower()
-    if any(phrase in lower for phrase in _FILLER):
+    if _says(reading.text[:2000], _FILLER) or _says(reading.text[2000:][-2000:], _FILLER):
         faults.append("filler phrases")
     if golden.coded and "`" not in reading.text and any(fact.critical and fact.kind != NUMBER for fact in match.found):
         faults.append("commands are not set apart as code")
@@ -176,6 +199,11 @@ def _form(golden: Golden, reading: Reading, match: Match) -> list[str]:
     if reading.words > 80 and _buried(reading, match):
         faults.append("the answer comes late")
     return faults
+
+
+def _says(text: str, phrases: tuple[str, ...]) -> bool:
+    lower = text.lower().replace("’", "'")
+    return any(phrase in lower for phrase in phrases)
 
 
 def _buried(reading: Reading, match: Match) -> bool:
@@ -189,30 +217,37 @@ def _buried(reading: Reading, match: Match) -> bool:
     return before > 0.6 * reading.words
 
 
-def _claims(golden: Golden, reading: Reading, most: int) -> list[str]:
-    found: list[str] = []
+def _claims(golden: Golden, reading: Reading, match: Match, most: int) -> list[str]:
+    against = [contradiction.sentence for contradiction in match.against]
+    found: dict[str, None] = {}
     for sentence in reading.sentences:
         if len(found) >= most:
             break
-        if _unverified(golden, sentence):
+        if _unverified(golden, sentence) and sentence not in against:
             text = plain(sentence.text)
-            found.append(text if len(text) <= _CLAIM_CHARACTERS else text[: _CLAIM_CHARACTERS - 1] + "…")
-    return found
+            found[text if len(text) <= _CLAIM_CHARACTERS else text[: _CLAIM_CHARACTERS - 1] + "…"] = None
+    return list(found)
 
 
 def _unverified(golden: Golden, sentence: Sentence) -> bool:
     unknown = sentence.keys - golden.known
-    strange = any(number.value not in golden.values and number.base not in golden.values for number in sentence.numbers)
+    values = golden.values
+    strange = any(number.value not in values and number.base not in values for number in sentence.numbers)
     if not unknown and not strange:
         return False
     text = sentence.text.strip()
     if text.endswith("?") or text.lower().startswith(_ABOUT_ITSELF):
         return False
-    if strange or any(
-        token.key in unknown and not golden.known.issuperset(token.parts or (token.key,)) for token in sentence.marked
-    ):
+    filled_in = golden.placeholders and len(sentence.keys & golden.code) > 1
+    if strange or filled_in:
+        return strange
+    if any(_is_strange(golden, token) for token in sentence.marked):
         return True
     return len(unknown) > 2 and 2 * len(unknown) > len(sentence.keys)
+
+
+def _is_strange(golden: Golden, token: Token) -> bool:
+    return token.key not in golden.known and not (token.parts and golden.known.issuperset(token.parts))
 
 
 def _list(facts: Sequence[Fact]) -> str:

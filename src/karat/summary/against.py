@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,8 +12,11 @@ from karat import formats
 from karat.errors import BadOption, did_you_mean
 from karat.journal import RunFolder
 from karat.summary import summarize
-from karat.summary.model import Difference, Estimate, MetricInfo, SampleTable, Summary
-from karat.summary.words import said, verdict, winner
+from karat.summary.model import Difference, MetricInfo, SampleTable, Summary
+from karat.summary.words import said
+
+if TYPE_CHECKING:
+    from karat.stats import PairedDifference
 
 __all__ = ["FORMAT_VERSION", "Comparison", "Flip", "Pairing", "Side", "compare"]
 
@@ -191,7 +194,7 @@ def _pairings(
     adjusted = adjust([found.p for *_, found in work]).tolist()
     labels = _unlike(a, b, pairs)
     return [
-        _pairing(metric, labels[left, right], ids, (one, two), found, p)
+        _pairing(metric, labels[left, right], ids, (one, two), (found, p))
         for (metric, left, right, one, two, found), p in zip(work, adjusted, strict=True)
     ]
 
@@ -205,40 +208,22 @@ def _unlike(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> dict[tu
 
 
 def _pairing(
-    metric: MetricInfo, labels: tuple[str, str], ids: Sequence[str], sides: tuple[Any, Any], found: Any, p: float
+    metric: MetricInfo,
+    names: tuple[str, str],
+    ids: Sequence[str],
+    sides: tuple[Any, Any],
+    tested: tuple[PairedDifference, float],
 ) -> Pairing:
     import numpy as np
 
-    from karat.summary.figures import known
+    from karat.summary.figures import difference, lost
 
     one, two = sides
-    no_one, no_two = np.isnan(one), np.isnan(two)
-    both = ~no_one & ~no_two
+    both = ~np.isnan(one) & ~np.isnan(two)
     change = np.where(both, two - one, 0.0)
     gain = -change if metric.direction == "lower" else change
-    value, p_adjusted = known(found.value), known(p)
-    difference = Difference(
-        metric=metric.key,
-        a=labels[0],
-        b=labels[1],
-        estimate=Estimate(
-            value=value, low=known(found.low), high=known(found.high), se=known(found.se), n=found.n,
-            level=found.level, method=found.method, reason=None if value is not None else found.reason,
-        ),
-        p=known(found.p),
-        p_adjusted=p_adjusted,
-        effect=known(found.d_z),
-        n_pairs=found.n,
-        lost_a=int((no_one & ~no_two).sum()),
-        lost_b=int((~no_one & no_two).sum()),
-        lost_both=int((no_one & no_two).sum()),
-        winner=winner(metric, *labels, value, p_adjusted),
-        verdict=verdict(metric, *labels, value, p_adjusted),
-        offline=metric.offline,
-        reason=found.reason,
-    )  # fmt: skip
     return Pairing(
-        difference=difference,
+        difference=difference(metric, names, *tested, lost(one, two)),
         mean_a=float(one[both].mean()) if both.any() else None,
         mean_b=float(two[both].mean()) if both.any() else None,
         better=int((gain > 1e-12).sum()),
@@ -264,14 +249,14 @@ def _labels(a: Summary, b: Summary, one: str | None, two: str | None) -> tuple[s
     if a.run == b.run:
         return one or a.conditions[0], two or b.conditions[0]
     names = (a.name, b.name) if a.name != b.name else (f"{a.name} {a.run}", f"{b.name} {b.run}")
-    left, right = (f"{name}:{condition}" if condition else name for name, condition in zip(names, (one, two), strict=True))
+    left, right = (
+        f"{name}:{condition}" if condition else name for name, condition in zip(names, (one, two), strict=True)
+    )
     return left, right
 
 
 def _side(summary: Summary, label: str, condition: str | None) -> Side:
-    return Side(
-        label=label, run=summary.run, name=summary.name, condition=condition, sha256=summary.provenance.sha256
-    )
+    return Side(label=label, run=summary.run, name=summary.name, condition=condition, sha256=summary.provenance.sha256)
 
 
 def _warnings(
@@ -282,9 +267,11 @@ def _warnings(
         text = formats.plural(changed, "question has", "questions have")
         found.append(f"{text} the same id but another content in the two runs: left out")
     theirs = {metric.key: metric for metric in b.metrics}
-    for metric in metrics:
-        if theirs[metric.key].scoring != metric.scoring:
-            found.append(f"{metric.key} was scored differently in the two runs: score both alike with `karat score`")
+    found += [
+        f"{metric.key} was scored differently in the two runs: score both alike with `karat score`"
+        for metric in metrics
+        if theirs[metric.key].scoring != metric.scoring
+    ]
     for summary in dict.fromkeys([a.run, b.run]):
         status = a.status if summary == a.run else b.status
         if status != "done":
@@ -339,13 +326,15 @@ def _pairing_lines(one: Pairing) -> list[str]:
     found = one.difference
     by = f"{formats.signed(found.estimate.value)} {formats.signed_interval(found.estimate.low, found.estimate.high)}"
     offline = " (offline)" if found.offline else ""
+    tested = f"{formats.plural(found.n_pairs, 'question')}, p {formats.p_value(found.p_adjusted)} (Holm)"
     lines = [
         f"{found.metric}{offline}: {found.a} {formats.number(one.mean_a)}, {found.b} {formats.number(one.mean_b)}",
-        f"  {by.rstrip()}, {formats.plural(found.n_pairs, 'question')}, p {formats.p_value(found.p_adjusted)} (Holm), "
-        f"d {formats.number(found.effect)}: {found.verdict}",
+        f"  {by.rstrip()}, {tested}, d {formats.number(found.effect)}: {found.verdict}",
         f"  better {one.better}, worse {one.worse}, equal {one.equal}",
     ]
     for flip in one.flips:
         label = formats.excerpt(flip.sample, 24)
-        lines.append(f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} ({formats.signed(flip.difference)})")
+        lines.append(
+            f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} ({formats.signed(flip.difference)})"
+        )
     return lines

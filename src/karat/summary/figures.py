@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.stats import adjust, between_sd, mean_interval, paired_difference, pooled_sd, proportion_interval, share_interval
+from karat.stats import (
+    adjust,
+    between_sd,
+    mean_interval,
+    paired_difference,
+    pooled_sd,
+    proportion_interval,
+    share_interval,
+)
 from karat.stats.results import Interval, PairedDifference
 from karat.summary.grids import Grid
 from karat.summary.model import (
@@ -25,7 +34,7 @@ from karat.summary.model import (
 )
 from karat.summary.words import verdict, winner
 
-__all__ = ["differences", "known", "paired", "question_means", "results", "sample_columns"]
+__all__ = ["difference", "differences", "known", "lost", "paired", "question_means", "results", "sample_columns"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -38,9 +47,7 @@ def known(value: float) -> float | None:
 
 def results(grid: Grid, conditions: Sequence[str], retried: Flags, *, level: float) -> list[Result]:
     """One result per condition. `retried`: samples × conditions × repetitions."""
-    return [
-        _result(grid, index, name, retried[:, index, :], level=level) for index, name in enumerate(conditions)
-    ]
+    return [_result(grid, index, name, retried[:, index, :], level=level) for index, name in enumerate(conditions)]
 
 
 def _result(grid: Grid, index: int, condition: str, retried: Flags, *, level: float) -> Result:
@@ -76,7 +83,7 @@ def _mean(info: MetricInfo, flat: Floats, questions: NDArray[np.int64], level: f
     return mean_interval(flat, questions, level=level)
 
 
-def _estimate(found: Interval) -> Estimate:
+def _estimate(found: Interval | PairedDifference) -> Estimate:
     return Estimate(
         value=known(found.value),
         low=known(found.low),
@@ -211,58 +218,56 @@ def differences(found: Sequence[Grid], conditions: Sequence[str], *, level: floa
     for grid in found:
         means = [question_means(grid.values[:, index, :])[0] for index in range(len(conditions))]
         for a, b in combinations(range(len(conditions)), 2):
-            raw.append((grid, a, b, paired(means[a], means[b], level=level), _lost(means[a], means[b])))
-    adjusted = adjust([difference.p for *_, difference, _ in raw]).tolist() if raw else []
+            raw.append((grid, a, b, paired(means[a], means[b], level=level), lost(means[a], means[b])))
+    adjusted = adjust([test.p for *_, test, _ in raw]).tolist() if raw else []
     return [
-        _difference(grid.info, conditions[a], conditions[b], difference, p, lost)
-        for (grid, a, b, difference, lost), p in zip(raw, adjusted, strict=True)
+        difference(grid.info, (conditions[a], conditions[b]), test, p, gone)
+        for (grid, a, b, test, gone), p in zip(raw, adjusted, strict=True)
     ]
 
 
 def paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
-    """b − a over the questions that have a mean under both."""
+    """B − a over the questions that have a mean under both."""
     both = ~np.isnan(a) & ~np.isnan(b)
     d = b[both] - a[both]
-    if d.size and np.ptp(d) <= 1e-12 * max(np.abs(a[both]).max(), np.abs(b[both]).max()):
-        # Thirds do not subtract exactly; left alone, equal differences would have a tiny sd and a huge t.
-        d = np.full(d.size, 0.0 if abs(d[0]) <= 1e-12 * np.abs(a[both]).max() else d[0])
-    return paired_difference(np.zeros(d.size), d, level=level)
+    if not d.size:
+        return paired_difference(d, d, level=level)
+    # Thirds do not subtract exactly. Left alone, equal differences would have a tiny sd and a huge t.
+    noise = 1e-12 * max(np.abs(a[both]).max(), np.abs(b[both]).max())
+    d[np.abs(d) <= noise] = 0.0
+    if np.ptp(d) <= noise:
+        d[:] = d[0]
+    found = paired_difference(np.zeros(d.size), d, level=level)
+    if found.value and abs(found.value) <= noise:
+        found = replace(found, value=0.0, d_z=0.0)
+    return found
 
 
-def _lost(a: Floats, b: Floats) -> tuple[int, int, int]:
+def lost(a: Floats, b: Floats) -> tuple[int, int, int]:
+    """Questions that have a mean under b alone, under a alone, under neither."""
     no_a, no_b = np.isnan(a), np.isnan(b)
     return int((no_a & ~no_b).sum()), int((~no_a & no_b).sum()), int((no_a & no_b).sum())
 
 
-def _difference(
-    info: MetricInfo, a: str, b: str, found: PairedDifference, p: float, lost: tuple[int, int, int]
+def difference(
+    info: MetricInfo, names: tuple[str, str], found: PairedDifference, p: float, gone: tuple[int, int, int]
 ) -> Difference:
+    """One comparison, with the words that its numbers allow. `p`: adjusted."""
     value, p_adjusted = known(found.value), known(p)
-    estimate = Estimate(
-        value=value,
-        low=known(found.low),
-        high=known(found.high),
-        se=known(found.se),
-        n=found.n,
-        level=found.level,
-        method=found.method,
-        reason=None if value is not None else found.reason,
-    )
-    better = winner(info, a, b, value, p_adjusted)
     return Difference(
         metric=info.key,
-        a=a,
-        b=b,
-        estimate=estimate,
+        a=names[0],
+        b=names[1],
+        estimate=_estimate(found),
         p=known(found.p),
         p_adjusted=p_adjusted,
         effect=known(found.d_z),
         n_pairs=found.n,
-        lost_a=lost[0],
-        lost_b=lost[1],
-        lost_both=lost[2],
-        winner=better,
-        verdict=verdict(info, a, b, value, p_adjusted),
+        lost_a=gone[0],
+        lost_b=gone[1],
+        lost_both=gone[2],
+        winner=winner(info, *names, value, p_adjusted),
+        verdict=verdict(info, *names, value, p_adjusted),
         offline=info.offline,
         reason=found.reason,
     )

@@ -107,7 +107,9 @@ class _Layout:
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         cells = np.frombuffer(rows.cells, dtype=np.uint64).astype(np.int64)
-        turns, judges, repeats = (np.frombuffer(part, dtype=np.int32) for part in (rows.turns, rows.judges, rows.repeats))
+        turns, judges, repeats = (
+            np.frombuffer(part, dtype=np.int32) for part in (rows.turns, rows.judges, rows.repeats)
+        )
         codes = self._ranks()[judges + 1]
         order = np.lexsort((repeats, codes, turns, cells))
         cells, turns, codes, repeats = cells[order], turns[order], codes[order], repeats[order]
@@ -159,7 +161,9 @@ def _with_judges(info: MetricInfo, layout: _Layout) -> MetricInfo:
     return msgspec.structs.replace(info, judges=tuple(layout.judge_names), repeats=repeats)
 
 
-def _by_judge(layout: _Layout, shape: tuple[int, int, int], cells: Ints, judges: Ints, means: Floats) -> dict[str, Floats]:
+def _by_judge(
+    layout: _Layout, shape: tuple[int, int, int], cells: Ints, judges: Ints, means: Floats
+) -> dict[str, Floats]:
     if len(layout.judge_names) < 2:
         return {}
     found = {}

@@ -52,7 +52,9 @@ def said(differences: Sequence[Difference]) -> str:
         return _no_winner(differences)
     first = max((one for one in shown if one.metric == shown[0].metric), key=lambda one: abs(one.estimate.value or 0.0))
     others = len(shown) - 1
-    more = f"; {formats.plural(others, 'more comparison shows', 'more comparisons show')} a difference" if others else ""
+    more = (
+        f"; {formats.plural(others, 'more comparison shows', 'more comparisons show')} a difference" if others else ""
+    )
     offline = " (offline scores)" if first.offline else ""
     return f"{_won(first)}{offline}{more}"
 
@@ -101,24 +103,24 @@ def _p(value: float | None) -> str:
 
 def loss_warnings(results: Sequence[Result], differences: Sequence[Difference]) -> list[str]:
     """Where a comparison rests on unlike questions, or on too few."""
-    found: dict[str, None] = {}
-    missing = {(one.condition, one.metric): one.n_missing for one in results}
-    for one in differences:
-        a, b = missing[one.a, one.metric], missing[one.b, one.metric]
-        lost = one.lost_a + one.lost_b
-        if one.lost_a != one.lost_b:
-            text = (
-                f"{one.b} against {one.a} on {one.metric}: {formats.plural(lost, 'question')} lost "
-                f"({one.lost_a} without a score under {one.a}, {one.lost_b} under {one.b}): "
-                "what is compared may not be like; see the bounds"
-            )
-            found[text] = None
-        elif a != b:
-            text = (
-                f"{one.metric}: {formats.plural(a, 'score')} missing under {one.a}, {b} under {one.b}; see the bounds"
-            )
-            found[text] = None
+    found = [_lost_questions(one) for one in differences if one.lost_a != one.lost_b]
+    missing: dict[str, dict[str, int]] = {}
+    for result in results:
+        missing.setdefault(result.metric, {})[result.condition] = result.n_missing
+    alike: dict[tuple[tuple[str, int], ...], list[str]] = {}
+    for metric, counts in missing.items():
+        if len(set(counts.values())) > 1:
+            alike.setdefault(tuple(counts.items()), []).append(metric)
+    for pattern, metrics in alike.items():
+        listed = ", ".join(f"{condition} {count}" for condition, count in pattern)
+        found.append(f"scores are missing unevenly on {', '.join(metrics)} ({listed}): see the bounds")
     few = max((one.n_pairs for one in differences), default=6)
-    if differences and few < 6:
-        found[f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions"] = None
-    return list(found)
+    if few < 6:
+        found.append(f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions")
+    return found
+
+
+def _lost_questions(one: Difference) -> str:
+    lost = formats.plural(one.lost_a + one.lost_b, "question")
+    sides = f"{one.lost_a} without a score under {one.a}, {one.lost_b} under {one.b}"
+    return f"{one.b} against {one.a} on {one.metric}: {lost} lost ({sides}); what is compared may not be like"

@@ -176,6 +176,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Serves until stdin ends (stdio) or the process is ended."""
     parser = argparse.ArgumentParser(prog="karat.testing.mcp_server", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--transport", choices=("stdio", "http", "sse"), default="stdio")
+    parser.add_argument("--port", type=int, default=0, help="http and sse; default: a free one")
     parser.add_argument("--more-tools", type=int, default=0, help="so many tools more")
     parser.add_argument("--start-seconds", type=float, default=0.0, help="how long the start takes")
     parser.add_argument("--exit", type=int, default=None, metavar="CODE", help="end before the handshake")
@@ -216,7 +217,7 @@ async def _serve(chosen: argparse.Namespace) -> None:
     server = scripted(more_tools=chosen.more_tools)
     app: Any = server.sse_app() if chosen.transport == "sse" else server.streamable_http_app()
     app = _guarded(app, chosen)
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = socket.create_server(("127.0.0.1", chosen.port))
     path = "/sse" if chosen.transport == "sse" else "/mcp"
     url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
     sys.stdout.write(json.dumps({"url": url}) + "\n")

@@ -1,0 +1,149 @@
+"""kill −9 at random moments of a run, then --resume: nothing lost, nothing asked twice.
+
+Each round starts a run of `--trials` trials with the `command` agent (a seeded program
+that logs each call), kills it at a random moment, resumes it, and checks that
+
+* every planned trial has exactly one answer in the journal's final reading,
+* no answer that was on disk at the kill was asked for again,
+* the summary equals that of an undisturbed run.
+
+    python benchmarks/crash.py --rounds 20 --trials 2000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+# Plain sh: the program must start faster than karat can ask. It logs the call, then answers by its seed.
+AGENT = r"""read -r task
+echo "$task" >> calls.log
+seed=${task##*'"seed":'}; seed=${seed%%[!0-9]*}
+printf 'The limit is %s items.' "$((seed % 5))"
+"""
+
+EXPERIMENT = """name: crash
+dataset: {path: questions.jsonl}
+agent: {type: command, command: [sh, agent.sh]}
+judge: {type: overlap}
+conditions:
+  first: {system_prompt: one}
+  second: {system_prompt: two}
+execution: {num_repetitions: 5, max_concurrent: 8}
+"""
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="kill -9 at random moments, then --resume")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=2000, help="a multiple of 10")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    dice = random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        lay_out(folder, options.trials)
+        started = time.perf_counter()
+        undisturbed = figures(run(folder, folder / "undisturbed"))
+        whole = time.perf_counter() - started
+        print(f"undisturbed: {options.trials} trials in {whole:.1f} s")
+        for number in range(options.rounds):
+            row = one_round(folder, number, dice.uniform(0.02, 0.98) * whole, undisturbed, options.trials)
+            print(f"round {number + 1:2}: {row}", flush=True)
+    print(f"{options.rounds} rounds: every trial once, nothing asked twice, summaries equal")
+
+
+def lay_out(folder: Path, trials: int) -> None:
+    """The experiment, in `folder`."""
+    rows = [
+        {"question": f"What is limit {number}?", "answer": f"{number % 5} items."} for number in range(trials // 10)
+    ]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "agent.sh").write_text(AGENT)
+    (folder / "experiment.yaml").write_text(EXPERIMENT)
+
+
+def one_round(folder: Path, number: int, moment: float, undisturbed: Any, trials: int) -> str:
+    """Raises AssertionError when a promise is broken."""
+    log = folder / "calls.log"
+    log.write_text("")
+    results = folder / f"round-{number}"
+    process = start(folder, results)
+    time.sleep(moment)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    # Programs that were running when karat died may still log; they end within milliseconds.
+    time.sleep(0.5)
+    runs = list(results.glob("crash-*")) if results.exists() else []
+    if not runs:
+        finished = run(folder, results)
+        durable: set[str] = set()
+    else:
+        durable = {answer["trial"] for answer in events(runs[0], "answer")}
+        log.write_text("")
+        finished = run(folder, results, "--resume", str(runs[0]))
+        asked = Counter(key(json.loads(line)) for line in log.read_text().splitlines())
+        kept = {
+            (one["sample"], one["condition"], one["repetition"])
+            for one in events(runs[0], "answer")
+            if one["trial"] in durable
+        }
+        assert not kept & set(asked), "an answer that was on disk was asked for again"
+        assert max(asked.values(), default=1) == 1
+    answers = Counter(one["trial"] for one in events(finished, "answer"))
+    assert len(answers) == trials, f"{len(answers)} answers of {trials}"
+    assert set(answers.values()) == {1}
+    assert figures(finished) == undisturbed, "the summary differs from the undisturbed run's"
+    return f"killed after {moment:5.1f} s with {len(durable):5} answers on disk; resumed, equal"
+
+
+def key(task: dict[str, Any]) -> tuple[str, str, int]:
+    """Which trial a program was asked for."""
+    return task["sample"], task["condition"], task["repetition"]
+
+
+def start(folder: Path, results: Path, *more: str) -> subprocess.Popen[bytes]:
+    """`karat run` in a process of its own."""
+    command = [sys.executable, "-m", "karat", "run", "experiment.yaml", "--results", str(results), *more]
+    with open(os.devnull, "wb") as nothing:
+        return subprocess.Popen(command, cwd=folder, stdout=nothing, stderr=nothing)
+
+
+def run(folder: Path, results: Path, *more: str) -> Path:
+    """A run to its end; its folder."""
+    process = start(folder, results, *more)
+    assert process.wait() == 0, f"exit code {process.returncode}"
+    return next(results.glob("crash-*"))
+
+
+def events(run: Path, kind: str) -> list[dict[str, Any]]:
+    """The journal's whole lines of one kind."""
+    head = f'{{"event":"{kind}"'
+    lines = (run / "journal.jsonl").read_text().split("\n")
+    return [json.loads(line) for line in lines[:-1] if line.startswith(head)]
+
+
+def figures(run: Path) -> Any:
+    """What the summary says, without clocks, names of the run, and how often it was resumed."""
+    from karat import journal, summary
+
+    found = summary.summarize(journal.RunFolder.open(run))
+    return {
+        "conditions": [(one.name, one.ledger, one.metrics) for one in found.conditions],
+        "comparisons": found.comparisons,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""How fast karat itself is: whole processes, the `replay` agent, durable journals.
+
+    python benchmarks/engine.py
+
+Each figure is the median of `--runs` runs of `karat run`, start of the interpreter, the
+summary and the report included. What the runs must reach stands beside each figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+EXPERIMENT = """name: bench
+dataset: {{path: questions-{samples}.jsonl, id_key: id}}
+agent: {{type: replay, path: answers-{samples}-{repetitions}.jsonl, latency_seconds: {latency}}}
+{judge}
+conditions:
+  baseline: {{system_prompt: Answer from your own knowledge.}}
+  with-docs: {{system_prompt: Use the docs.}}
+execution: {{num_repetitions: {repetitions}, max_concurrent: {concurrent}}}
+"""
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
+        folder = Path(place)
+        for samples, repetitions in ((1000, 5), (1000, 50), (10_000, 5)):
+            write_data(folder, samples, repetitions)
+        print(f"{'':50} {'trials/s':>9} {'peak MB':>8} {'B/trial':>8}  wanted")
+        few = Case("10,000 trials, concurrency 5", "≥ 5,000/s, ≤ 100 MB, ≤ 600 B", concurrent=5)
+        more = Case("10,000 trials, concurrency 50", "≥ 6,000/s")
+        measure(folder, options.runs, few)
+        most = f"≤ {measure(folder, options.runs, more) * 1.1:.0f} MB (110 %)"
+        measure(folder, 1, Case("100,000 trials (1,000 samples × 2 × 50)", most, repetitions=50))
+        measure(folder, 1, Case("100,000 trials (10,000 samples × 2 × 5)", most, samples=10_000))
+        measure(folder, options.runs, Case("10,000 trials, overlap", "≥ 2,000/s", judge="overlap"))
+        slow = Case("10,000 trials, 100 ms latency, concurrency 100", "≥ 970/s", concurrent=100, latency=0.1)
+        measure(folder, 1, slow)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table: what is run, and what it must reach."""
+
+    title: str
+    wanted: str
+    samples: int = 1000
+    repetitions: int = 5
+    concurrent: int = 50
+    judge: str | None = None
+    latency: float = 0.0  # seconds
+
+
+def write_data(folder: Path, samples: int, repetitions: int) -> None:
+    """Questions, and an answer for each trial."""
+    with (folder / f"questions-{samples}.jsonl").open("w") as file:
+        for number in range(samples):
+            question = f"What does option {number} do, and when is it used?"
+            golden = f"Option {number} sets the limit to {7 * number} items; it is used in batch mode."
+            file.write(json.dumps({"id": str(number), "question": question, "answer": golden}) + "\n")
+    with (folder / f"answers-{samples}-{repetitions}.jsonl").open("w") as file:
+        for number in range(samples):
+            for repetition in range(repetitions):
+                for condition in ("baseline", "with-docs"):
+                    limit = 7 * number + repetition
+                    answer = f"Option {number} sets the limit to {limit} items. Use it in batch mode ({condition})."
+                    row = {"id": str(number), "condition": condition, "repetition": repetition, "answer": answer}
+                    file.write(json.dumps(row) + "\n")
+
+
+def measure(folder: Path, runs: int, case: Case) -> float:
+    """Prints one row; the peak memory in MB."""
+    text = EXPERIMENT.format(
+        samples=case.samples,
+        repetitions=case.repetitions,
+        concurrent=case.concurrent,
+        judge=f"judge: {{type: {case.judge}}}" if case.judge else "scorers: []",
+        latency=case.latency,
+    )
+    (folder / "experiment.yaml").write_text(text)
+    trials = 2 * case.samples * case.repetitions
+    rates, peaks, sizes = [], [], []
+    for _ in range(runs):
+        results = folder / "results"
+        seconds, peak = timed(folder, results)
+        journal = next(results.glob("*/journal.jsonl"))
+        assert journal.read_bytes().count(b'{"event":"answer"') == trials
+        size = sum(file.stat().st_size for file in journal.parent.rglob("*") if file.is_file())
+        rates.append(trials / seconds)
+        peaks.append(peak)
+        sizes.append(size / trials)
+        shutil.rmtree(results)
+    rate, peak, size = map(statistics.median, (rates, peaks, sizes))
+    print(f"{case.title:50} {rate:9,.0f} {peak:8.1f} {size:8.0f}  {case.wanted}", flush=True)
+    return peak
+
+
+def timed(folder: Path, results: Path) -> tuple[float, float]:
+    """Seconds and peak megabytes of a whole `karat run`."""
+    command = [sys.executable, "-m", "karat", "run", "experiment.yaml", "--results", str(results)]
+    started = time.perf_counter()
+    pid = os.fork()
+    if pid == 0:
+        os.chdir(folder)
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        os.execv(sys.executable, command)
+    _, status, usage = os.wait4(pid, 0)
+    seconds = time.perf_counter() - started
+    assert os.waitstatus_to_exitcode(status) == 0, f"exit code {os.waitstatus_to_exitcode(status)}"
+    unit = 1 if sys.platform == "darwin" else 1024
+    return seconds, usage.ru_maxrss * unit / 2**20
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""The program `karat`: also `python -m karat`."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Carries out one command and returns its exit code."""
+    from karat.cli import cli
+    from karat.cli.ending import Ending
+
+    ending = Ending()
+    with ending:
+        ending.code = cli.main(arguments, prog_name="karat", standalone_mode=False, obj=ending) or 0
+        sys.stdout.flush()
+    return ending.code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

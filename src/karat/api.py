@@ -1,0 +1,221 @@
+"""The Python way: load, run, open, summarize, compare. The commands stand on the same functions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karat.config import Experiment, load
+from karat.errors import BadOption, BadRun, did_you_mean
+from karat.journal import RunFolder
+
+if TYPE_CHECKING:
+    from karat.engine import Outcome, Watch
+    from karat.summary import Comparison, Summary
+
+__all__ = ["Experiment", "arun", "carry_out", "compare", "load", "open", "run", "summarize"]
+
+RunLike = RunFolder | str | os.PathLike[str]
+"""A run, its folder, or what `open` makes a run of."""
+
+
+def run(
+    experiment: Experiment | str | os.PathLike[str],
+    *,
+    results: str | os.PathLike[str] = "results",
+    resume: RunLike | None = None,
+    retry_failed: bool = False,
+    limit: int | None = None,
+    only_samples: Sequence[str] = (),
+    only_conditions: Sequence[str] = (),
+    on_event: Callable[[Any], None] | None = None,
+) -> RunFolder:
+    """Carries out an experiment and gives its run; waits until all is answered and scored.
+
+    A trial that fails is data in the run, no exception. `resume` goes on with a run: only what
+    is missing is asked. `on_event` gets each journalled event, and each notice as a text;
+    without it notices are logged. Ctrl-C lets what is in flight finish, then raises
+    KeyboardInterrupt; a second one stops at once. Raises OperatorError before the first call
+    for whatever you must change. In a running event loop (a notebook, a server) use
+    `await karat.arun(...)`.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise BadOption("karat.run", "an event loop is running here already: use `await karat.arun(...)`")
+    outcome = asyncio.run(
+        carry_out(
+            experiment,
+            results=results,
+            resume=resume,
+            retry_failed=retry_failed,
+            limit=limit,
+            only_samples=only_samples,
+            only_conditions=only_conditions,
+            watch=_watch(on_event),
+            handle_signals=threading.current_thread() is threading.main_thread(),
+        )
+    )
+    if outcome.reason == "interrupted":
+        raise KeyboardInterrupt(f"stopped; go on with karat.run(..., resume={str(outcome.run.path)!r})")
+    return outcome.run
+
+
+async def arun(
+    experiment: Experiment | str | os.PathLike[str],
+    *,
+    results: str | os.PathLike[str] = "results",
+    resume: RunLike | None = None,
+    retry_failed: bool = False,
+    limit: int | None = None,
+    only_samples: Sequence[str] = (),
+    only_conditions: Sequence[str] = (),
+    on_event: Callable[[Any], None] | None = None,
+) -> RunFolder:
+    """As `run`, to be awaited. Cancelling it stops at once; what was answered is kept, and can be resumed."""
+    outcome = await carry_out(
+        experiment,
+        results=results,
+        resume=resume,
+        retry_failed=retry_failed,
+        limit=limit,
+        only_samples=only_samples,
+        only_conditions=only_conditions,
+        watch=_watch(on_event),
+    )
+    return outcome.run
+
+
+async def carry_out(
+    experiment: Experiment | str | os.PathLike[str],
+    *,
+    results: str | os.PathLike[str] = "results",
+    resume: RunLike | None = None,
+    retry_failed: bool = False,
+    limit: int | None = None,
+    only_samples: Sequence[str] = (),
+    only_conditions: Sequence[str] = (),
+    watch: Watch | None = None,
+    handle_signals: bool = False,
+) -> Outcome:
+    """What `run`, `arun` and the command do: refuses what cannot be run, then hands over to the engine."""
+    from karat import engine
+
+    if not isinstance(experiment, Experiment):
+        experiment = load(os.fspath(experiment))
+    experiment.require_runnable()
+    before = open(resume, results=results) if resume is not None else None
+    chosen = engine.Selection(limit=limit, samples=tuple(only_samples), conditions=tuple(only_conditions))
+    return await engine.carry_out(
+        experiment,
+        results=Path(results),
+        resume=before.path if before is not None else None,
+        retry_failed=retry_failed,
+        selection=chosen,
+        watch=watch,
+        handle_signals=handle_signals,
+    )
+
+
+def open(run: RunLike, *, results: str | os.PathLike[str] = "results") -> RunFolder:  # noqa: A001 -- karat.open reads well, and nothing here opens files
+    """A run that is on disk: by its folder, by (the beginning of) its name or id below `results`, or `"latest"`.
+
+    A folder of runs stands for the newest of them. Raises BadRun where none or several are meant.
+    """
+    if isinstance(run, RunFolder):
+        return run
+    path, text = Path(run), os.fspath(run)
+    if path.exists():
+        inside = [] if path.is_file() or (path / "run.json").exists() else _runs(path)
+        return RunFolder.open(inside[-1] if inside else path)
+    below = _runs(Path(results))
+    if text == "latest" and below:
+        return RunFolder.open(below[-1])
+    found = [folder for folder in below if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text)]
+    if len(found) == 1:
+        return RunFolder.open(found[0])
+    if found:
+        shown = "".join(f"\n  {folder}" for folder in found[-5:])
+        raise BadRun(text, f"{len(found)} runs in {results} are called so; say which, e.g. one of the newest:{shown}")
+    if not below:
+        raise BadRun(text, f"there is no such folder, and no run in {results}; `karat run FILE` makes one")
+    near = did_you_mean(text, [folder.name for folder in below])
+    hint = near if "mean" in near else f"; the newest is {below[-1]}"
+    raise BadRun(text, f"there is no such folder, and no run in {results} is called so{hint}")
+
+
+def summarize(run: RunLike, *, scorings: Mapping[str, str] | None = None, level: float = 0.95) -> Summary:
+    """Every number of a run, finished or not: `print` it, or use `.table()`, `.to_frame()` and its fields.
+
+    `scorings` (scorer → digest, or its beginning) shows an older scoring than the newest;
+    `level` is that of the intervals. Asks nobody, changes nothing.
+    """
+    from karat import summary
+
+    return summary.summarize(open(run), scorings=scorings, level=level)
+
+
+def compare(
+    run: RunLike,
+    a: RunLike,
+    b: str | None = None,
+    *,
+    scorings: Mapping[str, str] | None = None,
+    level: float = 0.95,
+) -> Comparison:
+    """What changed, question by question: interval, p (Holm), and the questions that flipped.
+
+    `compare(run, "baseline", "with-docs")`: two conditions of one run. `compare(before, after)`:
+    the conditions that two runs share. Differences are the second minus the first.
+    """
+    from karat import summary
+
+    first = open(run)
+    if b is None:
+        second = _second_run(first, a)
+        return summary.compare(first, second, scorings=scorings, level=level)
+    if not isinstance(a, str):
+        raise BadOption("karat.compare", "want (run, condition, condition) or (run, run)")
+    return summary.compare(first, first, condition_a=a, condition_b=b, scorings=scorings, level=level)
+
+
+def _second_run(first: RunFolder, run: RunLike) -> RunFolder:
+    try:
+        return open(run)
+    except BadRun as error:
+        if isinstance(run, str) and run in first.info.conditions:
+            raise BadOption("karat.compare", f"'{run}' is a condition; name a second one to compare it with") from error
+        raise
+
+
+def _runs(folder: Path) -> list[Path]:
+    """The run folders in a folder, the newest last."""
+    import msgspec
+
+    class Created(msgspec.Struct):
+        created: str
+
+    found: list[tuple[str, Path]] = []
+    for file in folder.glob("[!.]*/run.json"):
+        try:
+            found.append((msgspec.json.decode(file.read_bytes(), type=Created).created, file.parent))
+        except (OSError, msgspec.DecodeError):
+            continue
+    return [path for _, path in sorted(found)]
+
+
+def _watch(on_event: Callable[[Any], None] | None) -> Watch:
+    from karat.engine import Watch
+
+    def log(event: Any) -> None:
+        if isinstance(event, str):
+            logging.getLogger("karat").warning("%s", event)
+
+    return Watch(on_event or log)

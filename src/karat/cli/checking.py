@@ -1,0 +1,196 @@
+"""What `karat check` finds out: everything that could stop a run, and what the run would be; no agent is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from karat import formats
+from karat.cli.ending import Exit
+from karat.errors import BadExperiment
+from karat.plan import Plan, plan
+from karat.redact import Redactor
+
+if TYPE_CHECKING:
+    from karat.config import Experiment
+    from karat.engine import Selection
+    from karat.mcp import ServerFault, ToolList
+
+__all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "check"]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+
+class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition of the plan."""
+
+    name: str
+    servers: tuple[str, ...]
+    gates: tuple[str, ...]
+    own_agent_options: bool  # it overrides options of the agent
+
+
+class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
+    """One scorer of the plan."""
+
+    name: str
+    type: str
+    offline: bool | None  # None: not known, because this version does not bring the scorer
+    metrics: tuple[str, ...]
+
+
+class CheckedServer(msgspec.Struct, frozen=True, kw_only=True):
+    """One MCP server."""
+
+    name: str
+    type: str
+    scope: str
+    conditions: tuple[str, ...]
+    tools: tuple[str, ...] | None  # None: not started, or broken
+    fault: str | None = None
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """`karat check --json`."""
+
+    format: int = FORMAT_VERSION
+    file: str
+    name: str
+    ready: bool  # `karat run` would begin
+    samples: int
+    conditions: tuple[CheckedCondition, ...]
+    repetitions: int
+    agent: str
+    agent_calls: int
+    judge_calls: int  # answers × scorers × repeats
+    dataset: str
+    dataset_kind: str
+    sha256: str
+    scorers: tuple[CheckedScorer, ...]
+    servers: tuple[CheckedServer, ...]
+    max_concurrent: int
+    timeout_seconds: float
+    max_attempts: int
+    stops_after_failures: int
+    budget_usd: float | None
+    budget_tokens: int | None
+    results: str  # where the run folder will be
+    problems: tuple[str, ...]  # why it is not ready
+    warnings: tuple[str, ...]
+
+    @property
+    def exit(self) -> Exit:
+        return Exit.DONE if self.ready else Exit.CHANGE_SOMETHING
+
+
+def check(experiment: Experiment, *, selection: Selection, results: Path, start: bool) -> Checked:
+    """Plans the experiment and, with `start`, loads its agent and starts and lists its MCP servers.
+
+    Raises OperatorError for the dataset, a plug-in, or a name that is selected and not there.
+    """
+    dataset = experiment.load_dataset()
+    selected = plan(
+        experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
+    )
+    scorers = _scorers(experiment)
+    found = asyncio.run(_started(experiment, selected)) if start and not experiment.unready else {}
+    servers = _servers(selected, found)
+    problems = [str(fault) for fault in experiment.unready]
+    problems += [f"MCP server '{server.name}' does not work: {server.fault}" for server in servers if server.fault]
+    execution = experiment.execution
+    most = execution.max_failures
+    return Checked(
+        file=str(experiment.path or ""),
+        name=experiment.name,
+        ready=not problems,
+        samples=len(selected.samples),
+        conditions=tuple(_conditions(selected)),
+        repetitions=selected.repetitions,
+        agent=experiment.agent.type,
+        agent_calls=sum(len(sample.turns) for sample in selected.samples) * len(selected.conditions) * selected.repetitions,
+        judge_calls=len(selected) * sum(int(spec.options.get("repeats", 1)) for spec in experiment.scorers),
+        dataset=str(dataset.path),
+        dataset_kind=dataset.kind,
+        sha256=dataset.sha256,
+        scorers=scorers,
+        servers=servers,
+        max_concurrent=execution.max_concurrent,
+        timeout_seconds=execution.timeout_seconds,
+        max_attempts=execution.retry.max_attempts,
+        stops_after_failures=max(1, round(most * len(selected) if most < 1 else most)),
+        budget_usd=execution.budget.usd,
+        budget_tokens=execution.budget.tokens,
+        results=str(results / f"{experiment.slug}-<date>-<id>"),
+        problems=tuple(problems),
+        warnings=experiment.warnings,
+    )
+
+
+def _scorers(experiment: Experiment) -> tuple[CheckedScorer, ...]:
+    from karat.engine import build_scorers
+
+    if experiment.unready:
+        return tuple(
+            CheckedScorer(name=spec.name, type=spec.type, offline=None, metrics=()) for spec in experiment.scorers
+        )
+    return tuple(
+        CheckedScorer(
+            name=used.info.name,
+            type=used.info.type,
+            offline=used.info.offline,
+            metrics=tuple(metric.name for metric in used.info.metrics),
+        )
+        for used in build_scorers(experiment.scorers, folder=experiment.folder)
+    )
+
+
+async def _started(experiment: Experiment, selected: Plan) -> dict[str, ToolList | ServerFault]:
+    from karat.engine import build_agents
+    from karat.mcp import Toolbox
+
+    servers = {server.name: server for condition in selected.conditions for server in condition.mcp_servers}
+    redact = Redactor(experiment.secrets)
+    async with Toolbox(tuple(servers.values()), redact=redact, folder=experiment.folder) as toolbox:
+        build_agents(experiment, selected, toolbox)
+        return await toolbox.preflight()
+
+
+def _servers(selected: Plan, found: dict[str, ToolList | ServerFault]) -> tuple[CheckedServer, ...]:
+    users: dict[str, list[str]] = {}
+    servers = {}
+    for condition in selected.conditions:
+        for server in condition.mcp_servers:
+            servers[server.name] = server
+            users.setdefault(server.name, []).append(condition.name)
+    checked = []
+    for name, server in servers.items():
+        outcome = found.get(name)
+        tools = getattr(outcome, "tools", None)
+        checked.append(
+            CheckedServer(
+                name=name,
+                type=server.type,
+                scope=server.scope,
+                conditions=tuple(users[name]),
+                tools=tuple(tool.name for tool in tools) if tools is not None else None,
+                fault=getattr(outcome, "message", None),
+            )
+        )
+    return tuple(checked)
+
+
+def _conditions(selected: Plan) -> list[CheckedCondition]:
+    shared = {condition.agent.digest for condition in selected.conditions}
+    return [
+        CheckedCondition(
+            name=condition.name,
+            servers=tuple(server.name for server in condition.mcp_servers),
+            gates=tuple(gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)),
+            own_agent_options=len(shared) > 1,
+        )
+        for condition in selected.conditions
+    ]

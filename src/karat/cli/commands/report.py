@@ -1,0 +1,40 @@
+"""`karat report`: gives a run's numbers a form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("report")
+@options.run_argument
+@click.option("--to", metavar="NAME", help="terminal (default), json, csv, keval; `karat list reports` shows all.")
+@options.out
+@options.report_settings
+@options.scoring
+@options.output()
+def command(
+    run: str, to: str | None, out: Path | None, asked: dict[str, Any], scorings: dict[str, str], output: Output
+) -> Exit:
+    """Write a report of RUN, which may still be going on.
+
+    RUN is a run folder, the beginning of its name or id, or `latest`. With --json and without
+    --to, the report is json. Asks nobody and changes nothing.
+    """
+    from karat import api
+    from karat.cli import reporting
+
+    folder = api.open(run)
+    name = to or ("json" if output.as_json else "terminal")
+    summary = api.summarize(folder, scorings=scorings)
+    files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
+    reporting.deliver(name, files, out, output)
+    return Exit.DONE

@@ -1,0 +1,61 @@
+"""`karat run`: carries out an experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("run")
+@options.experiment_file
+@options.selection
+@click.option("--resume", metavar="RUN", help="Go on with a run: ask only what has no answer, score what has no score.")
+@click.option("--retry-failed", is_flag=True, help="With --resume: also ask again where the agent was at fault.")
+@options.results
+@options.output(events=True)
+def command(
+    source: options.File,
+    chosen: options.Chosen,
+    resume: str | None,
+    retry_failed: bool,
+    results: Path,
+    output: Output,
+) -> Exit:
+    """Carry out the experiment in FILE.
+
+    Every answer is on disk before it is scored. Ctrl-C lets what is in flight finish, a second
+    one stops at once; what is missing then is asked by --resume, nothing twice. RUN is a run
+    folder, the beginning of its name or id, or `latest`.
+    """
+    import asyncio
+
+    from karat import api
+    from karat.cli.after import show_outcome
+    from karat.cli.progress import following
+    from karat.redact import Redactor
+
+    if retry_failed and resume is None:
+        raise click.UsageError("--retry-failed needs --resume RUN: a new run has no failed trials")
+    experiment = source.load()
+    output.say(*(f"warning: {text}" for text in experiment.warnings))
+    with following(output, Redactor(experiment.secrets)) as watch:
+        carrying = api.carry_out(
+            experiment,
+            results=results,
+            resume=resume,
+            retry_failed=retry_failed,
+            limit=chosen.limit,
+            only_samples=chosen.only_samples,
+            only_conditions=chosen.only_conditions,
+            watch=watch,
+            handle_signals=True,
+        )
+        outcome = asyncio.run(carrying)
+    return show_outcome(outcome, output, again=(source, chosen))

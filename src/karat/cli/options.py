@@ -1,0 +1,212 @@
+"""Every flag of every command, declared once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from karat.cli.ending import Ending
+from karat.cli.output import Output
+
+if TYPE_CHECKING:
+    from karat.config import Experiment
+    from karat.engine import Selection
+
+__all__ = [
+    "Chosen",
+    "File",
+    "debug",
+    "experiment_file",
+    "out",
+    "output",
+    "report_settings",
+    "results",
+    "run_argument",
+    "scoring",
+    "selection",
+    "settings",
+]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class File:
+    """The experiment file, and what the command line lays over it."""
+
+    file: Path
+    settings: tuple[str, ...]
+    env_file: Path | None
+
+    def load(self) -> Experiment:
+        """Raises BadExperiment with every fault."""
+        from karat.config import load
+
+        return load(self.file, settings=self.settings, env_file=self.env_file)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """Which part of the plan."""
+
+    limit: int | None
+    only_samples: tuple[str, ...]
+    only_conditions: tuple[str, ...]
+
+    def as_selection(self) -> Selection:
+        """In the engine's words."""
+        from karat.engine import Selection
+
+        return Selection(limit=self.limit, samples=self.only_samples, conditions=self.only_conditions)
+
+    def words(self) -> list[str]:
+        """As they stand on a command line, so that they can be typed again."""
+        named = [f"--only-sample={name}" for name in self.only_samples]
+        named += [f"--only-condition={name}" for name in self.only_conditions]
+        return [*([f"--limit={self.limit}"] if self.limit is not None else []), *named]
+
+
+def _gathered(into: str, value: type[Any], *declared: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """A decorator that declares several flags and hands them to the command as one value, called `into`."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def gathering(**given: Any) -> Any:
+            own = {field.name: given.pop(field.name) for field in fields(value)}
+            return command(**{into: value(**own)}, **given)
+
+        for option in reversed(declared):
+            gathering = option(gathering)
+        return gathering  # type: ignore[return-value] -- click calls it by keyword, whatever the signature
+
+    return decorate
+
+
+def _set_debug(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    ending = ctx.find_object(Ending)
+    if wanted and ending is not None:
+        ending.debug = True
+
+
+debug = click.option(
+    "--debug",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_set_debug,
+    help="Show the traceback of an error.",
+)
+settings = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Lay a setting over the file, e.g. execution.num_repetitions=5; the value is YAML. Repeatable.",
+)
+experiment_file = _gathered(
+    "source",
+    File,
+    click.argument("file", type=click.Path(path_type=Path)),
+    settings,
+    click.option(
+        "--env-file",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="NAME=value lines for ${NAME}, where the environment has none.",
+    ),
+)
+selection = _gathered(
+    "chosen",
+    Chosen,
+    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N samples."),
+    click.option(
+        "--only-sample", "only_samples", multiple=True, metavar="ID", help="Only this sample. Repeatable."
+    ),
+    click.option(
+        "--only-condition", "only_conditions", multiple=True, metavar="NAME", help="Only this condition. Repeatable."
+    ),
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+_quiet = click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error but errors.")
+_events = click.option(
+    "--events", is_flag=True, help="Write each event to standard error as a line of JSON, and nothing else there."
+)
+
+
+def output(*, events: bool = False) -> Callable[[Command], Command]:
+    """`--json`, `--quiet` and, for commands that take a while, `--events`: as one value, `output`."""
+    declared = [_json, *([_events] if events else []), _quiet, debug]
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def gathering(*, as_json: bool, quiet: bool, **given: Any) -> Any:
+            told = Output(as_json=as_json, quiet=quiet, events=given.pop("events", False))
+            return command(output=told, **given)
+
+        for option in reversed(declared):
+            gathering = option(gathering)
+        return gathering  # type: ignore[return-value] -- click calls it by keyword, whatever the signature
+
+    return decorate
+
+
+results = click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    metavar="DIR",
+    help="The folder of the run folders.",
+)
+run_argument = click.argument("run", metavar="RUN")
+out = click.option(
+    "--out", type=click.Path(path_type=Path), metavar="PATH", help="Write there instead of standard output."
+)
+
+
+def _keys(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+    if not given:
+        return {}
+    from karat.config import document, nodes
+
+    values: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        node, problem = document.parse_value(value)
+        if not equals or not key or node is None:
+            raise click.BadParameter(problem or f"want KEY=VALUE, got '{text}'", param=option)
+        values[key] = nodes.plain(node)
+    return values
+
+
+report_settings = click.option(
+    "--set",
+    "asked",
+    multiple=True,
+    callback=_keys,
+    metavar="KEY=VALUE",
+    help="An option of the report (`karat list reports NAME` shows them). Repeatable.",
+)
+
+
+def _scorings(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.rpartition("=") for text in given]
+    for text, (name, _equals, digest) in zip(given, pairs, strict=True):
+        if not name or not digest:
+            raise click.BadParameter(f"want SCORER=DIGEST, got '{text}'", param=option)
+    return {name: digest for name, _, digest in pairs}
+
+
+scoring = click.option(
+    "--scoring",
+    "scorings",
+    multiple=True,
+    callback=_scorings,
+    metavar="SCORER=DIGEST",
+    help="Show this scoring instead of the newest (the beginning of its digest is enough). Repeatable.",
+)

@@ -1,0 +1,64 @@
+"""Results on standard output, talk on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+__all__ = ["Output", "typed"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Output:
+    """How much a command says, and in which form."""
+
+    as_json: bool = False
+    quiet: bool = False
+    events: bool = False  # standard error is a stream of JSON lines: no talk may stand in it
+
+    def say(self, *lines: str) -> None:
+        """Talk: for the person at the terminal."""
+        if self.quiet or self.events:
+            return
+        from karat.formats import clean
+
+        for line in lines:
+            whisper(clean(line))
+
+    def result(self, text: str, data: Any = None) -> None:
+        """The result: `text`, or with --json the value. `text` is printed as it is, colours included."""
+        if self.as_json:
+            import msgspec
+
+            text = msgspec.json.format(msgspec.json.encode(data)).decode()
+        click.echo(text, nl=not text.endswith("\n"))
+
+    def text(self, *parts: str) -> None:
+        """A result that has one form only."""
+        for part in parts:
+            click.echo(part, nl=not part.endswith("\n"))
+
+    @property
+    def live(self) -> bool:
+        """Whether someone sits there and watches."""
+        return sys.stderr.isatty() and not (self.quiet or self.events)
+
+
+def whisper(line: str) -> None:
+    """One line on standard error; nothing where nobody reads it any more: a run does not end for that."""
+    try:
+        click.echo(line, err=True)
+    except BrokenPipeError:
+        return
+
+
+def typed(*words: str | Sequence[str]) -> str:
+    """A command that can be copied and typed."""
+    import shlex
+
+    flat = [word for part in words for word in ([part] if isinstance(part, str) else part)]
+    return shlex.join(flat)

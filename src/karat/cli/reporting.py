@@ -1,0 +1,66 @@
+"""A report, rendered and put where it was asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from karat import plugins
+from karat.cli.output import Output
+from karat.errors import BadOption
+from karat.reports import save
+
+if TYPE_CHECKING:
+    from karat.journal import RunFolder
+    from karat.summary import Summary
+
+__all__ = ["Written", "deliver", "render", "screen"]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """`karat report --json`, unless the report itself is JSON and goes to standard output."""
+
+    format: int = FORMAT_VERSION
+    report: str
+    paths: list[str] = []  # with --out: what was written
+    texts: dict[str, str] = {}  # without: file name → text
+
+
+def render(
+    name: str, summary: Summary, run: RunFolder, options: Mapping[str, Any] | None = None
+) -> Mapping[str, str]:
+    """File name → text. Raises UnknownPlugin, and BadOption for options that the report does not take."""
+    plugin = plugins.find("reports", name, allow_code=False)
+    _, faults = plugins.check_options(plugin, options or {}, place="--set")
+    if faults:
+        raise BadOption(f"report {name}", "; ".join(f"{fault.place.removeprefix('--set.')} {fault.message}" for fault in faults))
+    files: Mapping[str, str] = plugins.build(plugin, options or {}).render(summary, run)
+    return files
+
+
+def screen(name: str, out: Path | None = None) -> dict[str, Any]:
+    """Options of a report that goes to this terminal: colour where there is one, and one wants it."""
+    colored = out is None and name == "terminal" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return {"color": True} if colored else {}
+
+
+def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Output) -> None:
+    """To standard output, or to `out` (then the paths are the result). Raises BadOption where several files have no folder."""
+    if out is not None:
+        paths = [str(path) for path in save(files, out)]
+        output.result("\n".join(paths), Written(report=name, paths=paths))
+        return
+    if len(files) > 1 and not output.as_json:
+        raise BadOption("--out", f"the report {name} is {len(files)} files ({', '.join(files)}): name a folder for them")
+    if name == "json":
+        output.text(*files.values())
+    else:
+        output.result("".join(files.values()), Written(report=name, texts=dict(files)))

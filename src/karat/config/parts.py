@@ -1,0 +1,158 @@
+"""Nodes → the parts of an experiment: every section is read, whatever is wrong with the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from karat import plugins
+from karat.config import announced, conditions, sections
+from karat.config.environment import expand
+from karat.config.model import Execution
+from karat.config.nodes import Node, printable
+from karat.config.reader import Reader
+from karat.config.secrets import Secrets, find_secrets
+from karat.config.settings import follow
+from karat.errors import Fault
+from karat.journal.events import Choice
+from karat.redact import Redactor
+
+__all__ = ["Parts", "read_parts"]
+
+_SECTIONS = {
+    *("name", "version", "dataset", "agent", "judge", "mcp_servers"),
+    *("conditions", "execution", "scorers", "secrets"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parts:
+    """What was read, and what is wrong with it. Parts are None only where there are faults."""
+
+    name: str
+    version: str
+    dataset: sections.DatasetPart | None
+    agent: conditions.AgentPart | None
+    servers: dict[str, conditions.ServerPart | None]
+    conditions: list[conditions.ConditionPart]
+    scorers: list[sections.ScorerPart]
+    execution: Execution
+    secrets: dict[str, str]  # name → value
+    named: list[str]  # the names under `secrets:`
+    faults: list[Fault]  # in the file's order, without any secret
+    warnings: list[str]
+
+    def unready(self, root: Node) -> list[Fault]:
+        """What is announced for a later version, and so can be checked and planned, but not run."""
+        found = []
+        if self.agent is not None and not announced.runs(self.agent.plugin):
+            found.append(("agent.type", f"the agent '{self.agent.spec.type}'", f"agents: {_ready('agents')}"))
+        others = f"scorers: {_ready('scorers')}"
+        found += [(one.place, f"the scorer '{one.spec.type}'", others) for one in self.scorers if not one.ready]
+        sentence = "{} is not in this version of karat: the file can be checked and planned, not run (there are the {})"
+        return [
+            Fault(place=place, message=sentence.format(what, ready), line=follow(root, place)[0].line)
+            for place, what, ready in found
+        ]
+
+    def resolved(self, root: Node) -> dict[str, Choice]:
+        """Dotted key → value and source, secrets as ${NAME}."""
+        assert self.dataset is not None
+        assert self.agent is not None
+        judge = [one for one in self.scorers if one.judge]
+        others = [one for one in self.scorers if not one.judge]
+        settings = {
+            "name": self.name,
+            "version": self.version,
+            "dataset": {"kind": self.dataset.spec.kind, "path": self.dataset.written, **self.dataset.spec.options},
+            "agent": {"type": self.agent.spec.type, **self.agent.shown},
+            "judge": {"type": judge[0].spec.type, **judge[0].shown} if judge else None,
+            "mcp_servers": {name: part.shown for name, part in self.servers.items() if part is not None},
+            "conditions": {part.spec.name: part.shown for part in self.conditions},
+            "execution": self.execution.model_dump(),
+            "scorers": [{"type": one.spec.type, "name": one.spec.name, **one.shown} for one in others],
+            "secrets": self.named,
+        }
+        return dict(_choices(settings, root))
+
+
+def read_parts(root: Node, *, folder: Path, env: Mapping[str, str], name: str, before: Iterable[Fault]) -> Parts:
+    """Everything that the tree says. `name` is the experiment's where it gives none; `before`: faults found so far."""
+    faults = [*before, *expand(root, env)]
+    secrets = find_secrets(root, env)
+    kind = root.get("agent", "type")
+    read = Reader(root, folder, env, secrets, lenient=kind is not None and kind.value == "claude_code_sdk")
+    read.known_keys("", root.value, _SECTIONS)
+    name, version = sections.identity(read, name)
+    dataset = sections.dataset(read)
+    agent = conditions.agent(read)
+    servers = conditions.servers(read)
+    conditioned = conditions.conditions(read, servers, agent)
+    parts = Parts(
+        name=name,
+        version=version,
+        dataset=dataset,
+        agent=agent,
+        servers=servers,
+        conditions=conditioned,
+        scorers=sections.scorers(read, judged=dataset is None or dataset.judged),
+        execution=sections.execution(read),
+        secrets=secrets.values(env),
+        named=sections.named_secrets(read),
+        faults=_presentable([*faults, *secrets.faults, *read.faults], secrets, env),
+        warnings=[*secrets.warnings, *read.warnings],
+    )
+    if not parts.faults:
+        _advise(read, parts)
+        parts.warnings.extend(read.warnings)
+    return parts
+
+
+def _presentable(faults: Iterable[Fault], secrets: Secrets, env: Mapping[str, str]) -> list[Fault]:
+    """In the file's order, each once, without the secrets that stand in it."""
+    literals = {f"SECRET_{index}": text for index, text in enumerate(secrets.literals)}
+    hidden = Redactor({**literals, **secrets.values(env)})
+    ordered = sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
+    return [Fault(place=fault.place, message=hidden(fault.message), line=fault.line) for fault in ordered]
+
+
+def _advise(read: Reader, parts: Parts) -> None:
+    """What is allowed, and probably not meant."""
+    assert parts.agent is not None
+    used = {server.name for part in parts.conditions for server in part.spec.mcp_servers}
+    for name in parts.servers:
+        if name not in used:
+            read.warn(f"mcp_servers.{name}", "no condition uses it")
+    if not parts.scorers:
+        read.warn("scorers", "there are none: answers are kept, but nothing is scored")
+    for one in parts.scorers:
+        if one.spec.options.get("temperature"):
+            read.warn(f"{one.place}", "above temperature 0 the judge's scores of one answer differ from call to call")
+        model = str(one.spec.options.get("model")).replace("/", ":")
+        agents = {str(part.spec.agent.options.get("model")).replace("/", ":") for part in parts.conditions}
+        if {model, model.rpartition(":")[2]} & (agents - {"None"}):
+            read.warn(one.place, "the judge is the agent's own model, and models tend to prefer their own answers")
+
+
+def _ready(family: str) -> str:
+    return ", ".join(plugins.names(family))
+
+
+def _choices(value: Any, root: Node, place: tuple[str, ...] = ()) -> list[tuple[str, Choice]]:
+    """Dotted key → value and source; lists and empty mappings are values."""
+    if isinstance(value, Mapping) and (value or not place):
+        return [choice for key, below in value.items() for choice in _choices(below, root, (*place, str(key)))]
+    node = root.get(*place)
+    source = "default" if node is None else _source(node)
+    return [(".".join(place), Choice(value=printable(value), source=source))]
+
+
+_Source = Literal["default", "file", "environment", "flag"]
+
+
+def _source(node: Node) -> _Source:
+    """Of a list, the strongest of what it holds."""
+    order: list[_Source] = ["default", "file", "environment", "flag"]
+    return max([node.source, *(_source(child) for _, child in node.children())], key=order.index)

@@ -1,0 +1,97 @@
+"""`--to csv`: rows for spreadsheets and data frames, raw numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from karat import formats
+from karat.journal import RunFolder
+from karat.summary import Summary, TrialRecord, trials
+
+__all__ = ["Csv"]
+
+
+class Csv:
+    """One table, UTF-8, comma-separated. Unknown numbers are empty; foreign text cannot become a formula."""
+
+    class Options(BaseModel):
+        """Which rows."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        rows: Literal["summary", "scores"] = Field(
+            default="summary",
+            description="summary: one row per condition and metric; scores: one per score, "
+            "and one per trial that has none",
+        )
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or self.Options()
+
+    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
+        if self._options.rows == "summary":
+            return {"summary.csv": _written(_SUMMARY, iter(summary.table()))}
+        rows = (row for trial in trials(run, summary) for row in _scores(trial))
+        return {"scores.csv": _written(_SCORES, rows)}
+
+
+_SUMMARY = (
+    "condition", "metric", "mean", "low", "high", "level", "method", "within_sd", "between_sd", "judge_sd",
+    "top_share", "reliability", "worst", "best", "n_questions", "n_answers", "n_missing", "failures",
+    "agent_dollars", "agent_dollars_unknown", "judge_dollars", "judge_dollars_unknown", "offline",
+)  # fmt: skip
+_SCORES = (
+    "sample", "position", "condition", "repetition", "trial", "scorer", "scoring", "turn", "judge", "repeat",
+    "metric", "value", "offline", "reason", "failure",
+)  # fmt: skip
+
+
+def _written(columns: tuple[str, ...], rows: Iterator[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(row.get(column)) for column in columns])
+    return out.getvalue()
+
+
+def _cell(value: Any) -> str:
+    """A spreadsheet takes text that begins so for a formula, and runs it."""
+    if not isinstance(value, str):
+        return formats.raw(value)
+    text = formats.clean(value)
+    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "|", "%")) else text
+
+
+def _scores(trial: TrialRecord) -> Iterator[dict[str, Any]]:
+    place: dict[str, Any] = {
+        "sample": trial.sample.id,
+        "position": trial.sample.position,
+        "condition": trial.condition,
+        "repetition": trial.repetition,
+    }
+    if not trial.scores:
+        yield {**place, "trial": trial.answer.trial if trial.answer else None, "failure": _failure(trial)}
+    for score in trial.scores:
+        facts = {
+            "trial": score.trial,
+            "scorer": score.scorer,
+            "scoring": score.scoring,
+            "turn": score.turn,
+            "judge": score.judge,
+            "repeat": score.repeat,
+            "offline": score.offline,
+        }
+        for metric, value in score.values.items():
+            yield {**place, **facts, "metric": metric, "value": value, "reason": score.reasons.get(metric)}
+
+
+def _failure(trial: TrialRecord) -> str:
+    if trial.failure is not None:
+        return f"{trial.failure.cls}: {trial.failure.kind}"
+    return "not scored" if trial.answer is not None else "not run"

@@ -1,0 +1,184 @@
+"""`--to terminal`: the answer in one sentence, then the tables that support it."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from karat import formats
+from karat.journal import RunFolder
+from karat.reports._layout import Columns
+from karat.reports._tables import conditions_table, differences_table, scores_table, servers_table
+from karat.summary import Summary
+from karat.summary.model import Cell, FailureKind, LowSample
+
+__all__ = ["Terminal"]
+
+_WIDE = 100
+
+
+class Terminal:
+    """Tables for people: scores with intervals, the ledger, differences, the lowest questions, what went wrong."""
+
+    class Options(BaseModel):
+        """How it looks."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        width: int | None = Field(
+            default=None, ge=40, le=400, description="columns; default: the terminal's, at most 140"
+        )
+        color: bool = Field(default=False, description="whether to write colour codes")
+        lowest: int = Field(default=3, ge=0, le=5, description="how many of the lowest questions are shown")
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or self.Options()
+
+    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
+        out = io.StringIO()
+        width = self._options.width or max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
+        color = self._options.color
+        console = Console(
+            file=out,
+            width=width,
+            force_terminal=color,
+            color_system="standard" if color else None,
+            no_color=not color,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+        )
+        for part in self._parts(summary, width=width):
+            console.print(part)
+        lines = out.getvalue().split("\n")
+        return {"report.txt": "\n".join(line.rstrip() for line in lines)}
+
+    def _parts(self, summary: Summary, *, width: int) -> Iterable[Text | Padding]:
+        wide = width >= _WIDE
+        yield _line(summary.headline, style="bold")
+        yield Text()
+        yield from _facts(summary)
+        if summary.results:
+            yield from _section("Scores", scores_table(summary, wide=wide), width, _scores_legend(summary))
+        yield from _section("Trials", conditions_table(summary, wide=wide), width, _trials_legend(summary))
+        servers = servers_table(summary)
+        if servers is not None:
+            yield from _section("MCP servers", servers, width)
+        if summary.differences:
+            legend = _differences_legend(summary, wide=wide)
+            yield from _section("Differences", differences_table(summary, wide=wide), width, legend)
+        yield from _lowest(summary, summary.lowest[: self._options.lowest], width)
+        yield from _failures(summary.failures)
+        yield from _warnings(summary.warnings)
+
+
+def _facts(summary: Summary) -> Iterable[Text]:
+    ledger, source = summary.total.ledger, summary.provenance
+    size = (
+        f"{formats.plural(summary.samples, 'question')} × {formats.plural(len(summary.conditions), 'condition')} × "
+        f"{formats.plural(summary.repetitions, 'repetition')} = {formats.plural(ledger.planned, 'trial')}"
+    )
+    yield _line(f"{summary.name} {summary.run} ({summary.status})")
+    yield _line(size)
+    model = f" ({source.model})" if source.model else ""
+    judged = ", ".join(dict.fromkeys(_scorer(metric.scorer, offline=metric.offline) for metric in summary.metrics))
+    scorers = f" · scored by {judged}" if judged else ""
+    yield _line(f"{source.dataset} (sha256 {source.sha256[:12]}) · agent {source.agent}{model}{scorers}")
+
+
+def _scorer(name: str, *, offline: bool) -> str:
+    return f"{name} (offline)" if offline else name
+
+
+def _section(title: str, table: Columns, width: int, legend: str = "") -> Iterable[Text | Padding]:
+    yield Text()
+    yield Text(title, style="bold")
+    yield from table.lines(width)
+    if legend:
+        yield Padding(Text(legend, style="dim"), (0, 0, 0, 2))
+
+
+def _scores_legend(summary: Summary) -> str:
+    level = formats.level(summary.level)
+    parts = [f"mean over questions with its {level} interval; ± is the spread between repetitions of one question."]
+    if any(result.n_missing for result in summary.results):
+        parts.append("bounds: the mean if every missing score were the worst, or the best, of the scale.")
+    if summary.offline:
+        parts.append("offline: scored by a rule, not by a model that understands.")
+    return " ".join(parts)
+
+
+def _trials_legend(summary: Summary) -> str:
+    cost = summary.total.cost
+    unknown = cost.agent.unknown + cost.judge.unknown
+    if not unknown:
+        return ""
+    return f"{formats.plural(unknown, 'call')} with no known price: a cost of – is not known, ≥ leaves them out."
+
+
+def _differences_legend(summary: Summary, *, wide: bool) -> str:
+    count = formats.plural(len(summary.differences), "comparison")
+    effect = "; d: difference over its standard deviation" if wide else ""
+    return (
+        f"second minus first, paired by question; p after Holm over {count}{effect}. "
+        "“No difference shown” does not mean that there is none."
+    )
+
+
+def _lowest(summary: Summary, samples: Iterable[LowSample], width: int) -> Iterable[Text]:
+    offline = {metric.key for metric in summary.metrics if metric.offline}
+    for place, sample in enumerate(samples):
+        if place == 0:
+            yield Text()
+            mark = " (offline)" if sample.metric in offline else ""
+            yield _line(f"Lowest on {sample.metric}{mark}", style="bold")
+        gap = f", gap {formats.number(sample.gap)}" if sample.gap is not None else ""
+        end = f"  mean {formats.number(sample.mean)}{gap}"
+        start = f"  {formats.excerpt(sample.sample, 24)}  "
+        room = width - formats.width(start) - formats.width(end)
+        yield Text(start + formats.excerpt(sample.question, room) + end)
+        longest = max(formats.width(formats.excerpt(cell.condition, 24)) for cell in sample.cells)
+        for cell in sample.cells:
+            yield Text(_cell(cell, longest, width), style="dim")
+
+
+def _cell(cell: Cell, longest: int, width: int) -> str:
+    name = formats.excerpt(cell.condition, 24)
+    start = f"    {name}{' ' * (longest - formats.width(name))}  {formats.number(cell.mean)}  "
+    if cell.n == 0:
+        return f"{start}no score"
+    end = f"  [{formats.plural(len(cell.claims), 'unverified claim')}]" if cell.claims else ""
+    words = cell.reason or (f"answered: {cell.answer}" if cell.answer else "")
+    return start + formats.excerpt(words, max(width - formats.width(start) - formats.width(end), 8)) + end
+
+
+def _failures(kinds: Iterable[FailureKind]) -> Iterable[Text | Padding]:
+    for place, kind in enumerate(kinds):
+        if place == 0:
+            yield Text()
+            yield Text("Failures", style="bold")
+        counts = [
+            *([formats.plural(kind.trials, "trial")] if kind.trials else []),
+            *([formats.plural(kind.attempts, "failed attempt")] if kind.attempts else []),
+        ]
+        text = f"{kind.cls}: {kind.kind}, {', '.join(counts)}: {formats.excerpt(kind.example, 200)}"
+        yield Padding(_line(text, style="red" if kind.trials else ""), (0, 0, 0, 2))
+
+
+def _warnings(warnings: Iterable[str]) -> Iterable[Text | Padding]:
+    for place, warning in enumerate(warnings):
+        if place == 0:
+            yield Text()
+            yield Text("Warnings", style="bold")
+        yield Padding(_line(warning, style="yellow"), (0, 0, 0, 2))
+
+
+def _line(text: str, *, style: str = "") -> Text:
+    return Text(" ".join(formats.clean(text).split("\n")), style=style)

@@ -1,0 +1,272 @@
+"""Rubrics: what a judge looks at, on which scale, and what each level means.
+
+A rubric is a YAML file: `rubrics/NAME.yaml` in this package, or a file of the user's.
+
+    format: 1
+    name: default
+    instructions: |            what the judge is told before it reads the answer
+    scale: {low: 1, high: 5}   whole numbers; a metric may have its own
+    metrics:
+      completeness:
+        description: Is everything there?
+        levels: {1: Nothing., 2: …, 5: Everything.}     one text a level
+    extra_fields:              optional: what the judge gives besides scores
+      unverified_claims: {type: list, description: …}    type: list, text, bool or number
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from karat.errors import BadOption, BadRubric, Fault, did_you_mean
+
+__all__ = ["FORMAT_VERSION", "ExtraField", "Rubric", "RubricMetric", "load", "names", "parse"]
+
+FORMAT_VERSION = 1
+"""1: the first."""
+
+_MAX_BYTES = 1_000_000
+_MAX_LEVELS = 101
+
+
+class RubricMetric(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is judged, and what each whole number of its scale means."""
+
+    name: str
+    description: str
+    low: int
+    high: int
+    levels: dict[int, str]  # every whole number from low to high → its meaning
+    direction: Literal["higher", "lower"] = "higher"  # which way is better
+
+
+class ExtraField(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the judge gives besides scores."""
+
+    name: str
+    type: Literal["list", "text", "bool", "number"]  # list: of texts
+    description: str
+
+
+class Rubric(msgspec.Struct, frozen=True, kw_only=True):
+    """What a judge is told, and what it must give back."""
+
+    name: str
+    instructions: str
+    metrics: tuple[RubricMetric, ...]  # in the order of the file
+    extra_fields: tuple[ExtraField, ...] = ()
+    source: str = ""  # the built-in name or the path, as it was asked for
+
+    @property
+    def digest(self) -> str:
+        """32 hex digits over everything that a judge is told; not over the name, comments or layout."""
+        from hashlib import blake2b
+
+        told = (self.instructions, self.metrics, self.extra_fields)
+        return blake2b(msgspec.json.encode(told), digest_size=16).hexdigest()
+
+
+def names() -> list[str]:
+    """The built-in rubrics."""
+    found = (entry.name for entry in resources.files(__name__).iterdir())
+    return sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml"))
+
+
+def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
+    """The built-in rubric of this name, or the one in this file, from `folder` on.
+
+    A name with a slash, a dot or a file that exists is a path. Raises BadRubric with every
+    fault of the file, and BadOption for a name that is none and a file that cannot be read.
+    """
+    asked = str(rubric)
+    if asked in names():
+        return parse((resources.files(__name__) / f"{asked}.yaml").read_bytes(), source=asked)
+    path = (folder or Path()) / asked
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        if "/" not in asked and "." not in asked:
+            hint = did_you_mean(asked, names())
+            raise BadOption("rubric", f"no rubric is called '{asked}', and no such file is there{hint}") from error
+        raise BadOption("rubric", f"{asked} cannot be read: {error.strerror}") from error
+    return parse(raw, source=asked)
+
+
+def parse(raw: bytes, *, source: str) -> Rubric:
+    """The rubric that stands in these bytes. Raises BadRubric with every fault at once."""
+    from karat.rubrics._document import document
+
+    if len(raw) > _MAX_BYTES:
+        raise BadRubric(source, [Fault(place="file", message=f"must be at most {_MAX_BYTES} bytes, has {len(raw)}")])
+    faults: list[Fault] = []
+    root = _Section(document(raw, source), "", faults)
+    root.known("format", "name", "instructions", "scale", "metrics", "extra_fields")
+    version = root.take("format", int, "a whole number")
+    if version is not None and version != FORMAT_VERSION:
+        root.fault("format", f"this karat reads format {FORMAT_VERSION}, got {version}")
+    scale = _scale(root, required=False)
+    metrics = [_metric(root.inner("metrics", name), name, scale) for name in root.keys_of("metrics", required=True)]
+    extra = [_extra(root.inner("extra_fields", name), name) for name in root.keys_of("extra_fields")]
+    for name in {metric.name for metric in metrics} & {one.name for one in extra}:
+        root.fault(f"extra_fields.{name}", "is a metric too")
+    instructions = root.text("instructions")
+    name = root.take("name", str, "a text", default=Path(source).stem)
+    if faults:
+        raise BadRubric(source, sorted(faults, key=lambda fault: fault.place))
+    return Rubric(
+        name=name or source,
+        instructions=instructions,
+        metrics=tuple(metrics),
+        extra_fields=tuple(extra),
+        source=source,
+    )
+
+
+class _Section:
+    """A mapping that is read key by key; what is wrong with it is collected, with its place."""
+
+    def __init__(self, values: Any, place: str, faults: list[Fault]) -> None:
+        self._place, self._faults = place, faults
+        self._values: dict[Any, Any] = values if isinstance(values, dict) else {}
+        if not isinstance(values, dict):
+            faults.append(Fault(place=place or "file", message=f"must be a mapping, got {_kind(values)}"))
+
+    def fault(self, key: str, message: str) -> None:
+        self._faults.append(Fault(place=f"{self._place}.{key}".lstrip("."), message=message))
+
+    def known(self, *keys: str) -> None:
+        """Every other key is a fault."""
+        for key in self._values:
+            if key not in keys:
+                self.fault(str(key), f"unknown key{did_you_mean(str(key), keys)}")
+
+    def take(self, key: str, kind: type[Any], wanted: str, *, default: Any = None) -> Any:
+        """The value, or the default where it is not there; a value of another kind is a fault."""
+        value = self._values.get(key, default)
+        if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            self.fault(key, f"must be {wanted}, got {_kind(value)}")
+            return default
+        return value
+
+    def text(self, key: str) -> str:
+        """A text that must be there."""
+        value = self.take(key, str, "a text", default="")
+        if not isinstance(self._values.get(key), (str, type(None))):
+            return ""
+        if not value.strip():
+            self.fault(key, "is required")
+        return str(value).strip()
+
+    def keys_of(self, key: str, *, required: bool = False) -> list[str]:
+        """The names in a mapping of named things."""
+        inner = self._values.get(key)
+        if inner is None or inner == {}:
+            if required:
+                self.fault(key, "must name at least one")
+            return []
+        if not isinstance(inner, dict):
+            self.fault(key, f"must be a mapping of names, got {_kind(inner)}")
+            return []
+        for name in inner:
+            if not (isinstance(name, str) and name.isidentifier()):
+                self.fault(f"{key}.{name}", "a name must be letters, digits and underscores")
+        return [name for name in inner if isinstance(name, str) and name.isidentifier()]
+
+    def inner(self, key: str, name: str) -> _Section:
+        """One of the named things."""
+        return _Section(self._values[key][name], f"{self._place}.{key}.{name}".lstrip("."), self._faults)
+
+    def sub(self, key: str) -> _Section | None:
+        """A mapping under this key; None where it is not there."""
+        if self._values.get(key) is None:
+            return None
+        return _Section(self._values[key], f"{self._place}.{key}".lstrip("."), self._faults)
+
+    def items(self) -> list[tuple[Any, Any]]:
+        return list(self._values.items())
+
+
+def _scale(section: _Section, *, required: bool) -> tuple[int, int] | None:
+    inner = section.sub("scale")
+    if inner is None:
+        if required:
+            section.fault("scale", "is required: here, or for the whole rubric")
+        return None
+    inner.known("low", "high")
+    low = inner.take("low", int, "a whole number")
+    high = inner.take("high", int, "a whole number")
+    if low is None or high is None:
+        section.fault("scale", "needs low and high, whole numbers")
+        return None
+    if not low < high < low + _MAX_LEVELS:
+        section.fault("scale", f"high must be above low, by less than {_MAX_LEVELS}; got {low} to {high}")
+        return None
+    return low, high
+
+
+def _metric(section: _Section, name: str, scale: tuple[int, int] | None) -> RubricMetric:
+    section.known("description", "scale", "levels", "direction")
+    own = _scale(section, required=scale is None) or scale or (0, 0)
+    direction = section.take("direction", str, "a text", default="higher")
+    if direction not in ("higher", "lower"):
+        section.fault("direction", f"must be higher or lower, got '{direction}'")
+    return RubricMetric(
+        name=name,
+        description=section.text("description"),
+        low=own[0],
+        high=own[1],
+        levels=_levels(section, own),
+        direction="lower" if direction == "lower" else "higher",
+    )
+
+
+def _levels(section: _Section, scale: tuple[int, int]) -> dict[int, str]:
+    inner = section.sub("levels")
+    if inner is None:
+        section.fault("levels", "is required: one text for each level")
+        return {}
+    given = dict(inner.items())
+    levels = range(scale[0], scale[1] + 1)
+    for level in given:
+        if isinstance(level, bool) or level not in levels:
+            inner.fault(str(level), f"is no level: the scale goes from {scale[0]} to {scale[1]}")
+    for level in levels:
+        text = given.get(level)
+        if text is None:
+            inner.fault(str(level), "is missing")
+        elif not isinstance(text, str) or not text.strip():
+            inner.fault(str(level), f"must be a text, got {_kind(text)}")
+    return {level: str(given.get(level, "")).strip() for level in levels}
+
+
+def _extra(section: _Section, name: str) -> ExtraField:
+    section.known("type", "description")
+    kind = section.take("type", str, "a text", default="list")
+    if kind not in ("list", "text", "bool", "number"):
+        section.fault("type", f"must be list, text, bool or number, got '{kind}'")
+        kind = "list"
+    return ExtraField(name=name, type=kind, description=section.text("description"))
+
+
+_KINDS: tuple[tuple[Callable[[Any], bool], str], ...] = (
+    (lambda value: value is None, "nothing"),
+    (lambda value: isinstance(value, bool), "true or false"),
+    (lambda value: isinstance(value, dict), "a mapping"),
+    (lambda value: isinstance(value, list), "a list"),
+    (lambda value: isinstance(value, str) and not value.strip(), "an empty text"),
+    (lambda value: isinstance(value, float) and not math.isfinite(value), "a number that is not finite"),
+)
+
+
+def _kind(value: Any) -> str:
+    for fits, words in _KINDS:
+        if fits(value):
+            return words
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}…"

@@ -1,0 +1,63 @@
+"""Whether the answer holds a text: the golden answer, or texts that are given."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from karat.records import Answer, Metric, Sample
+from karat.scorers import ScorerSetting
+
+__all__ = ["Contains"]
+
+
+class Contains:
+    """True where the answer holds the golden answer, or all or any of the texts given instead.
+
+    Runs of white space count as one space. Case counts only if asked. Without texts and
+    without a golden answer there is no score.
+    """
+
+    class Options(BaseModel):
+        """What the experiment file may say about it."""
+
+        model_config = ConfigDict(extra="forbid")
+        texts: list[str] = Field(default=[], description="what is looked for, instead of the golden answer")
+        match: Literal["all", "any"] = Field(default="all", description="how many of the texts must be there")
+        case_sensitive: bool = False
+        negate: bool = Field(default=False, description="true where they are not there")
+
+        @field_validator("texts", mode="before")
+        @classmethod
+        def _one_or_several(cls, texts: object) -> object:
+            return [texts] if isinstance(texts, str) else texts
+
+        @field_validator("texts")
+        @classmethod
+        def _not_empty(cls, texts: list[str]) -> list[str]:
+            if any(not text.strip() for text in texts):
+                raise ValueError("must not hold an empty text: every answer contains it")
+            return texts
+
+    def __init__(self, options: Options | None = None, setting: ScorerSetting | None = None) -> None:
+        self._options = options or self.Options()
+        name = setting.name if setting is not None else "contains"
+        self.metrics = (Metric(name=name, low=0, high=1, kind="share", description="answers that hold the text"),)
+        self._texts = [self._plain(text) for text in self._options.texts]
+
+    def score(self, sample: Sample, answer: Answer) -> bool | None:
+        """None: no text was given, and there is no golden answer."""
+        texts = self._texts
+        if not texts:
+            golden = sample.turns[-1].golden if sample.turns else None
+            if golden is None or not golden.strip():
+                return None
+            texts = [self._plain(golden)]
+        said = self._plain(answer.text)
+        quantity = all if self._options.match == "all" else any
+        return quantity(text in said for text in texts) != self._options.negate
+
+    def _plain(self, text: str) -> str:
+        text = " ".join(text.split())
+        return text if self._options.case_sensitive else text.casefold()

@@ -1,0 +1,57 @@
+"""Whether the answer is the golden answer, to the letter or nearly so."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from karat.records import Answer, Metric, Sample
+from karat.scorers import ScorerSetting
+
+__all__ = ["Equals"]
+
+
+class Equals:
+    """True where the answer equals the golden answer, or one of the texts given instead.
+
+    White space at the ends and runs of it inside do not count, nor do different Unicode
+    forms of one text; letters' case does. Without a golden answer there is no score.
+    """
+
+    class Options(BaseModel):
+        """What the experiment file may say about it."""
+
+        model_config = ConfigDict(extra="forbid")
+        any_of: list[str] = Field(default=[], description="right answers, instead of the golden one")
+        case_sensitive: bool = True
+        strip: bool = Field(default=True, description="leave out white space at both ends")
+        normalize_whitespace: bool = Field(default=True, description="read runs of white space as one space")
+        normalize_unicode: bool = Field(default=True, description="compare in Unicode's form NFKC")
+
+    def __init__(self, options: Options | None = None, setting: ScorerSetting | None = None) -> None:
+        self._options = options or self.Options()
+        name = setting.name if setting is not None else "equals"
+        self.metrics = (Metric(name=name, low=0, high=1, kind="share", description="answers equal to the golden one"),)
+        self._right = frozenset(self._plain(text) for text in self._options.any_of)
+
+    def score(self, sample: Sample, answer: Answer) -> bool | None:
+        """None: there is no golden answer to compare with."""
+        right = self._right
+        if not right:
+            golden = sample.turns[-1].golden if sample.turns else None
+            if golden is None:
+                return None
+            right = frozenset({self._plain(golden)})
+        return self._plain(answer.text) in right
+
+    def _plain(self, text: str) -> str:
+        if self._options.normalize_unicode:
+            text = unicodedata.normalize("NFKC", text)
+        if self._options.normalize_whitespace:
+            start, end = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+            middle = " ".join(text.split())
+            text = f"{' ' if start and middle else ''}{middle}{' ' if end and middle else ''}"
+        if self._options.strip:
+            text = text.strip()
+        return text if self._options.case_sensitive else text.casefold()

@@ -1,0 +1,84 @@
+"""Recorded answers: each trial gets its own, and what was not recorded stays missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karat.errors import AgentFault, BadDataset
+from karat.records import Reply
+
+Ask = Callable[..., tuple[Reply, ...]]
+ROWS = [
+    {"id": sample, "condition": condition, "repetition": repetition, "answer": f"{sample}{condition}{repetition}"}
+    for sample in ("0", "1", "ä")
+    for condition in ("a", "b")
+    for repetition in range(2)
+]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> str:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    elif path.suffix == ".csv":
+        lines = [",".join(rows[0]), *(",".join(str(value) for value in row.values()) for row in rows)]
+        path.write_text("\n".join(lines) + "\n")
+    else:
+        path.write_text(json.dumps(rows))
+    return str(path)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "json"])
+def test_every_trial_gets_the_answer_recorded_for_it(ask: Ask, tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path / f"answers.{suffix}", ROWS)
+    for row in ROWS:
+        said = ask("replay", {"path": path}, sample=row["id"], condition=row["condition"], repetition=row["repetition"])
+        assert said == (Reply(text=row["answer"], dollars=0.0),)
+
+
+def test_rows_without_condition_serve_all_and_without_repetition_count_up(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "answers.jsonl", [{"id": "0", "answer": "first"}, {"id": "0", "answer": "second"}])
+    assert ask("replay", {"path": path}, condition="b", repetition=1)[0].text == "second"
+    with pytest.raises(AgentFault, match="holds no answer for sample '0', condition 'a', repetition 2"):
+        ask("replay", {"path": path}, repetition=2)
+    assert ask("replay", {"path": path, "reuse": True}, repetition=2)[0].text == "first"
+
+
+def test_rows_can_be_numbered_and_columns_renamed_and_a_bom_is_tolerated(ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text('\ufeff{"output": "zero"}\n\n{"output": "one"}\n')
+    options = {"path": "answers.jsonl", "id_key": None, "answer_key": "output"}
+    assert [ask("replay", options, sample=name)[0].text for name in ("0", "1")] == ["zero", "one"]
+
+
+def test_every_fault_of_the_file_is_told_at_once_with_its_line(ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    lines = [
+        '{"id": "0", "text": "x"}',
+        "[1]",
+        '{"id"',
+        '{"id": "0", "answer": "x", "repetition": "one"}',
+        '{"id": "1", "answer": "x", "repetition": 0}',
+        '{"id": "1", "answer": "y", "repetition": 0}',
+    ]
+    path.write_text("\n".join(lines))
+    with pytest.raises(BadDataset) as bad:
+        ask("replay", {"path": str(path)})
+    assert [fault.place for fault in bad.value.faults] == ["line 1", "line 2", "line 3", "line 4", "line 6"]
+    assert "set answer_key to one of: id, text" in str(bad.value)
+    assert "a second answer for sample '1'" in str(bad.value)
+
+
+def test_an_answer_that_is_no_text_is_a_fault_not_a_guess(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "answers.jsonl", [{"id": "0", "answer": ["x"]}])
+    with pytest.raises(AgentFault, match="is a list, want a text"):
+        ask("replay", {"path": path})
+
+
+def test_a_missing_file_is_the_operators_to_mend(ask: Ask, tmp_path: Path) -> None:
+    with pytest.raises(BadDataset, match="cannot be read: No such file"):
+        ask("replay", {"path": str(tmp_path / "gone.jsonl")})

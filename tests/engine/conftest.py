@@ -1,0 +1,60 @@
+"""Small experiments on disk: a few questions, an agent in a file beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from karat.config import Experiment, load
+from karat.engine import Outcome, Watch, carry_out
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Callable[..., Path]:
+    """`experiment(agent_code, questions=3, **sections)` writes experiment.yaml, questions.jsonl and agent.py."""
+
+    def write(code: str = "", *, questions: int = 3, **sections: Any) -> Path:
+        rows = [{"question": f"q{number}", "answer": f"a{number}"} for number in range(questions)]
+        (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        module = f"agent_of_{tmp_path.name.replace('-', '_')}"
+        (tmp_path / f"{module}.py").write_text(code)
+        whole = {
+            "name": "small",
+            "dataset": {"path": str(tmp_path / "questions.jsonl")},
+            "agent": {"type": "python", "target": f"{module}:query"},
+            "conditions": {"a": {"system_prompt": "A"}, "b": {"system_prompt": "B"}},
+            "scorers": [f"{module}:Scorer"] if "class Scorer" in code else ["equals"],
+        }
+        execution = {
+            "num_repetitions": 2,
+            "retry": {"initial_backoff_seconds": 0.01, "max_backoff_seconds": 0.02},
+            "max_failures": 1000,
+        }
+        execution.update(sections.pop("execution", {}))
+        file = tmp_path / "experiment.yaml"
+        file.write_text(yaml.safe_dump({**whole, "execution": execution, **sections}, sort_keys=False))
+        return file
+
+    return write
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """`run(file, **options)`: the whole of an experiment, or what is missing of it."""
+
+    def go(file: Path | Experiment, **options: Any) -> Outcome:
+        loaded = load(file) if isinstance(file, Path) else file
+        return asyncio.run(carry_out(loaded, results=tmp_path / "results", **options))
+
+    return go
+
+
+__all__ = ["Run", "Watch"]

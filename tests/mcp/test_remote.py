@@ -1,0 +1,213 @@
+"""Streamable HTTP and SSE, against real servers on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from karat.errors import InfrastructureFault
+from karat.mcp.remote import is_loopback
+from karat.records import McpServer
+from karat.testing.mcp_server import serving
+
+CANARY = "c4nary-in-a-header"
+
+
+def remote(kind: str, url: str, **fields) -> McpServer:
+    return McpServer(name="r", type=kind, url=url, **fields)
+
+
+async def fault_of(toolbox, condition, server, **secrets) -> InfrastructureFault:
+    with pytest.raises(InfrastructureFault) as caught:
+        async with asyncio.timeout(20), toolbox(server, **secrets).open(condition(server)):
+            raise AssertionError("opened")
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_calls_work_and_headers_reach_the_server(toolbox, condition, kind):
+    async def story(url):
+        server = remote(kind, url, headers={"Authorization": f"Bearer {CANARY}"})
+        async with toolbox(server).open(condition(server)) as tools:
+            calls = await asyncio.gather(*(tools.call("r", "echo", {"text": str(number)}) for number in range(10)))
+            failed = await tools.call("r", "fail", {})
+            return [call.result for call in calls], failed.error, (await tools.call("r", "headers", {})).result
+
+    with serving(kind, "--require-header", f"authorization: Bearer {CANARY}") as url:
+        results, error, headers = asyncio.run(story(url))
+    assert results == [str(number) for number in range(10)]
+    assert error == "Error executing tool fail: out of order"
+    assert json.loads(headers or "")["authorization"] == f"Bearer {CANARY}"
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_a_shared_session_serves_many_trials(toolbox, condition, kind):
+    async def one(box, server, number):
+        async with box.open(condition(server)) as tools:
+            return (await tools.call("r", "echo", {"text": str(number)})).result
+
+    async def story(url):
+        server = remote(kind, url, scope="run")
+        async with toolbox(server) as box:
+            return await asyncio.gather(*(one(box, server, number) for number in range(10)))
+
+    with serving(kind) as url:
+        assert asyncio.run(story(url)) == [str(number) for number in range(10)]
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+@pytest.mark.parametrize(
+    ("options", "fault", "message", "retriable"),
+    [
+        pytest.param(("--status=401",), "mcp_unauthorized", "HTTP 401: check its headers", False, id="401"),
+        pytest.param(("--status=429", "--retry-after=7"), "mcp_rate_limit", "HTTP 429", True, id="429"),
+        pytest.param(("--status=500",), "mcp_http_error", "answered with HTTP 500", True, id="500"),
+        pytest.param(("--status=404",), "mcp_http_error", "HTTP 404: is the path right?", False, id="404"),
+    ],
+)
+def test_a_status_is_told_and_the_headers_value_is_not(toolbox, condition, kind, options, fault, message, retriable):
+    with serving(kind, *options) as url:
+        server = remote(kind, f"{url}?key={CANARY}", headers={"X-Key": CANARY})
+        found = asyncio.run(fault_of(toolbox, condition, server, KEY=CANARY))
+    assert (found.kind, found.retriable) == (fault, retriable)
+    assert found.message.startswith(f"MCP server 'r' ({url}?key=${{KEY}}) ")
+    assert message in found.message
+    assert found.retry_after == (7.0 if fault == "mcp_rate_limit" else None)
+    assert CANARY not in str(found)
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_a_redirect_to_another_origin_is_not_followed_and_named(toolbox, condition, kind):
+    with serving(kind) as elsewhere, serving(kind, "--status=307", f"--location={elsewhere}?token=abc") as url:
+        found = asyncio.run(fault_of(toolbox, condition, remote(kind, url, headers={"X-Key": CANARY})))
+    assert (found.kind, found.retriable) == ("mcp_redirect", False)
+    assert f"redirects to {elsewhere}, which is not followed" in found.message
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_nobody_there(toolbox, condition, kind):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    found = asyncio.run(fault_of(toolbox, condition, remote(kind, f"http://127.0.0.1:{port}/mcp")))
+    assert (found.kind, found.retriable) == ("mcp_unreachable", True)
+    assert found.message.startswith(f"MCP server 'r' (http://127.0.0.1:{port}/mcp) cannot be reached: ")
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_a_url_that_is_none(toolbox, condition, kind):
+    found = asyncio.run(fault_of(toolbox, condition, remote(kind, "localhost:8080/mcp")))
+    assert (found.kind, found.retriable) == ("mcp_unreachable", False)
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_a_server_that_accepts_and_says_nothing_is_given_up(toolbox, condition, kind):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = remote(kind, f"http://127.0.0.1:{silent.getsockname()[1]}/mcp", init_timeout_seconds=0.5)
+        started = time.monotonic()
+        found = asyncio.run(fault_of(toolbox, condition, server))
+    assert found.kind == "mcp_init_timeout"
+    assert time.monotonic() - started < 5
+
+
+def test_something_else_behind_the_url_does_not_speak_mcp(toolbox, condition, httpserver):
+    httpserver.expect_request("/mcp").respond_with_data("<h1>Welcome</h1>", content_type="text/html")
+    found = asyncio.run(fault_of(toolbox, condition, remote("http", httpserver.url_for("/mcp"))))
+    assert found.kind == "mcp_handshake"
+    assert "text/html" in found.message
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_a_server_that_goes_away_in_the_middle_is_a_fault_and_is_found_again(toolbox, condition, kind):
+    async def story():
+        listening = socket.create_server(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        listening.close()
+        first = await asyncio.to_thread(start, kind, port)
+        server = remote(kind, f"http://127.0.0.1:{port}/{'sse' if kind == 'sse' else 'mcp'}", scope="run")
+        async with toolbox(server) as box:
+            async with box.open(condition(server)) as tools:
+                waiting = asyncio.create_task(tools.call("r", "hang", {}))
+                await asyncio.sleep(0.3)
+                first.kill()
+                first.wait()
+                with pytest.raises(InfrastructureFault) as caught:
+                    async with asyncio.timeout(10):
+                        await waiting
+                with pytest.raises(InfrastructureFault) as again:
+                    async with asyncio.timeout(10):
+                        await tools.call("r", "echo", {"text": "x"})
+            second = await asyncio.to_thread(start, kind, port)
+            try:
+                async with box.open(condition(server)) as tools:
+                    return caught.value, again.value, (await tools.call("r", "echo", {"text": "back"})).result
+            finally:
+                second.kill()
+                second.wait()
+
+    fault, again, after = asyncio.run(story())
+    assert (fault.retriable, again.retriable, after) == (True, True, "back")
+    assert {fault.kind, again.kind} <= {"mcp_server_down", "mcp_unreachable"}
+
+
+def start(kind: str, port: int) -> subprocess.Popen[bytes]:
+    argv = [sys.executable, "-P", "-m", "karat.testing.mcp_server", "--transport", kind, "--port", str(port)]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    return process
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_large_results(toolbox, condition, kind):
+    """Streamable HTTP takes what stdio takes; one event of the older SSE transport may have 1 MB (the SDK's bound)."""
+
+    async def story(url):
+        server = remote(kind, url)
+        async with toolbox(server).open(condition(server)) as tools:
+            if kind == "sse":
+                with pytest.raises(InfrastructureFault, match="exceeded the 1048576 byte limit"):
+                    await tools.call("r", "large", {"megabytes": 2})
+                return
+            assert len((await tools.call("r", "large", {"megabytes": 9})).result) == 9 * 1024 * 1024
+            assert "more than the 10485760" in (await tools.call("r", "large", {"megabytes": 11})).error
+            assert (await tools.call("r", "echo", {"text": "still here"})).result == "still here"
+
+    with serving(kind) as url:
+        asyncio.run(story(url))
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_cutting_off_a_trial_is_quick(toolbox, condition, kind):
+    async def story(url):
+        server = remote(kind, url)
+        started = time.monotonic()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.5), toolbox(server).open(condition(server)) as tools:
+                await tools.call("r", "hang", {})
+        return time.monotonic() - started
+
+    with serving(kind) as url:
+        assert asyncio.run(story(url)) < 3
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://localhost:8080/mcp", True),
+        ("http://api.localhost/", True),
+        ("http://127.0.0.2/", True),
+        ("http://[::1]:8080/", True),
+        ("https://example.org/mcp", False),
+        ("http://10.0.0.1/", False),
+        ("http://127.0.0.1.example.org/", False),
+    ],
+)
+def test_the_environments_proxies_are_not_asked_for_this_machine(url, here):
+    assert is_loopback(url) is here

@@ -139,10 +139,8 @@ def figures(run: Path) -> Any:
     from karat import journal, summary
 
     found = summary.summarize(journal.RunFolder.open(run))
-    return {
-        "conditions": [(one.name, one.ledger, one.metrics) for one in found.conditions],
-        "comparisons": found.comparisons,
-    }
+    ledgers = {name: account.ledger for name, account in found.accounts.items()}
+    return ledgers, found.headline, found.results, found.differences, found.table_of_samples, found.duplicates
 
 
 if __name__ == "__main__":

@@ -145,15 +145,18 @@ def p_value(value: float | None) -> str:
 def dollars(known: float | None, *, unknown: int = 0) -> str:
     """An amount of money. `unknown`: how many parts of the sum have no known price.
 
-    >>> dollars(0.0), dollars(1.5), dollars(0.0042), dollars(None), dollars(1.5, unknown=3), dollars(0.0, unknown=3)
-    ('$0.00', '$1.50', '$0.0042', '–', '≥ $1.50', '–')
+    >>> dollars(0.0), dollars(1.5), dollars(0.07), dollars(0.0042), dollars(None)
+    ('$0.00', '$1.50', '$0.07', '$0.0042', '–')
+    >>> dollars(1.5, unknown=3), dollars(0.0, unknown=3)
+    ('≥ $1.50', '–')
     """
     if known is None or math.isnan(known) or (unknown and known == 0):
         return UNKNOWN
     if known == 0 or known >= 0.1:
         text = f"${known:,.2f}"
     elif known >= 0.0001:
-        text = f"${known:.4f}"
+        whole, _, cents = f"{known:.4f}".partition(".")
+        text = f"${whole}.{cents.rstrip('0'):0<2}"
     else:
         text = "<$0.0001"
     return f"≥ {text}" if unknown and not text.startswith("<") else text

@@ -67,8 +67,8 @@ CASES: dict[str, str | bytes] = {
     "a misspelt option of the agent": _DATA
     + "agent: {type: chat, model: x, temprature: 1}\njudge: {type: overlap}\nconditions: {a: {}}\n",
     # types and ranges
-    "sections of the wrong form": "dataset: questions.jsonl\nagent: floor\njudge: overlap\nconditions: [a, b]\nexecution: fast\n"
-    "mcp_servers: [docs]\nscorers: equals\nsecrets: KEY\n",
+    "sections of the wrong form": "dataset: questions.jsonl\nagent: floor\njudge: overlap\n"
+    "conditions: [a, b]\nexecution: fast\nmcp_servers: [docs]\nscorers: equals\nsecrets: KEY\n",
     "numbers out of range": _with(
         "execution:\n  num_repetitions: 0\n  max_concurrent: -1\n  timeout_seconds: 0\n  judge_timeout_seconds: .inf\n"
         "  max_failures: -0.1\n  seed: -1\n"
@@ -76,8 +76,8 @@ CASES: dict[str, str | bytes] = {
         "  budget: {usd: 0, tokens: -3}\n"
     ),
     "numbers that are none": _with(
-        "execution:\n  num_repetitions: three\n  max_concurrent: 2.5\n  timeout_seconds: 10 minutes\n  max_failures: 1.5\n"
-        "  retry: {timeouts: maybe}\n"
+        "execution:\n  num_repetitions: three\n  max_concurrent: 2.5\n  timeout_seconds: 10 minutes\n"
+        "  max_failures: 1.5\n  retry: {timeouts: maybe}\n"
     ),
     "booleans that are read as such": _with("execution: {num_repetitions: yes, timeout_seconds: off}\n"),
     "a prompt that is no text": _DATA
@@ -126,7 +126,8 @@ CASES: dict[str, str | bytes] = {
     "a condition with another agent": _DATA
     + "agent: {type: floor}\njudge: {type: overlap}\nconditions: {a: {agent: {type: command}}}\n",
     "a condition with a wrong option": _DATA
-    + "agent: {type: chat, model: m}\njudge: {type: overlap}\nconditions: {a: {agent: {temperature: 3}}, b: {agent: m2}}\n",
+    + "agent: {type: chat, model: m}\njudge: {type: overlap}\n"
+    + "conditions: {a: {agent: {temperature: 3}}, b: {agent: m2}}\n",
     # the environment
     "variables that are not set": _with(
         'name: ${KARAT_NAME}\nversion: "${KARAT_NAME} ${KARAT_VERSION}"\nexecution: {num_repetitions: "${REPS}"}\n'
@@ -149,10 +150,12 @@ CASES: dict[str, str | bytes] = {
     "secrets that are values": _with("secrets: [canary-1234, 5]\n"),
     # the judge
     "a judge out of range": _DATA
-    + "agent: {type: floor}\njudge: {model: m, temperature: -1, repeats: 0, top_p: 2, max_tokens: x}\nconditions: {a: {}}\n",
+    + "agent: {type: floor}\njudge: {model: m, temperature: -1, repeats: 0, top_p: 2, max_tokens: x}\n"
+    + "conditions: {a: {}}\n",
     "a judge and a panel": _DATA + "agent: {type: floor}\njudge: {model: m, judges: [a, b]}\nconditions: {a: {}}\n",
     # the dataset's options
-    "options of the dataset out of range": "dataset: {path: questions.jsonl, sample_size: 0, seed: -1, question_key: 7, stratify: 5}\n"
+    "options of the dataset out of range": "dataset:\n"
+     "  {path: questions.jsonl, sample_size: 0, seed: -1, question_key: 7, stratify: 5}\n"
     + _REST,
     "everything at once": "name: a/b\ndataset: {path: gone.jsonl, kind: golden}\nagent: {type: flor}\n"
     "judge: {type: overlap, model: x}\nconditions:\n  a: {mcp_servers: [docs]}\n  a: {system_promt: '${KARAT_NAME}'}\n"

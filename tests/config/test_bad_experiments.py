@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,6 @@ from karat.errors import BadExperiment
 from .bad_experiments import CASES
 
 ENV = {"KARAT_WORD": "many"}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """An experiment's folder, and the working directory."""
-    (tmp_path / "questions.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n')
-    with contextlib.chdir(tmp_path):
-        yield tmp_path
 
 
 def said_of(text: str | bytes, folder: Path) -> BadExperiment:

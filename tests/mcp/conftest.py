@@ -28,8 +28,8 @@ def condition() -> Callable[..., Condition]:
 def toolbox(tmp_path: Path) -> Callable[..., Toolbox]:
     """A toolbox with these servers, whose folder is `tmp_path`."""
 
-    def build(*servers: McpServer, **secrets: str) -> Toolbox:
-        return Toolbox(servers, redact=Redactor(secrets), folder=tmp_path)
+    def build(*servers: McpServer, relist_seconds: float = 5.0, **secrets: str) -> Toolbox:
+        return Toolbox(servers, redact=Redactor(secrets), folder=tmp_path, relist_seconds=relist_seconds)
 
     return build
 

@@ -79,7 +79,8 @@ class OffsetRows:
             raise BadDataset(str(path), [Fault(place="file", message=f"cannot be read: {error.strerror}")]) from error
         weakref.finalize(self, os.close, self._fd)
         lines = sum(1 for _ in self._lines()) + 1
-        self._mask = (1 << (2 * lines).bit_length()) - 1
+        # At most 4/5 full, so that a search ends soon.
+        self._mask = (1 << (lines + lines // 4).bit_length()) - 1
         self._offsets = array("q", bytes(8 * (self._mask + 1)))  # plus 1; 0: free
         self._hashes = array("q", bytes(8 * (self._mask + 1)))
         self._index()

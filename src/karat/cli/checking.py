@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from karat import formats
-from karat.cli.ending import Exit
-from karat.errors import BadExperiment
 from karat.plan import Plan, plan
 from karat.redact import Redactor
 
@@ -24,6 +23,8 @@ __all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "che
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
+_REMEDY = "Mend mcp_servers.{} (`karat check --no-start` leaves the servers alone)."
+
 
 class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):
     """One condition of the plan."""
@@ -31,7 +32,6 @@ class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     servers: tuple[str, ...]
     gates: tuple[str, ...]
-    own_agent_options: bool  # it overrides options of the agent
 
 
 class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,9 +82,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]  # why it is not ready
     warnings: tuple[str, ...]
 
-    @property
-    def exit(self) -> Exit:
-        return Exit.DONE if self.ready else Exit.CHANGE_SOMETHING
+    def __str__(self) -> str:
+        return "\n".join(formats.clean(line) for line in _lines(self)) + "\n"
 
 
 def check(experiment: Experiment, *, selection: Selection, results: Path, start: bool) -> Checked:
@@ -100,7 +99,7 @@ def check(experiment: Experiment, *, selection: Selection, results: Path, start:
     found = asyncio.run(_started(experiment, selected)) if start and not experiment.unready else {}
     servers = _servers(selected, found)
     problems = [str(fault) for fault in experiment.unready]
-    problems += [f"MCP server '{server.name}' does not work: {server.fault}" for server in servers if server.fault]
+    problems += [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
     execution = experiment.execution
     most = execution.max_failures
     return Checked(
@@ -121,7 +120,7 @@ def check(experiment: Experiment, *, selection: Selection, results: Path, start:
         max_concurrent=execution.max_concurrent,
         timeout_seconds=execution.timeout_seconds,
         max_attempts=execution.retry.max_attempts,
-        stops_after_failures=max(1, round(most * len(selected) if most < 1 else most)),
+        stops_after_failures=max(1, math.ceil(most * len(selected) if most < 1 else most)),
         budget_usd=execution.budget.usd,
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
@@ -184,13 +183,58 @@ def _servers(selected: Plan, found: dict[str, ToolList | ServerFault]) -> tuple[
 
 
 def _conditions(selected: Plan) -> list[CheckedCondition]:
-    shared = {condition.agent.digest for condition in selected.conditions}
     return [
         CheckedCondition(
             name=condition.name,
             servers=tuple(server.name for server in condition.mcp_servers),
             gates=tuple(gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)),
-            own_agent_options=len(shared) > 1,
         )
         for condition in selected.conditions
     ]
+
+
+def _lines(found: Checked) -> list[str]:
+    size = (
+        f"{formats.plural(found.samples, 'sample')} × {formats.plural(len(found.conditions), 'condition')} × "
+        f"{formats.plural(found.repetitions, 'repetition')}"
+    )
+    calls = f"{formats.plural(found.agent_calls, 'agent call')}, {formats.plural(found.judge_calls, 'judge call')}"
+    limits = [
+        f"{found.max_concurrent} at a time",
+        f"{formats.duration(found.timeout_seconds)} for an answer",
+        f"up to {formats.plural(found.max_attempts, 'attempt')}",
+        f"stops after {formats.plural(found.stops_after_failures, 'failed trial')}",
+    ]
+    limits += [f"at most {formats.dollars(found.budget_usd)}"] if found.budget_usd is not None else []
+    limits += [f"at most {formats.plural(found.budget_tokens, 'token')}"] if found.budget_tokens is not None else []
+    blocks = {
+        "dataset": [f"{found.dataset_kind}, {found.dataset} (sha256 {found.sha256[:12]})"],
+        "agent": [found.agent],
+        "conditions": [_condition_line(condition) for condition in found.conditions],
+        "scored by": [_scorer_line(scorer) for scorer in found.scorers] or ["nothing: answers are kept, none is scored"],
+        "MCP servers": [_server_line(server) for server in found.servers] or ["none"],
+        "running": [", ".join(limits)],
+        "results": [f"{found.results}/"],
+    }
+    lines = [f"{found.name}: {size} = {calls}", ""]
+    for title, block in blocks.items():
+        lines += [f"{title if row == 0 else '':13}{line}" for row, line in enumerate(block)]
+    return lines
+
+
+def _condition_line(condition: CheckedCondition) -> str:
+    servers = f" with {', '.join(condition.servers)}" if condition.servers else ""
+    gates = f" ({', '.join(condition.gates)})" if condition.gates else ""
+    return f"{condition.name}{servers}{gates}"
+
+
+def _scorer_line(scorer: CheckedScorer) -> str:
+    kind = scorer.type if scorer.type == scorer.name else f"{scorer.name}: {scorer.type}"
+    offline = " (offline)" if scorer.offline else ""
+    metrics = f": {', '.join(scorer.metrics)}" if scorer.metrics and scorer.metrics != (scorer.name,) else ""
+    return f"{kind}{offline}{metrics}"
+
+
+def _server_line(server: CheckedServer) -> str:
+    state = "not started" if server.tools is None else f"{formats.plural(len(server.tools), 'tool')}: {', '.join(server.tools)}"
+    return f"{server.name} ({server.type}, scope {server.scope}): {'does not work' if server.fault else state}"

@@ -29,6 +29,13 @@ class Output:
         for line in lines:
             whisper(clean(line))
 
+    def complain(self, *lines: str) -> None:
+        """What is wrong: said whatever the flags."""
+        from karat.formats import clean
+
+        for line in lines:
+            whisper(clean(line))
+
     def result(self, text: str, data: Any = None) -> None:
         """The result: `text`, or with --json the value. `text` is printed as it is, colours included."""
         if self.as_json:

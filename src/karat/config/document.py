@@ -69,19 +69,15 @@ def parse_value(text: str) -> tuple[Node | None, str]:
     return document.root or Node(None), ""
 
 
-def _text(loader: Any, node: yaml.ScalarNode) -> Any:
-    return node.value
-
-
 _MAKERS: dict[str, Any] = {
     _PREFIX + "null": lambda loader, node: None,
     _PREFIX + "bool": _Loader.construct_yaml_bool,
     _PREFIX + "int": _Loader.construct_yaml_int,
     _PREFIX + "float": _Loader.construct_yaml_float,
-    _PREFIX + "str": _text,
-    _PREFIX + "timestamp": _text,  # a date is the text that stands there
-    _PREFIX + "value": _text,
-    _PREFIX + "merge": _text,
+    _PREFIX + "str": lambda loader, node: node.value,
+    _PREFIX + "timestamp": lambda loader, node: node.value,  # a date is the text that stands there
+    _PREFIX + "value": lambda loader, node: node.value,
+    _PREFIX + "merge": lambda loader, node: node.value,
 }
 
 

@@ -127,13 +127,20 @@ def _advise(read: Reader, parts: Parts) -> None:
             read.warn(f"mcp_servers.{name}", "no condition uses it")
     if not parts.scorers:
         read.warn("scorers", "there are none: answers are kept, but nothing is scored")
+    agents = {_model_name(part.spec.agent.options.get("model")) for part in parts.conditions}
     for one in parts.scorers:
+        place = one.place.removesuffix(".type")
         if one.spec.options.get("temperature"):
-            read.warn(f"{one.place}", "above temperature 0 the judge's scores of one answer differ from call to call")
-        model = str(one.spec.options.get("model")).replace("/", ":")
-        agents = {str(part.spec.agent.options.get("model")).replace("/", ":") for part in parts.conditions}
-        if {model, model.rpartition(":")[2]} & (agents - {"None"}):
-            read.warn(one.place, "the judge is the agent's own model, and models tend to prefer their own answers")
+            message = "above 0 the judge scores one answer differently from call to call"
+            read.warn(f"{place}.temperature", message)
+        if (_model_name(one.spec.options.get("model")) or "none") in agents:
+            message = "is the agent's own model, and models tend to prefer their own answers"
+            read.warn(f"{place}.model", message)
+
+
+def _model_name(model: Any) -> str:
+    """A model without its provider, which two files may spell differently."""
+    return str(model or "").replace("/", ":").rpartition(":")[2]
 
 
 def _ready(family: str) -> str:

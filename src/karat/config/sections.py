@@ -40,8 +40,8 @@ class ScorerPart:
 def identity(read: Reader, default_name: str) -> tuple[str, str]:
     """Name and version."""
     name = _text_or_number(read, "name", default_name, "support-kb")
-    if "/" in name or "\\" in name or not name.isprintable():
-        read.fault("name", "must not hold a slash or a line break, because files are called after it")
+    if "/" in name or not name.isprintable():
+        read.fault("name", "must not hold a '/' or a line break, because files are called after it")
     return name.strip(), _text_or_number(read, "version", "1", '"1.2"')
 
 

@@ -53,10 +53,10 @@ def create_run(
     building = results / f".{final.name}.part"
     building.mkdir()
     folder = RunFolder(building, msgspec.structs.replace(info, run=run))
-    write_durably(building / "experiment.yaml", redact(experiment).encode("utf-8", "replace"))
+    write_durably(building / "experiment.yaml", [redact(experiment).encode("utf-8", "replace")])
     folder.write_samples(samples, redact=redact)
     line = Codec(redact).line(folder.info)
-    write_durably(building / "run.json", msgspec.json.format(line, indent=2) + b"\n")
+    write_durably(building / "run.json", [msgspec.json.format(line, indent=2), b"\n"])
     building.rename(final)
     _sync_folder(results)
     return RunFolder(final, folder.info)
@@ -142,7 +142,7 @@ class RunFolder:
     def write_samples(self, samples: Iterable[Sample], *, redact: Redactor) -> None:
         """Replaces samples.jsonl, atomically. For the holder of the lock alone."""
         codec = Codec(redact)
-        write_durably(self.path / "samples.jsonl", b"".join([codec.line(sample) for sample in samples]))
+        write_durably(self.path / "samples.jsonl", (codec.line(sample) for sample in samples))
 
     def plan(self) -> PlanInfo:
         """What is to be run: the first plan, widened by every resume."""
@@ -206,11 +206,11 @@ def widened(first: PlanInfo, second: PlanInfo) -> PlanInfo:
     )
 
 
-def write_durably(path: Path, data: bytes) -> None:
+def write_durably(path: Path, parts: Iterable[bytes]) -> None:
     """Replaces a file so that a reader, or a crash, meets the old one or the new one, whole."""
     part = path.with_name(f".{path.name}.part")
     with part.open("wb") as file:
-        file.write(data)
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)

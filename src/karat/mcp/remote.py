@@ -71,6 +71,8 @@ class RemoteLink:
     async def _note(self, response: httpx2.Response) -> None:
         """Keeps what the SDK turns into "Server returned an error response"."""
         if response.status_code < 300 or response.request.method == "DELETE":
+            if self.evidence.location is not None:  # that redirect was followed
+                self.evidence.status = self.evidence.location = None
             return
         if response.status_code in (404, 405) and response.request.method == "GET" and self._server.type == "http":
             return  # it has no stream of its own notices, as the protocol allows

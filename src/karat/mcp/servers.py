@@ -57,8 +57,11 @@ class Tools:
 class Toolbox:
     """All servers of a run. Nothing is started, and the SDK is not loaded, before it is needed."""
 
-    def __init__(self, servers: Sequence[McpServer], *, redact: Redactor, folder: Path) -> None:
-        self._servers = tuple(servers)
+    def __init__(
+        self, servers: Sequence[McpServer], *, redact: Redactor, folder: Path, relist_seconds: float = 5.0
+    ) -> None:
+        """`relist_seconds`: how old the list of a shared server's tools may be before a trial asks for it again."""
+        self._servers, self._relist_seconds = tuple(servers), relist_seconds
         self._redact, self._folder = redact, folder
         self._open: set[Session] = set()
         self._shared: dict[str, Session] = {}
@@ -147,7 +150,7 @@ class Toolbox:
     def _start(self, server: McpServer) -> Session:
         from karat.mcp.session import Session
 
-        session = Session(server, folder=self._folder, redact=self._redact)
+        session = Session(server, folder=self._folder, redact=self._redact, relist_seconds=self._relist_seconds)
         self._open.add(session)
         return session
 

@@ -33,19 +33,22 @@ __all__ = ["Session"]
 
 _T = TypeVar("_T")
 
+_HTTP_FAILED = "Server returned an error response"
+_HTTP_GONE = ("Session terminated", "Not Found")
+"""What the SDK makes of an HTTP status; the status itself is in the evidence."""
+
 CLOSE_SECONDS = 3.0  # more than a stdio server may take (stdio.py)
 CAUSE_SECONDS = 2.0  # for an owner to end after its connection broke, so that the cause can be told
-RELIST_SECONDS = 5.0  # how old a shared session's list of tools may be when a trial gets it
 
 
 class Session:
     """Opened on construction, in the background; `ready` waits for it. Needs a running event loop."""
 
-    def __init__(self, server: McpServer, *, folder: Path, redact: Redactor) -> None:
+    def __init__(self, server: McpServer, *, folder: Path, redact: Redactor, relist_seconds: float) -> None:
         import anyio
 
         self.server = server
-        self._redact = redact
+        self._redact, self._relist_seconds = redact, relist_seconds
         self._scope = anyio.CancelScope()
         self._stop, self._listed = asyncio.Event(), asyncio.Event()
         self._broken = False
@@ -84,7 +87,7 @@ class Session:
     async def current_tools(self) -> ToolList:
         """The tools as they are now; asked for again if the list is a few seconds old. Raises InfrastructureFault."""
         tools = await self.ready()
-        if self._client is not None and self.alive and time.monotonic() - self._listed_at > RELIST_SECONDS:
+        if self._client is not None and self.alive and time.monotonic() - self._listed_at > self._relist_seconds:
             self._listed_at = time.monotonic()
             asked = self._request(list_tools(self._client, self.server.name))
             await self._first(asked)
@@ -170,9 +173,10 @@ class Session:
         if isinstance(error, mcp.MCPError):
             if error.code == REQUEST_TIMEOUT:
                 raise call_timeout(self.server, tool)
-            if error.code != CONNECTION_CLOSED and not self._lost(error):
-                return None, self._clean(f"{error.message} (error {error.code})")
-            if "byte limit" in error.message:  # of one event: the connection goes on
+            if self.server.type == "http" and error.message == _HTTP_FAILED:
+                raise self._fault(error)  # of this request: the session goes on
+            gone = error.code == CONNECTION_CLOSED or self._refused(error)
+            if not gone or "byte limit" in error.message:  # the limit of one event: the connection goes on
                 return None, self._clean(error.message)
         elif self.alive and isinstance(error, (ValueError, RuntimeError)):
             return None, self._clean(f"the result does not conform: {error}")
@@ -187,12 +191,10 @@ class Session:
             return None, self._clean(text) or "the tool failed and did not say why"
         return text, None
 
-    def _lost(self, error: Any) -> bool:
-        """Whether an error response means that HTTP failed, rather than the tool."""
-        return self.server.type == "http" and (
-            error.message in ("Server returned an error response", "Session terminated", "Not Found")
-            or (self._link.evidence.location is not None and "not followed" in error.message)
-        )
+    def _refused(self, error: Any) -> bool:
+        """Whether HTTP says that the session is not there any more, rather than the tool that it failed."""
+        redirected = self._link.evidence.location is not None and "not followed" in error.message
+        return self.server.type == "http" and (redirected or error.message in _HTTP_GONE)
 
     async def _down(self, error: BaseException | None = None) -> InfrastructureFault:
         """Marks the session as unusable, and tells why it is."""

@@ -10,6 +10,7 @@ from karat import formats
 from karat.reports._layout import Cell, Columns
 from karat.summary import Summary
 from karat.summary.model import Account, Difference, MetricInfo, Result
+from karat.summary.words import NO_DIFFERENCE
 
 __all__ = ["conditions_table", "differences_table", "scores_table", "servers_table"]
 
@@ -58,7 +59,8 @@ def conditions_table(summary: Summary, *, wide: bool) -> Columns:
         for name, cls in (("agent", "agent"), ("infra", "infrastructure"), ("judge", "judge"), ("limit", "limit"))
         if getattr(total, cls)
     }
-    heads = ["planned", "scored", *(faults or ["failed"])]
+    scored = "scored" if summary.metrics else "answered"
+    heads = ["planned", scored, *(faults or ["failed"])]
     heads += ["not run"] if total.not_run else []
     heads += ["retried"] if summary.total.retried else []
     heads += ["cost", "median", *(["p95", "tokens in", "out"] if wide else [])]
@@ -77,6 +79,7 @@ def _account_cells(account: Account, heads: Sequence[str], faults: dict[str, str
     texts = {
         "planned": formats.count(ledger.planned),
         "scored": formats.count(ledger.scored),
+        "answered": formats.count(ledger.scored),
         "failed": formats.count(ledger.failed),
         "not run": formats.count(ledger.not_run),
         "retried": formats.count(account.retried),
@@ -129,13 +132,15 @@ def _difference_cells(one: Difference, *, wide: bool) -> list[Cell]:
         (formats.signed_interval(found.low, found.high) or formats.UNKNOWN, ""),
         (formats.p_value(one.p_adjusted), ""),
         *(extra if wide else []),
-        (_verdict(one), "green" if one.winner is not None else ""),
+        (_verdict(one, wide=wide), "green" if one.winner is not None else ""),
     ]
 
 
-def _verdict(one: Difference) -> str:
+def _verdict(one: Difference, *, wide: bool) -> str:
     if one.winner is not None:
         return "better" if one.winner == one.b else "worse"
+    if one.verdict == NO_DIFFERENCE and not wide:
+        return "not shown"
     return one.verdict.rpartition(" is ")[2]
 
 

@@ -126,10 +126,8 @@ def _trials_legend(summary: Summary) -> str:
 def _differences_legend(summary: Summary, *, wide: bool) -> str:
     count = formats.plural(len(summary.differences), "comparison")
     effect = "; d: difference over its standard deviation" if wide else ""
-    return (
-        f"second minus first, paired by question; p after Holm over {count}{effect}. "
-        "“No difference shown” does not mean that there is none."
-    )
+    meant = "“No difference shown” does not mean" if wide else "“Not shown”: no difference shown, which does not mean"
+    return f"second minus first, paired by question; p after Holm over {count}{effect}. {meant} that there is none."
 
 
 def _lowest(summary: Summary, samples: Iterable[LowSample], width: int) -> Iterable[Text]:

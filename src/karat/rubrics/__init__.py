@@ -33,6 +33,7 @@ FORMAT_VERSION = 1
 
 _MAX_BYTES = 1_000_000
 _MAX_LEVELS = 101
+_NO_SCALE = (0, 0)
 
 
 class RubricMetric(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +106,10 @@ def parse(raw: bytes, *, source: str) -> Rubric:
     if len(raw) > _MAX_BYTES:
         raise BadRubric(source, [Fault(place="file", message=f"must be at most {_MAX_BYTES} bytes, has {len(raw)}")])
     faults: list[Fault] = []
-    root = _Section(document(raw, source), "", faults)
+    values = document(raw, source)
+    if not isinstance(values, dict):
+        raise BadRubric(source, [Fault(place="file", message=f"must be a mapping, got {_kind(values)}")])
+    root = _Section(values, "", faults)
     root.known("format", "name", "instructions", "scale", "metrics", "extra_fields")
     version = root.take("format", int, "a whole number")
     if version is not None and version != FORMAT_VERSION:
@@ -212,7 +216,7 @@ def _scale(section: _Section, *, required: bool) -> tuple[int, int] | None:
 
 def _metric(section: _Section, name: str, scale: tuple[int, int] | None) -> RubricMetric:
     section.known("description", "scale", "levels", "direction")
-    own = _scale(section, required=scale is None) or scale or (0, 0)
+    own = _scale(section, required=scale is None) or scale or _NO_SCALE
     direction = section.take("direction", str, "a text", default="higher")
     if direction not in ("higher", "lower"):
         section.fault("direction", f"must be higher or lower, got '{direction}'")
@@ -230,6 +234,8 @@ def _levels(section: _Section, scale: tuple[int, int]) -> dict[int, str]:
     inner = section.sub("levels")
     if inner is None:
         section.fault("levels", "is required: one text for each level")
+        return {}
+    if scale == _NO_SCALE:  # said already
         return {}
     given = dict(inner.items())
     levels = range(scale[0], scale[1] + 1)
@@ -256,7 +262,7 @@ def _extra(section: _Section, name: str) -> ExtraField:
 
 _KINDS: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (lambda value: value is None, "nothing"),
-    (lambda value: isinstance(value, bool), "true or false"),
+    (lambda value: isinstance(value, bool), "true or false; put it in quotes to have a text"),
     (lambda value: isinstance(value, dict), "a mapping"),
     (lambda value: isinstance(value, list), "a list"),
     (lambda value: isinstance(value, str) and not value.strip(), "an empty text"),

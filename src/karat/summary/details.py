@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +12,7 @@ from karat.records import Answer, Failure, Sample, Score
 
 if TYPE_CHECKING:
     from karat.journal import RunFolder
-    from karat.summary.model import Summary
+    from karat.summary.model import MetricInfo, Summary
 
 __all__ = ["TrialRecord", "trials"]
 
@@ -25,6 +26,16 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answer | None
     scores: tuple[Score, ...]  # of the shown scorings; by scorer, turn, judge, repeat
     failure: Failure | None  # the last one, where there is no answer or a score is missing
+
+    def value(self, metric: MetricInfo) -> float | None:
+        """The trial's number: mean over repeats of each judge, then over judges, then over turns."""
+        turns: dict[int | None, dict[str | None, list[float]]] = {}
+        for score in self.scores:
+            found = score.values.get(metric.name)
+            if (score.scorer, score.scoring) == (metric.scorer, metric.scoring) and found is not None:
+                turns.setdefault(score.turn, {}).setdefault(score.judge, []).append(float(found))
+        per_turn = [fmean(map(fmean, judges.values())) for judges in turns.values()]
+        return fmean(per_turn) if per_turn else None
 
 
 class _Lines:

@@ -1,3 +1,34 @@
-"""."""
+"""`karat init`: a small example that runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
 import click
-command = click.Command("init")
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output, typed
+
+__all__ = ["command"]
+
+
+@click.command("init")
+@click.argument("kind")
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path, file_okay=False), required=False)
+@options.output()
+def command(kind: str, folder: Path | None, output: Output) -> Exit:
+    """Write a small working example of KIND into DIR (default: a new folder of that name).
+
+    KIND is golden: questions with golden answers. The example has an experiment file,
+    questions, an agent in Python and a README; it runs offline and without a key. Nothing that
+    is there is overwritten.
+    """
+    from karat.cli.scaffold import scaffold
+
+    made = scaffold(kind, folder or Path(kind))
+    output.result("\n".join(made.files), made)
+    file = str(Path(made.folder) / "experiment.yaml")
+    commands = [typed("karat", "check", file), typed("karat", "run", file)]
+    output.say("", "Next:", *(f"  {line}" for line in commands))
+    return Exit.DONE

@@ -1,3 +1,33 @@
-"""."""
+"""`karat list`: what there is to choose from."""
+
+from __future__ import annotations
+
 import click
-command = click.Command("list")
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+_FAMILIES = ("agents", "scorers", "datasets", "reports", "rubrics")
+
+
+@click.command("list")
+@click.argument("family", type=click.Choice(_FAMILIES), metavar="|".join(_FAMILIES))
+@click.argument("name", required=False)
+@options.output()
+def command(family: str, name: str | None, output: Output) -> Exit:
+    """Show the plug-ins of a family, or with NAME all that one can be told.
+
+    Those of other packages that are installed here are listed too, with where they come from.
+    """
+    from karat.cli import listing
+
+    if name is None:
+        found = listing.family(family)
+        output.result(str(found), found)
+    else:
+        one = listing.one(family, name)
+        output.result(str(one), one)
+    return Exit.DONE

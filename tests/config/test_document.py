@@ -1,0 +1,142 @@
+"""YAML: lines, limits, and what readers of YAML get wrong."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.config.document import MAX_BYTES, MAX_NODES, parse
+from karat.config.nodes import Node, plain
+
+
+def read(text: str) -> Any:
+    document = parse(text.encode())
+    assert document.faults == []
+    assert document.root is not None
+    return plain(document.root)
+
+
+def node(text: str, *place: str | int) -> Node:
+    root = parse(text.encode()).root
+    assert root is not None
+    found = root.get(*place)
+    assert found is not None
+    return found
+
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text())
+TREES = st.recursive(
+    SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(min_size=1), inner, max_size=4)),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(TREES)
+def test_what_yaml_writes_is_read_as_yaml_reads_it(tree: Any) -> None:
+    text = yaml.safe_dump(tree, allow_unicode=True)
+    assert read(text) == yaml.safe_load(text)
+
+
+def test_each_value_has_the_line_of_its_key() -> None:
+    text = "a: 1\nb:\n  c:\n    - x\n    - y\n  d: |\n    text\n    more\n"
+    places: list[tuple[str | int, ...]] = [("a",), ("b",), ("b", "c"), ("b", "c", 1), ("b", "d")]
+    assert [node(text, *place).line for place in places] == [1, 2, 3, 5, 6]
+
+
+def test_aliases_and_merges_are_expanded_and_stay_apart() -> None:
+    text = "base: &base {model: a, size: 1}\none: {<<: *base, model: b}\ntwo: [*base, *base]\n"
+    assert read(text)["one"] == {"model": "b", "size": 1}
+    assert node(text, "two", 0) is not node(text, "two", 1)
+
+
+def test_of_several_merges_the_first_wins() -> None:
+    text = "a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b]}\n"
+    assert read(text)["c"] == yaml.safe_load(text)["c"] == {"x": 1, "y": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "warning"),
+    [
+        ("no", False, 'a (line 1): YAML reads no as false; write false, or "no" for the text'),
+        ("On", True, 'a (line 1): YAML reads On as true; write true, or "On" for the text'),
+        ("1:30", 90, 'a (line 1): YAML reads 1:30 as 90 (base 60); write 90, or "1:30" for the text'),
+        ("010", 8, 'a (line 1): YAML reads 010 as 8; write 8, or "010" for the text'),
+        ("'no'", "no", None),
+        ("true", True, None),
+        ("0", 0, None),
+        ("0.5", 0.5, None),
+        ("2026-01-31", "2026-01-31", None),
+        ("~", None, None),
+    ],
+)
+def test_what_yaml_reads_otherwise_than_people_is_warned_of(text: str, value: Any, warning: str | None) -> None:
+    document = parse(f"a: {text}\n".encode())
+    assert document.root is not None
+    assert plain(document.root) == {"a": value}
+    assert document.warnings == ([warning] if warning else [])
+
+
+def test_keys_are_the_text_that_stands_there() -> None:
+    assert list(read("no: 1\n1: 2\n2.0: 3\n2026-01-31: 4\n")) == ["no", "1", "2.0", "2026-01-31"]
+
+
+def test_a_billion_laughs_are_refused_at_once() -> None:
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]" for n in range(20)]
+    began = time.perf_counter()
+    (fault,) = parse("\n".join(lines).encode()).faults
+    assert "20,000" in fault.message
+    assert time.perf_counter() - began < 0.5
+
+
+def test_the_count_of_values_is_exact() -> None:
+    def listing(items: int) -> bytes:
+        return b"- " + b"\n- ".join([b"x"] * items) + b"\n"
+
+    assert parse(listing(MAX_NODES - 1)).faults == []
+    assert len(parse(listing(MAX_NODES)).faults) == 1
+
+
+def test_the_size_is_limited() -> None:
+    comment = b"#" * (MAX_BYTES - 5)
+    assert parse(b"a: 1\n" + comment).faults == []
+    assert len(parse(b"a: 11\n" + comment).faults) == 1
+
+
+@pytest.mark.parametrize("bracket", ["[", "{a: ", "- "])
+def test_nesting_is_limited_without_recursion(bracket: str) -> None:
+    began = time.perf_counter()
+    (fault,) = parse(bracket.encode() * 200_000).faults
+    assert "nested deeper" in fault.message
+    assert time.perf_counter() - began < 2
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+    assert read("\ufeffa: 1\n") == {"a": 1}
+
+
+def test_all_doubled_keys_are_found_and_a_merged_one_is_none() -> None:
+    text = "d: &d {x: 1}\na: {<<: *d, x: 2}\nb: {y: 1, y: 2}\nb: 3\n"
+    assert [fault.place for fault in parse(text.encode()).faults] == ["b.y", "b"]
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_it_stumble(data: bytes) -> None:
+    document = parse(data)
+    assert document.root is None or document.root.value is not None or True
+    assert all(fault.message for fault in document.faults)
+
+
+@given(st.text(alphabet=st.sampled_from("ab:-[]{}&*!<>|'\"\n #,?%@`~0.\t"), max_size=60))
+def test_no_punctuation_makes_it_stumble(text: str) -> None:
+    """Whatever PyYAML refuses is a fault here too."""
+    document = parse(text.encode())
+    try:
+        list(yaml.parse(text, Loader=yaml.CSafeLoader))
+    except yaml.YAMLError:
+        assert document.faults

@@ -1,0 +1,278 @@
+"""What a good experiment file becomes."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karat.config import Execution, Experiment, load
+from karat.errors import BadExperiment
+from karat.records import AgentSpec, ScorerSpec
+
+from .conftest import GOOD, REST
+
+Read = Callable[..., Experiment]
+
+EXAMPLE = """\
+name: support-kb
+version: 1.10
+dataset: {kind: golden, path: questions.jsonl, id_key: null, sample_size: null}
+agent: {type: chat, model: "anthropic:claude-sonnet-4-5"}
+judge: {model: "anthropic:claude-opus-4-5", temperature: 0.0, repeats: 1, rubric: default}
+mcp_servers:
+  docs: {type: stdio, command: python, args: [docs_server.py], env: {INDEX: ./docs}, scope: trial}
+  rag:  {type: http, url: "http://localhost:8080/mcp", headers: {Authorization: "Bearer ${RAG_KEY}"}}
+conditions:
+  with-docs: {system_prompt: "Use the {{ docs }} tool.", mcp_servers: [docs, rag], require_mcp_tool_use: true}
+  baseline:  {system_prompt: "Answer from your own knowledge."}
+execution:
+  num_repetitions: 3
+  retry: {max_attempts: 3, initial_backoff_seconds: 1, backoff_multiplier: 2, max_backoff_seconds: 60}
+  budget: {usd: null, tokens: null}
+scorers: []
+secrets: []
+"""
+RAG_KEY = {"RAG_KEY": "canary-secret-1"}
+
+
+def test_the_example_of_the_design_is_read_whole(read: Read, folder: Path) -> None:
+    found = read(EXAMPLE, env=RAG_KEY)
+    assert (found.name, found.slug, found.version, found.kind) == ("support-kb", "support-kb", "1.10", "golden")
+    assert found.folder == folder
+    assert found.dataset.path == folder / "questions.jsonl"
+    assert [condition.name for condition in found.conditions] == ["with-docs", "baseline"]
+    assert [condition.position for condition in found.conditions] == [0, 1]
+    assert found.conditions[0].system_prompt == "Use the {{ docs }} tool."
+    assert [server.name for server in found.conditions[0].mcp_servers] == ["docs", "rag"]
+    assert found.conditions[0].gate.require_mcp_tool_use
+    assert found.servers[0].env == {"INDEX": "./docs"}
+    assert found.servers[1].headers == {"Authorization": "Bearer canary-secret-1"}
+    assert found.execution == Execution()
+    assert [scorer.name for scorer in found.scorers] == ["judge"]
+    assert found.text == EXAMPLE
+
+
+def test_little_is_required(read: Read) -> None:
+    found = read(GOOD)
+    assert found.name == "experiment"
+    assert found.agent == AgentSpec(type="floor", options=found.agent.options, digest=found.agent.digest)
+    assert found.execution == Execution()
+    assert found.warnings == ()
+    assert len(found.load_dataset()) == 1
+
+
+def test_an_offline_judge_is_called_judge_and_stands_first(read: Read) -> None:
+    text = GOOD + "scorers: [equals, regex: {pattern: ^2}, {type: regex, name: has-digit, pattern: '[0-9]'}]\n"
+    found = read(text)
+    assert [(scorer.type, scorer.name) for scorer in found.scorers] == [
+        ("overlap", "judge"),
+        ("equals", "equals"),
+        ("regex", "regex"),
+        ("regex", "has-digit"),
+    ]
+    assert found.scorers[2].options["pattern"] == "^2"
+
+
+def test_no_judge_is_wanted_where_scorers_are_given_even_none(read: Read) -> None:
+    without = GOOD.replace("judge: {type: overlap}\n", "")
+    assert read(without + "scorers: [equals]\n").warnings == ()
+    unscored = read(without + "scorers: []\n")
+    assert unscored.scorers == ()
+    assert "nothing is scored" in unscored.warnings[0]
+
+
+def test_a_condition_overrides_options_of_the_agent(read: Read) -> None:
+    text = """\
+dataset: {path: questions.jsonl}
+agent: {type: chat, model: "openai:a", temperature: 0.5}
+judge: {type: overlap}
+conditions:
+  a: {}
+  b: {agent: {model: "openai:b"}}
+  c: {agent: {model: "openai:a"}}
+"""
+    a, b, c = read(text).conditions
+    assert (a.agent.options["model"], b.agent.options["model"]) == ("openai:a", "openai:b")
+    assert b.agent.options["temperature"] == 0.5
+    assert a.agent.digest == c.agent.digest != b.agent.digest
+    assert a.digest == b.digest
+    assert read(text).resolved["conditions.b.agent.model"].value == "openai:b"
+
+
+def test_the_dataset_is_looked_for_in_the_working_directory_then_beside_the_file(folder: Path) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    (inner / "experiment.yaml").write_text(GOOD)
+    assert load("inner/experiment.yaml", env={}).dataset.path == folder / "questions.jsonl"
+    (inner / "questions.jsonl").write_text("{}\n")
+    both = load("inner/experiment.yaml", env={})
+    assert both.dataset.path == folder / "questions.jsonl"
+    assert "the first is used" in both.warnings[0]
+    (folder / "questions.jsonl").unlink()
+    assert load("inner/experiment.yaml", env={}).dataset.path == inner / "questions.jsonl"
+
+
+def test_each_setting_knows_where_it_comes_from(read: Read) -> None:
+    text = GOOD + 'execution: {num_repetitions: "${REPS}", max_concurrent: 7}\n'
+    found = read(text, env={"REPS": "4"}, settings=["execution.timeout_seconds=30", "execution.retry.max_attempts=1"])
+    sources = {key.removeprefix("execution."): (choice.value, choice.source) for key, choice in found.resolved.items()}
+    assert sources["num_repetitions"] == (4, "environment")
+    assert sources["max_concurrent"] == (7, "file")
+    assert sources["timeout_seconds"] == (30.0, "flag")
+    assert sources["retry.max_attempts"] == (1, "flag")
+    assert sources["retry.timeouts"] == (False, "default")
+    assert sources["judge.type"] == ("overlap", "file")
+
+
+def test_numbers_that_come_as_text_through_the_environment_are_numbers(read: Read) -> None:
+    text = GOOD + 'execution: {num_repetitions: "${N}", timeout_seconds: "${S}", retry: {timeouts: "${B}"}}\n'
+    found = read(text, env={"N": "7", "S": "1.5", "B": "true"}).execution
+    assert (found.num_repetitions, found.timeout_seconds, found.retry.timeouts) == (7, 1.5, True)
+
+
+def test_digests_cover_what_an_answer_depends_on_and_no_name_or_secret(read: Read) -> None:
+    first = read(EXAMPLE, env=RAG_KEY).conditions[0]
+
+    def digest(text: str, **env: str) -> str:
+        return read(text, env=RAG_KEY | env).conditions[0].digest
+
+    assert digest(EXAMPLE, RAG_KEY="another-secret-2") == first.digest
+    assert digest(EXAMPLE.replace("with-docs:", "documented:")) == first.digest
+    assert digest(EXAMPLE.replace("scope: trial", "scope: trial, call_timeout_seconds: 5")) == first.digest
+    for changed in (
+        EXAMPLE.replace("Use the", "Do use the"),
+        EXAMPLE.replace("docs_server.py", "server.py"),
+        EXAMPLE.replace("scope: trial", "scope: run"),
+        EXAMPLE.replace("require_mcp_tool_use: true", "require_mcp_tool_success: true"),
+        EXAMPLE.replace("[docs, rag]", "[docs]"),
+        EXAMPLE.replace("RAG_KEY", "RAG_KEY_2"),
+    ):
+        assert digest(changed, RAG_KEY_2="canary-secret-1") != first.digest
+
+
+def test_a_default_that_is_written_out_changes_no_agent_digest(read: Read) -> None:
+    text = "dataset: {path: questions.jsonl}\nagent: {type: chat, model: m%s}\njudge: {type: overlap}\nconditions: {a: {}}\n"
+    assert read(text % "").agent.digest == read(text % ", top_p: null").agent.digest
+    assert read(text % "").agent.digest != read(text % ", top_p: 0.5").agent.digest
+
+
+def test_what_is_announced_is_checked_and_planned_and_refused_to_run(read: Read) -> None:
+    found = read(EXAMPLE, env=RAG_KEY)
+    if not found.unready:
+        pytest.skip("chat and judge are here: nothing is announced any more")
+    with pytest.raises(BadExperiment, match=r"agent\.type \(line 4\): the agent 'chat' is not in this version"):
+        found.require_runnable()
+    read(GOOD).require_runnable()
+
+
+def test_an_experiment_is_made_in_python_with_the_keys_of_the_file(folder: Path) -> None:
+    def answer(user_query: str, system_prompt: str, mcp_servers: Any) -> str:
+        return user_query
+
+    keys: dict[str, Any] = {
+        "dataset": {"path": Path("questions.jsonl")},
+        "agent": {"type": "python", "target": answer},
+        "scorers": ("equals",),
+        "conditions": {"a": {"system_prompt": "${WHO}"}},
+    }
+    found = Experiment(**keys, env={"WHO": "you"})
+    assert found.agent.options["target"] is answer
+    assert found.conditions[0].system_prompt == "you"
+    assert found.scorers == (ScorerSpec(type="equals", name="equals", options=found.scorers[0].options),)
+    assert found.resolved["agent.target"].value.endswith("answer")
+    assert "target: " in found.text
+    assert found.agent.digest == Experiment(**keys, env={"WHO": "you"}).agent.digest
+    assert found.folder == folder
+
+
+def test_faults_of_an_experiment_made_in_python_come_all_at_once(folder: Path) -> None:
+    with pytest.raises(BadExperiment) as caught:
+        Experiment(dataset={"path": "gone.jsonl"}, agnt={}, conditions={}, judge={"type": "overlap"})
+    assert [fault.place for fault in caught.value.faults] == ["agnt", "dataset.path", "conditions"]
+
+
+def test_it_can_be_pickled_and_shows_no_secret(read: Read) -> None:
+    found = read(EXAMPLE, env=RAG_KEY)
+    assert repr(found) == "Experiment(name='support-kb', agent='chat', conditions=['with-docs', 'baseline'])"
+    assert pickle.loads(pickle.dumps(found)).resolved == found.resolved
+
+
+def test_warnings_tell_what_is_probably_not_meant(read: Read) -> None:
+    text = """\
+dataset: {path: questions.jsonl}
+agent: {type: chat, model: "openai:gpt"}
+judge: {model: openai/gpt, temperature: 0.5}
+mcp_servers: {docs: {command: python}}
+conditions: {no: {require_mcp_tool_success: on}}
+"""
+    assert list(read(text).warnings) == [
+        'conditions.no (line 5): other YAML readers take the key no for true or false; here it is the text. Write "no" to be sure',
+        'conditions.no.require_mcp_tool_success (line 5): YAML reads on as true; write true, or "on" for the text',
+        "mcp_servers.docs (line 4): no condition uses it",
+        "judge.temperature (line 3): above 0 the judge scores one answer differently from call to call",
+        "judge.model (line 3): is the agent's own model, and models tend to prefer their own answers",
+    ]
+
+
+def test_a_file_that_is_not_there_is_told_with_its_nearest_name(folder: Path) -> None:
+    (folder / "experiment.yaml").write_text(GOOD)
+    with pytest.raises(BadExperiment, match=r"there is no such file \(did you mean 'experiment.yaml'\?\)"):
+        load("experimet.yaml")
+    with pytest.raises(BadExperiment, match=r"is a folder; name the experiment file in it, e\.g\. experiment\.yaml"):
+        load(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("Größe & Gewicht: v2", "groe-gewicht-v2"),
+        ("日本", "run"),
+        ("../up", None),
+        ("a" * 200, "a" * 60),
+        ("1.2", "1.2"),
+    ],
+)
+def test_names_become_slugs(read: Read, name: str, slug: str | None) -> None:
+    if slug is None:
+        with pytest.raises(BadExperiment, match="must not hold a '/'"):
+            read(f"name: '{name}'\n{GOOD}")
+    else:
+        assert read(f"name: '{name}'\n{GOOD}").slug == slug
+
+
+def test_reading_loads_nothing_heavy(folder: Path) -> None:
+    (folder / "experiment.yaml").write_text(GOOD)
+    code = (
+        "import sys; from karat.config import load; load('experiment.yaml'); "
+        "print([name for name in ('numpy', 'scipy', 'duckdb', 'mcp', 'rich', 'jinja2') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_agents_of_the_experiments_folder_are_found(folder: Path) -> None:
+    inner = folder / "own"
+    inner.mkdir()
+    (inner / "my_config_test_agent.py").write_text("class Mine:\n    def ask(self): ...\n")
+    (inner / "e.yaml").write_text(GOOD.replace("{type: floor}", '{type: "my_config_test_agent:Mine"}'))
+    before = list(sys.path)
+    with contextlib.chdir(folder):
+        assert load("own/e.yaml", env={}).agent.type == "my_config_test_agent:Mine"
+    sys.path[:] = before
+
+
+def test_rest_of_the_file_is_read_though_the_dataset_is_wrong(read: Read) -> None:
+    with pytest.raises(BadExperiment) as caught:
+        read("dataset: {kind: nonsense}\n" + REST.replace("{}", "{mcp_servers: [x]}"))
+    assert [fault.place for fault in caught.value.faults] == [
+        "dataset.path",
+        "dataset.kind",
+        "conditions.baseline.mcp_servers.0",
+    ]

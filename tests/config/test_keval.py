@@ -1,0 +1,92 @@
+"""k-eval's files load and plan unchanged."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from karat.config import Experiment, load
+from karat.errors import BadExperiment
+from karat.plan import plan
+
+ENV = {"GRAPH_HOME": "./graph", "SEARCH_API_KEY": "canary-secret-1"}
+QUESTIONS = "".join(f'{{"question": "What is {n}?", "answer": "{n}"}}\n' for n in range(12))
+
+
+@pytest.fixture
+def files(shared_data: Path, tmp_path: Path) -> Path:
+    for source in (shared_data / "keval").glob("*.yaml"):
+        shutil.copy(source, tmp_path)
+    (tmp_path / "questions.jsonl").write_text(QUESTIONS)
+    return tmp_path
+
+
+def loaded(path: Path) -> Experiment:
+    # From another directory: the dataset's path is the file's, not the caller's.
+    with contextlib.chdir(path.anchor):
+        return load(path, env=ENV)
+
+
+@pytest.mark.parametrize(("name", "conditions", "calls"), [("quickstart.yaml", 2, 72), ("full.yaml", 3, 108)])
+def test_the_files_load_and_plan_unchanged(files: Path, name: str, conditions: int, calls: int) -> None:
+    found = loaded(files / name)
+    assert found.warnings == ()
+    assert len(found.conditions) == conditions
+    trials = list(plan(found, found.load_dataset()))
+    assert len(trials) == calls == len({trial.id for trial in trials})
+    assert found.agent.type == "claude"
+    assert found.agent.options["model"] == "claude-sonnet-4-5"
+    assert found.scorers[0].name == "judge"
+    assert found.scorers[0].options["model"] == "vertex_ai/claude-opus-4-5"
+
+
+def test_every_key_of_the_full_file_has_its_meaning(files: Path) -> None:
+    found = loaded(files / "full.yaml")
+    graph, rag, feed = found.servers
+    assert (graph.type, graph.command, graph.args) == ("stdio", "python", ("-m", "graph_server"))
+    assert graph.env == {"GRAPH_HOME": "./graph"}
+    assert (rag.type, rag.headers) == ("http", {"Authorization": "Bearer canary-secret-1"})
+    assert (feed.type, feed.url) == ("sse", "http://localhost:8081/sse")
+    assert found.execution.retry.backoff_multiplier == 2.0
+    assert found.execution.retry.max_backoff_seconds == 60.0
+    last = found.conditions[-1]
+    assert (last.name, last.position) == ("with_graph_and_search", 2)
+    assert [server.name for server in last.mcp_servers] == ["graph", "rag", "feed"]
+    assert last.gate.require_mcp_tool_use
+    assert last.gate.require_mcp_tool_success
+
+
+def test_the_missing_retry_block_is_the_default(files: Path) -> None:
+    assert loaded(files / "quickstart.yaml").execution.retry.max_attempts == 3
+
+
+def test_unknown_keys_of_a_keval_file_are_warnings(tmp_path: Path) -> None:
+    (tmp_path / "questions.jsonl").write_text(QUESTIONS)
+    text = """\
+dataset: {path: questions.jsonl, shuffle: true}
+agent: {type: claude_code_sdk, model: m, max_turn: 3}
+judge: {model: m/n, timeout: 5}
+output: results
+conditions: {a: {sytem_prompt: x}}
+execution: {retry: {jitter: true}}
+"""
+    path = tmp_path / "e.yaml"
+    path.write_text(text)
+    assert list(loaded(path).warnings) == [
+        "output (line 4): no such key (known: agent, conditions, dataset, execution, judge, mcp_servers, name, scorers, "
+        "secrets, version); it is ignored",
+        "dataset.shuffle (line 1): no such key (known: answer_key, id_key, question_key, sample_size, seed, stratify); "
+        "it is ignored",
+        "agent.max_turn (line 2): no such key (did you mean 'max_turns'?); it is ignored",
+        "conditions.a.sytem_prompt (line 5): no such key (did you mean 'system_prompt'?); it is ignored",
+        "judge.timeout (line 3): no such key (known: api_key_env, base_url, judges, max_tokens, model, repeats, rubric, "
+        "seed, temperature, top_p); it is ignored",
+        "execution.retry.jitter (line 6): no such key (known: backoff_multiplier, initial_backoff_seconds, max_attempts, "
+        "max_backoff_seconds, timeouts); it is ignored",
+    ]
+    path.write_text(text.replace("claude_code_sdk", "claude"))
+    with pytest.raises(BadExperiment, match="6 faults"):
+        loaded(path)

@@ -1,0 +1,121 @@
+"""Which values are secret, and that none of them is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from karat.config import Experiment
+from karat.config.secrets import sounds_secret
+from karat.errors import BadExperiment
+
+Read = Callable[..., Experiment]
+
+TEXT = """\
+name: "run ${REPS}"
+dataset: {path: questions.jsonl}
+agent:
+  type: http
+  url: "http://${USER_NAME}:${PASS}@${HOST}/ask?sig=${SIGNATURE}&page=${PAGE}"
+  headers: {X-Trace: "${TRACE}", Accept: text/html}
+judge: {model: m/n, api_key_env: JUDGE_KEY}
+mcp_servers:
+  docs: {command: python, args: ["--token", "${DOCS_TOKEN}", "${PLAIN}"], env: {INDEX: "${INDEX}", MODE: fast}}
+conditions:
+  a: {system_prompt: "Ask ${HOST} as ${TRACE}, never ${NAMED}.", mcp_servers: [docs]}
+execution: {num_repetitions: "${REPS}"}
+secrets: [NAMED, UNUSED]
+"""
+ENV = {
+    name: f"canary-{name.lower()}-{number:04}"
+    for number, name in enumerate(
+        ["USER_NAME", "PASS", "SIGNATURE", "PAGE", "TRACE", "JUDGE_KEY", "DOCS_TOKEN", "INDEX", "NAMED", "UNUSED", "PLAIN"]
+    )
+} | {"REPS": "3", "HOST": "service.example"}
+PUBLIC = {"PLAIN", "REPS", "HOST"}
+
+
+def test_variables_in_secret_positions_are_secret_and_no_others(read: Read) -> None:
+    found = read(TEXT, env=ENV)
+    assert dict(found.secrets) == {name: value for name, value in ENV.items() if name not in PUBLIC}
+    assert found.execution.num_repetitions == 3
+    assert found.agent.options["headers"]["X-Trace"] == ENV["TRACE"]
+    assert found.servers[0].args == ("--token", ENV["DOCS_TOKEN"], ENV["PLAIN"])
+
+
+def test_resolved_settings_name_secrets_and_show_the_rest(read: Read) -> None:
+    found = read(TEXT, env=ENV)
+    assert not [
+        key for key, choice in found.resolved.items() for value in found.secrets.values() if value in str(choice)
+    ]
+    values = {key: choice.value for key, choice in found.resolved.items()}
+    assert values["agent.url"] == "http://${USER_NAME}:${PASS}@service.example/ask?sig=${SIGNATURE}&page=${PAGE}"
+    assert values["mcp_servers.docs.args"] == ["--token", "${DOCS_TOKEN}", ENV["PLAIN"]]
+    assert values["conditions.a.system_prompt"] == "Ask service.example as ${TRACE}, never ${NAMED}."
+    assert values["name"] == "run 3"
+
+
+def test_digests_do_not_change_with_a_secret_and_do_with_other_variables(read: Read) -> None:
+    first = read(TEXT, env=ENV).conditions[0]
+    for name in ENV:
+        changed = read(TEXT, env=ENV | {name: "4"}).conditions[0]
+        same = (changed.digest, changed.agent.digest) == (first.digest, first.agent.digest)
+        assert same == (name not in PUBLIC - {"REPS"}), name
+
+
+def test_the_written_file_is_masked_where_it_repeats_a_secret(read: Read) -> None:
+    text = TEXT.replace("Ask ", f"Ask {ENV['PASS']} ")
+    assert ENV["PASS"] in read(text, env=ENV).text
+    assert read(text, env=ENV).masked_text == TEXT.replace("Ask ", "Ask ${PASS} ")
+
+
+def test_a_fault_elsewhere_shows_no_secret(read: Read) -> None:
+    text = TEXT.replace('num_repetitions: "${REPS}"', 'num_repetitions: "${NAMED}"').replace("page=${PAGE}", "page=[")
+    with pytest.raises(BadExperiment) as caught:
+        read(text, env=ENV)
+    assert "canary" not in str(caught.value)
+    assert "${NAMED}" in str(caught.value)
+
+
+def test_an_unset_name_under_secrets_is_a_warning(read: Read) -> None:
+    env = {name: value for name, value in ENV.items() if name != "UNUSED"}
+    assert read(TEXT, env=env).warnings == ("secrets.1: UNUSED is not set, so there is nothing to mask",)
+
+
+def test_conditions_and_servers_may_be_called_as_secret_positions_are(read: Read) -> None:
+    text = """\
+dataset: {path: questions.jsonl}
+agent: {type: floor}
+judge: {type: overlap}
+mcp_servers: {headers: {command: run-key}, env: {command: "${PROGRAM}"}}
+conditions: {env: {system_prompt: "${PROGRAM}", mcp_servers: [env, headers]}, api_key: {}}
+"""
+    assert read(text, env={"PROGRAM": "long-enough"}).secrets == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("Authorization", True),
+        ("proxy-authorization", True),
+        ("X-Api-Key", True),
+        ("x-apikey", True),
+        ("Cookie", True),
+        ("X-Auth-Token", True),
+        ("OPENAI_API_KEY", True),
+        ("githubToken", True),
+        ("GitHubPAT", False),
+        ("DB_PASSWORD", True),
+        ("AWS_SECRET_ACCESS_KEY", True),
+        ("MAX_TOKENS", False),
+        ("MONKEY", False),
+        ("KEYWORDS", False),
+        ("AUTHOR", False),
+        ("TOKENIZERS_PARALLELISM", False),
+        ("Accept", False),
+        ("INDEX", False),
+    ],
+)
+def test_names_that_sound_secret(name: str, secret: bool) -> None:
+    assert sounds_secret(name) is secret

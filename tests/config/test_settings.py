@@ -1,0 +1,75 @@
+"""`--set` lays values over the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from karat.config import Experiment
+from karat.errors import BadExperiment
+
+from .conftest import GOOD
+
+Read = Callable[..., Experiment]
+
+
+def test_values_are_yaml_and_keys_are_made_where_they_are_missing(read: Read) -> None:
+    settings = [
+        "name=renamed",
+        "execution.num_repetitions=5",
+        "execution.budget.usd=2.5",
+        "conditions.second.system_prompt=Be brief: always.",
+        "conditions.third={system_prompt: hello}",
+        "scorers=[equals]",
+        "dataset.stratify=[a, b]",
+        "dataset.stratify.1=c",
+        "dataset.sample_size=null",
+    ]
+    found = read(GOOD, settings=settings)
+    assert found.name == "renamed"
+    assert found.execution.num_repetitions == 5
+    assert found.execution.budget.usd == 2.5
+    assert [condition.name for condition in found.conditions] == ["baseline", "second", "third"]
+    assert found.conditions[1].system_prompt == "Be brief: always."
+    assert [scorer.type for scorer in found.scorers] == ["overlap", "equals"]
+    assert found.dataset.options["stratify"] == ["a", "c"]
+
+
+def test_keys_with_dots_are_found(read: Read) -> None:
+    text = GOOD.replace("baseline: {}", "gpt-4.1: {}, gpt-4.1.mini: {}")
+    found = read(text, settings=["conditions.gpt-4.1.system_prompt=A", "conditions.gpt-4.1.mini.system_prompt=B"])
+    assert [condition.system_prompt for condition in found.conditions] == ["A", "B"]
+
+
+def test_a_variable_in_a_setting_is_filled(read: Read) -> None:
+    found = read(GOOD, settings=["execution.seed=${SEED}"], env={"SEED": "7"})
+    assert found.execution.seed == 7
+    assert found.resolved["execution.seed"].source == "flag"
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("execution.num_repetitions=0", "--set execution.num_repetitions: must be at least 1, got 0"),
+        ("execution.num_repetition=1", "--set execution.num_repetition: no such key (did you mean 'num_repetitions'?)"),
+        ("execution", "--set execution: want KEY=VALUE, e.g. --set execution.num_repetitions=5"),
+        ("=5", "--set : want KEY=VALUE, e.g. --set execution.num_repetitions=5"),
+        ("a..b=5", "--set a..b: want KEY=VALUE, e.g. --set execution.num_repetitions=5"),
+        ("execution=[", "--set execution: is not YAML, column 2: a value is missing, or a bracket or comma is too many"),
+        ("name.first=x", "--set name.first: 'first' can stand only in a mapping; there is a plain value"),
+        ("scorers.0.type=x", "--set scorers.0.type: '0' is no position in a list of 0"),
+        ("name=${NOT_SET}", "--set name: the environment variable NOT_SET is not set; set it, or name a file with --env-file"),
+        ("agent.type=flor", "--set agent.type: no agent is called 'flor' (did you mean 'floor'?); `karat list agents` describes them"),
+    ],
+)  # fmt: skip
+def test_a_fault_names_the_flag(read: Read, setting: str, said: str) -> None:
+    with pytest.raises(BadExperiment) as caught:
+        read(f"name: x\nscorers: []\n{GOOD}", settings=[setting])
+    assert [str(fault) for fault in caught.value.faults] == [said]
+
+
+def test_the_value_of_a_setting_is_no_part_of_a_message(read: Read) -> None:
+    with pytest.raises(BadExperiment) as caught:
+        read(GOOD, settings=["agent.api_key=canary-1234"])
+    assert "canary" not in str(caught.value)

@@ -1,0 +1,16 @@
+"""kill −9 at random moments: benchmarks/crash.py with fewer rounds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+CRASH = Path(__file__).resolve().parents[2] / "benchmarks" / "crash.py"
+
+
+def test_after_kill_9_a_resumed_run_has_every_trial_once_and_asked_nothing_twice() -> None:
+    command = [sys.executable, str(CRASH), "--rounds", "3", "--trials", "300", "--seed", "11"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "every trial once, nothing asked twice, summaries equal" in done.stdout

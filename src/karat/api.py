@@ -138,7 +138,9 @@ def open(run: RunLike, *, results: str | os.PathLike[str] = "results") -> RunFol
     below = _runs(Path(results))
     if text == "latest" and below:
         return RunFolder.open(below[-1])
-    found = [folder for folder in below if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text)]
+    found = [
+        folder for folder in below if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text)
+    ]
     if len(found) == 1:
         return RunFolder.open(found[0])
     if found:

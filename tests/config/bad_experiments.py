@@ -30,6 +30,7 @@ CASES: dict[str, str | bytes] = {
     # YAML
     "a tab": "dataset:\n\tpath: questions.jsonl\n",
     "a colon in text": "name: karat: a test\n" + _GOOD,
+    "a variable in braces": _REST + "dataset: {path: ${DATA}/questions.jsonl}\n",
     "an open quote": 'name: "karat\n' + _GOOD,
     "an open bracket": _DATA + "conditions: {a: {mcp_servers: [docs}}\n",
     "a key without a colon": _DATA + "agent\nconditions: {a: {}}\n",
@@ -155,8 +156,7 @@ CASES: dict[str, str | bytes] = {
     "a judge and a panel": _DATA + "agent: {type: floor}\njudge: {model: m, judges: [a, b]}\nconditions: {a: {}}\n",
     # the dataset's options
     "options of the dataset out of range": "dataset:\n"
-     "  {path: questions.jsonl, sample_size: 0, seed: -1, question_key: 7, stratify: 5}\n"
-    + _REST,
+    "  {path: questions.jsonl, sample_size: 0, seed: -1, question_key: 7, stratify: 5}\n" + _REST,
     "everything at once": "name: a/b\ndataset: {path: gone.jsonl, kind: golden}\nagent: {type: flor}\n"
     "judge: {type: overlap, model: x}\nconditions:\n  a: {mcp_servers: [docs]}\n  a: {system_promt: '${KARAT_NAME}'}\n"
     "execution: {num_repetitions: many}\nexekution: {}\n",

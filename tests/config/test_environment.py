@@ -39,7 +39,9 @@ def test_text_without_a_dollar_stays(text: str) -> None:
 
 
 def test_any_text_of_the_file_may_name_variables(read: Read) -> None:
-    text = GOOD.replace("questions.jsonl", "${DATA}.jsonl").replace("baseline: {}", "a: {system_prompt: '${P} $${P}'}")
+    text = GOOD.replace("questions.jsonl", "'${DATA}.jsonl'").replace(
+        "baseline: {}", "a: {system_prompt: '${P} $${P}'}"
+    )
     found = read(text, env={"DATA": "questions", "P": "Be ${brief}."})
     assert found.conditions[0].system_prompt == "Be ${brief}. ${P}"
     assert found.dataset.path.name == "questions.jsonl"

@@ -158,7 +158,7 @@ def test_digests_cover_what_an_answer_depends_on_and_no_name_or_secret(read: Rea
 
 
 def test_a_default_that_is_written_out_changes_no_agent_digest(read: Read) -> None:
-    text = "dataset: {path: questions.jsonl}\nagent: {type: chat, model: m%s}\njudge: {type: overlap}\nconditions: {a: {}}\n"
+    text = GOOD.replace("{type: floor}", "{type: chat, model: m%s}")
     assert read(text % "").agent.digest == read(text % ", top_p: null").agent.digest
     assert read(text % "").agent.digest != read(text % ", top_p: 0.5").agent.digest
 
@@ -213,7 +213,8 @@ mcp_servers: {docs: {command: python}}
 conditions: {no: {require_mcp_tool_success: on}}
 """
     assert list(read(text).warnings) == [
-        'conditions.no (line 5): other YAML readers take the key no for true or false; here it is the text. Write "no" to be sure',
+        ("conditions.no (line 5): other YAML readers take the key no for true or false; here it is the text. "
+        'Write "no" to be sure'),
         'conditions.no.require_mcp_tool_success (line 5): YAML reads on as true; write true, or "on" for the text',
         "mcp_servers.docs (line 4): no condition uses it",
         "judge.temperature (line 3): above 0 the judge scores one answer differently from call to call",

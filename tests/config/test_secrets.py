@@ -30,7 +30,19 @@ secrets: [NAMED, UNUSED]
 ENV = {
     name: f"canary-{name.lower()}-{number:04}"
     for number, name in enumerate(
-        ["USER_NAME", "PASS", "SIGNATURE", "PAGE", "TRACE", "JUDGE_KEY", "DOCS_TOKEN", "INDEX", "NAMED", "UNUSED", "PLAIN"]
+        [
+            "USER_NAME",
+            "PASS",
+            "SIGNATURE",
+            "PAGE",
+            "TRACE",
+            "JUDGE_KEY",
+            "DOCS_TOKEN",
+            "INDEX",
+            "NAMED",
+            "UNUSED",
+            "PLAIN",
+        ]
     )
 } | {"REPS": "3", "HOST": "service.example"}
 PUBLIC = {"PLAIN", "REPS", "HOST"}

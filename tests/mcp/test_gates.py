@@ -38,8 +38,7 @@ def missed(gate: Gate, calls: list[ToolCall]) -> str | None:
     try:
         gates.check(gate, calls)
     except AgentFault as fault:
-        assert fault.retriable
-        return fault.kind
+        return fault.kind if fault.retriable else "not retriable"
     return None
 
 

@@ -158,6 +158,16 @@ def test_killing_karat_outright_ends_its_servers(tmp_path, ends, options):
     assert ends(pid)
 
 
+def test_nothing_of_karats_environment_reaches_a_server(tmp_path):
+    env = os.environ | {"OPENAI_API_KEY": "c4nary-of-the-parent", "PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, cwd=tmp_path, env=env) as karat:
+        assert karat.stdout is not None
+        seen = karat.stdout.readline().decode()
+        karat.kill()
+    assert "c4nary-of-the-parent" not in seen
+    assert set(json.loads(seen)["variables"]) - {"__CF_USER_TEXT_ENCODING", "LC_CTYPE"} == {"PATH", "HOME", "LANG"}
+
+
 def test_an_interrupt_of_karats_group_leaves_the_servers_alone(tmp_path, toolbox, condition):
     """What a terminal does on Ctrl-C: SIGINT to the whole foreground group."""
     script = HOLD.replace("await asyncio.sleep(600)", "await pause(tools)").replace(

@@ -76,7 +76,8 @@ def test_all_servers_are_listed_at_once_and_a_broken_one_is_a_value(toolbox):
 
 def test_no_servers_no_sdk():
     code = (
-        "import asyncio, sys\nfrom pathlib import Path\nfrom karat.mcp import Toolbox\nfrom karat.redact import Redactor\n"
+        "import asyncio, sys\nfrom pathlib import Path\n"
+        "from karat.mcp import Toolbox\nfrom karat.redact import Redactor\n"
         "async def main():\n    async with Toolbox([], redact=Redactor({}), folder=Path()) as box:\n"
         "        assert await box.preflight() == {}\n"
         "asyncio.run(main())\nassert not {'mcp', 'anyio', 'httpx2', 'pydantic'} & set(sys.modules)"

@@ -14,7 +14,7 @@ import pytest
 
 from karat import stats
 
-VECTORS = Path(__file__).parents[3] / "shared" / "data" / "vectors" / "statistics.json"
+VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "vectors" / "statistics.json"
 
 NOT_BUILT = {
     "brennan_prediger": "agreement of judges and people",

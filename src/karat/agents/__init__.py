@@ -12,7 +12,7 @@ rest. One that must know which repetition it is asked for takes the keyword `tri
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -49,7 +49,10 @@ class SimpleAgent(Protocol):
 
 
 class TrialAgent(Protocol):
-    """What the engine calls: an agent that was told which trial it is asked for."""
+    """What the engine calls: an agent that was told which trial it is asked for.
+
+    `source` (optional): where its answers come from, if they were made elsewhere; kept in `run.json`.
+    """
 
     def session(self, trial: Trial) -> AbstractAsyncContextManager[Session]: ...
 
@@ -73,6 +76,7 @@ def as_agent(found: Any) -> TrialAgent:
 
 class _WithSessions:
     def __init__(self, agent: Any) -> None:
+        self.source: Mapping[str, str] = getattr(agent, "source", {})
         self._open = agent.session
         self._wants_trial = _takes_trial(agent.session)
 
@@ -84,6 +88,7 @@ class _WithSessions:
 
 class _WithoutSessions:
     def __init__(self, agent: Any) -> None:
+        self.source: Mapping[str, str] = getattr(agent, "source", {})
         self._ask = agent.ask
         self._wants_trial = _takes_trial(agent.ask)
 

@@ -42,6 +42,8 @@ class _Keys:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._met: dict[tuple[str, str | None], int] = {}
+        self.conditions: dict[str, None] = {}  # in the order of the file
+        self.repetitions = 0  # the most of any sample
 
     def of(self, row: Any, number: int) -> Key:
         """Raises ValueError that says what is wrong with the row."""
@@ -60,9 +62,13 @@ class _Keys:
             repetition = self._met.get((name, condition), 0)
             self._met[name, condition] = repetition + 1
         try:
-            return name, condition, int(str(repetition))
+            count = int(str(repetition))
         except ValueError:
             raise ValueError(f"'{columns.repetition}' is {repetition!r}, want a whole number from 0") from None
+        if condition is not None:
+            self.conditions[condition] = None
+        self.repetitions = max(self.repetitions, count + 1)
+        return name, condition, count
 
 
 class OffsetRows:
@@ -97,7 +103,8 @@ class OffsetRows:
         return None
 
     def _index(self) -> None:
-        keys, faults, number = _Keys(self._columns), [], 0
+        self.keys = keys = _Keys(self._columns)
+        faults, number = [], 0
         for line_number, (start, line) in enumerate(self._lines(), start=1):
             if not line.strip() or not line.startswith(self._only):
                 continue
@@ -150,7 +157,8 @@ class TableRows:
         self.path = path
         self._rows: dict[Key, Mapping[str, Any]] = {}
         table = read_rows(path)
-        keys, faults = _Keys(columns), list(table.faults)
+        self.keys = keys = _Keys(columns)
+        faults = list(table.faults)
         for number, (line, row) in enumerate(table.rows):
             try:
                 key = keys.of(row, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,22 @@ class Replay:
             self._rows = OffsetRows(path, _columns(options))
         else:
             self._rows = TableRows(path, _columns(options))
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions that the answers name, in the order of the file."""
+        return tuple(self._rows.keys.conditions)
+
+    @property
+    def repetitions(self) -> int:
+        """The most answers of one sample under one condition."""
+        return self._rows.keys.repetitions
+
+    @property
+    def source(self) -> dict[str, str]:
+        """Where the answers come from, for `run.json`."""
+        with self._rows.path.open("rb") as file:
+            return {"file": str(self._rows.path), "sha256": file_digest(file, "sha256").hexdigest()}
 
     async def ask(
         self,

@@ -20,10 +20,10 @@ _COMMANDS = ("init", "check", "run", "score", "report", "compare", "list")  # in
 class _Commands(click.Group):
     """A group whose commands are imported when they are named."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's signature
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"karat.cli.commands.{cmd_name}").command

@@ -110,7 +110,9 @@ def check(experiment: Experiment, *, selection: Selection, results: Path, start:
         conditions=tuple(_conditions(selected)),
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
-        agent_calls=sum(len(sample.turns) for sample in selected.samples) * len(selected.conditions) * selected.repetitions,
+        agent_calls=sum(len(sample.turns) for sample in selected.samples)
+        * len(selected.conditions)
+        * selected.repetitions,
         judge_calls=len(selected) * sum(int(spec.options.get("repeats", 1)) for spec in experiment.scorers),
         dataset=str(dataset.path),
         dataset_kind=dataset.kind,
@@ -211,7 +213,8 @@ def _lines(found: Checked) -> list[str]:
         "dataset": [f"{found.dataset_kind}, {found.dataset} (sha256 {found.sha256[:12]})"],
         "agent": [found.agent],
         "conditions": [_condition_line(condition) for condition in found.conditions],
-        "scored by": [_scorer_line(scorer) for scorer in found.scorers] or ["nothing: answers are kept, none is scored"],
+        "scored by": [_scorer_line(scorer) for scorer in found.scorers]
+        or ["nothing: answers are kept, none is scored"],
         "MCP servers": [_server_line(server) for server in found.servers] or ["none"],
         "running": [", ".join(limits)],
         "results": [f"{found.results}/"],
@@ -236,5 +239,9 @@ def _scorer_line(scorer: CheckedScorer) -> str:
 
 
 def _server_line(server: CheckedServer) -> str:
-    state = "not started" if server.tools is None else f"{formats.plural(len(server.tools), 'tool')}: {', '.join(server.tools)}"
+    state = (
+        "not started"
+        if server.tools is None
+        else f"{formats.plural(len(server.tools), 'tool')}: {', '.join(server.tools)}"
+    )
     return f"{server.name} ({server.type}, scope {server.scope}): {'does not work' if server.fault else state}"

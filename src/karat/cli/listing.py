@@ -129,7 +129,9 @@ def _type(about: dict[str, Any]) -> str:
     if about.get("type") == "array":
         return f"list of {_type(about.get('items', {}))}"
     words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true | false"}
-    return words.get(about.get("type", ""), {"object": "mapping", "null": "null"}.get(about.get("type", ""), "anything"))
+    return words.get(
+        about.get("type", ""), {"object": "mapping", "null": "null"}.get(about.get("type", ""), "anything")
+    )
 
 
 def _option_lines(options: tuple[Option, ...]) -> list[str]:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from karat.engine import Selection
 
 __all__ = [
+    "Answers",
     "Chosen",
     "File",
+    "Scorers",
+    "answers",
     "debug",
     "experiment_file",
     "out",
@@ -27,12 +30,13 @@ __all__ = [
     "report_settings",
     "results",
     "run_argument",
+    "scorers",
     "scoring",
     "selection",
     "settings",
 ]
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = Callable[..., Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,18 +75,37 @@ class Chosen:
         return [*([f"--limit={self.limit}"] if self.limit is not None else []), *named]
 
 
-def _gathered(into: str, value: type[Any], *declared: Callable[[Any], Any]) -> Callable[[Command], Command]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scorers:
+    """Scorers named on the command line."""
+
+    judge: str | None
+    scorers: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return self.judge is not None or bool(self.scorers)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answers:
+    """What is needed besides a file of answers."""
+
+    dataset: Path | None
+    settings: tuple[str, ...]
+
+
+def _gathered(into: str, value: type[Any], *declared: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """A decorator that declares several flags and hands them to the command as one value, called `into`."""
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def gathering(**given: Any) -> Any:
-            own = {field.name: given.pop(field.name) for field in fields(value)}
+            own = {field.name: given.pop(field.name) for field in fields(value) if field.name in given}
             return command(**{into: value(**own)}, **given)
 
         for option in reversed(declared):
             gathering = option(gathering)
-        return gathering  # type: ignore[return-value] -- click calls it by keyword, whatever the signature
+        return gathering
 
     return decorate
 
@@ -124,11 +147,35 @@ selection = _gathered(
     "chosen",
     Chosen,
     click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N samples."),
-    click.option(
-        "--only-sample", "only_samples", multiple=True, metavar="ID", help="Only this sample. Repeatable."
-    ),
+    click.option("--only-sample", "only_samples", multiple=True, metavar="ID", help="Only this sample. Repeatable."),
     click.option(
         "--only-condition", "only_conditions", multiple=True, metavar="NAME", help="Only this condition. Repeatable."
+    ),
+)
+scorers = _gathered(
+    "wanted",
+    Scorers,
+    click.option("--judge", metavar="TYPE", help="A scorer as judge, e.g. overlap; or {type: …, …} with its options."),
+    click.option(
+        "--scorer",
+        "scorers",
+        multiple=True,
+        metavar="NAME",
+        help="A further scorer, e.g. equals; or {NAME: {…}} with its options. Repeatable.",
+    ),
+)
+answers = _gathered(
+    "answers",
+    Answers,
+    click.option(
+        "--dataset", type=click.Path(path_type=Path), metavar="FILE", help="ANSWERS: the questions and golden answers."
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="ANSWERS: e.g. agent.answer_key=output or dataset.question_key=prompt. Repeatable.",
     ),
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -140,19 +187,7 @@ _events = click.option(
 
 def output(*, events: bool = False) -> Callable[[Command], Command]:
     """`--json`, `--quiet` and, for commands that take a while, `--events`: as one value, `output`."""
-    declared = [_json, *([_events] if events else []), _quiet, debug]
-
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def gathering(*, as_json: bool, quiet: bool, **given: Any) -> Any:
-            told = Output(as_json=as_json, quiet=quiet, events=given.pop("events", False))
-            return command(output=told, **given)
-
-        for option in reversed(declared):
-            gathering = option(gathering)
-        return gathering  # type: ignore[return-value] -- click calls it by keyword, whatever the signature
-
-    return decorate
+    return _gathered("output", Output, _json, *([_events] if events else []), _quiet, debug)
 
 
 results = click.option(
@@ -172,15 +207,14 @@ out = click.option(
 def _keys(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
     if not given:
         return {}
-    from karat.config import document, nodes
+    from karat.cli.values import parsed
 
     values: dict[str, Any] = {}
     for text in given:
         key, equals, value = text.partition("=")
-        node, problem = document.parse_value(value)
-        if not equals or not key or node is None:
-            raise click.BadParameter(problem or f"want KEY=VALUE, got '{text}'", param=option)
-        values[key] = nodes.plain(node)
+        if not equals or not key:
+            raise click.BadParameter(f"want KEY=VALUE, got '{text}'", param=option)
+        values[key] = parsed(f"--set {key}", value)
     return values
 
 

@@ -136,7 +136,7 @@ def _live(redact: Redactor) -> Iterator[Watch]:
 @contextmanager
 def _sparse(output: Output, redact: Redactor) -> Iterator[Watch]:
     """A line after ten seconds, then ever more rarely: a log file is read afterwards."""
-    watch = Watch(_notices(lambda text: output.say(text), redact))
+    watch = Watch(_notices(output.say, redact))
     over = threading.Event()
 
     def tick() -> None:

@@ -34,14 +34,14 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     texts: dict[str, str] = {}  # without: file name → text
 
 
-def render(
-    name: str, summary: Summary, run: RunFolder, options: Mapping[str, Any] | None = None
-) -> Mapping[str, str]:
+def render(name: str, summary: Summary, run: RunFolder, options: Mapping[str, Any] | None = None) -> Mapping[str, str]:
     """File name → text. Raises UnknownPlugin, and BadOption for options that the report does not take."""
     plugin = plugins.find("reports", name, allow_code=False)
     _, faults = plugins.check_options(plugin, options or {}, place="--set")
     if faults:
-        raise BadOption(f"report {name}", "; ".join(f"{fault.place.removeprefix('--set.')} {fault.message}" for fault in faults))
+        raise BadOption(
+            f"report {name}", "; ".join(f"{fault.place.removeprefix('--set.')} {fault.message}" for fault in faults)
+        )
     files: Mapping[str, str] = plugins.build(plugin, options or {}).render(summary, run)
     return files
 
@@ -53,13 +53,15 @@ def screen(name: str, out: Path | None = None) -> dict[str, Any]:
 
 
 def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Output) -> None:
-    """To standard output, or to `out` (then the paths are the result). Raises BadOption where several files have no folder."""
+    """To standard output, or to `out`; then the paths are the result. Raises BadOption for several files and no folder."""
     if out is not None:
         paths = [str(path) for path in save(files, out)]
         output.result("\n".join(paths), Written(report=name, paths=paths))
         return
     if len(files) > 1 and not output.as_json:
-        raise BadOption("--out", f"the report {name} is {len(files)} files ({', '.join(files)}): name a folder for them")
+        raise BadOption(
+            "--out", f"the report {name} is {len(files)} files ({', '.join(files)}): name a folder for them"
+        )
     if name == "json":
         output.text(*files.values())
     else:

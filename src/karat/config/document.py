@@ -9,6 +9,7 @@ without expanding.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,12 +62,18 @@ def parse(data: bytes) -> Document:
     return _Builder(text).document()
 
 
-def parse_value(text: str) -> tuple[Node | None, str]:
-    """A value as `--set` gives it, and what is wrong with it ("" where nothing is)."""
-    document = parse(text.encode())
-    if document.faults:
-        return None, document.faults[0].message
-    return document.root or Node(None), ""
+def parse_value(text: str) -> tuple[Node, str]:
+    """A value as `--set` gives it, and what is wrong with it ("" where nothing is).
+
+    Only brackets and braces make lists and mappings: `Answer: briefly` is a text.
+    """
+    document = parse(text.encode("utf-8", "surrogateescape"))
+    root = document.root or Node(None)
+    if text.lstrip()[:1] in set("[{\"'&*!|>"):
+        return root, document.faults[0].message if document.faults else ""
+    if document.faults or isinstance(root.value, (dict, list)):
+        return Node(text), ""
+    return root, ""
 
 
 _MAKERS: dict[str, Any] = {
@@ -103,6 +110,7 @@ class _Open:
 class _Builder:
     def __init__(self, text: str) -> None:
         self._loader = _Loader(text)
+        self._lines = text.split("\n")
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[Node, int]] = {}
         self._document = Document()
@@ -117,7 +125,7 @@ class _Builder:
             self._document.faults.append(stop.fault)
             self._document.root = None
         except yaml.MarkedYAMLError as error:
-            self._document.faults.append(_syntax_fault(error))
+            self._document.faults.append(_syntax_fault(error, self._lines))
             self._document.root = None
         finally:
             self._loader.dispose()
@@ -144,6 +152,7 @@ class _Builder:
             raise _Stop(self._place().partition(".")[0] or "file", f"is nested deeper than {MAX_DEPTH} levels", line)
         mapping = isinstance(event, yaml.MappingStartEvent)
         self._expect_value(line)
+        self._check_size(1, line)
         node = Node({} if mapping else [], line=line)
         if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
             node.unset = self._foreign_tag(event.tag, line)
@@ -173,6 +182,7 @@ class _Builder:
         if frame is not None and isinstance(frame.node.value, dict) and frame.key is None:
             self._key(frame, event, line)
             return
+        self._check_size(1, line)
         node = Node(None, line=line, written=event.value if event.style in _PLAIN else None)
         tag = self._tag(event)
         try:
@@ -231,8 +241,6 @@ class _Builder:
     def _add(self, node: Node, size: int, anchor: str | None) -> None:
         if anchor is not None:
             self._anchors[anchor] = (node, size)
-        if size == 1:
-            self._check_size(1, node.line or 0)
         if not self._stack:
             self._document.root = node
             return
@@ -316,10 +324,12 @@ _REMEDIES = (
 )
 
 
-def _syntax_fault(error: yaml.MarkedYAMLError) -> Fault:
+def _syntax_fault(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> Fault:
     problem = f"{error.context or ''} {error.problem or ''}".strip()
     mark = error.problem_mark or error.context_mark
     message = next((remedy for sign, remedy in _REMEDIES if sign in problem), problem)
     if mark is None:
         return Fault(place="file", message=f"not YAML: {message}")
+    if mark.line < len(lines) and re.search(r"[{,:]\s*\$\{", lines[mark.line]):
+        message = 'inside of braces a variable must be in quotes: "${NAME}"'
     return Fault(place="file", message=f"not YAML, column {mark.column + 1}: {message}", line=mark.line + 1)

@@ -7,10 +7,10 @@ and settings that want a number take them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from karat.config.nodes import Node, dotted, walk
+from karat.config.nodes import Node, dotted, fault_at, walk
 from karat.errors import Fault, did_you_mean
 
 __all__ = ["expand", "fill", "is_variable", "read_env_file"]
@@ -32,7 +32,7 @@ def fill(text: str, value: Callable[[str], str]) -> str:
 def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
     """Fills every text below `root`; every variable that is not set is a fault, with all its places."""
     faults: list[Fault] = []
-    unset: dict[str, list[tuple[str, int | None]]] = {}
+    unset: dict[str, list[tuple[str, Node]]] = {}
     for place, node in walk(root):
         if not isinstance(node.value, str) or "${" not in node.value:
             continue
@@ -42,9 +42,9 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
                 continue
             node.unset = True
             if is_variable(name):
-                unset.setdefault(name, []).append((dotted(place), node.line))
+                unset.setdefault(name, []).append((dotted(place), node))
             else:
-                faults.append(_no_name(name, dotted(place), node.line))
+                faults.append(fault_at(dotted(place), node, _no_name(name)))
         node.template, node.variables = node.value, tuple(variables)
         if variables and node.source == "file":
             node.source = "environment"
@@ -82,15 +82,14 @@ def _unquoted(value: str) -> str:
     return re.split(r"\s#", value, maxsplit=1)[0].rstrip()
 
 
-def _no_name(name: str, place: str, line: int | None) -> Fault:
+def _no_name(name: str) -> str:
     shown = f"${{{name}}}"
-    message = f"{shown} is no environment variable (letters, digits and _); for the text itself write ${shown}"
-    return Fault(place=place, message=message, line=line)
+    return f"{shown} is no environment variable (letters, digits and _); for the text itself write ${shown}"
 
 
-def _not_set(name: str, places: Collection[tuple[str, int | None]], env: Mapping[str, str]) -> Fault:
-    (place, line), *others = places
+def _not_set(name: str, places: Sequence[tuple[str, Node]], env: Mapping[str, str]) -> Fault:
+    (place, node), *others = places
     also = f" (wanted also at {', '.join(other for other, _ in others)})" if others else ""
-    near = did_you_mean(name, env) if len(env) > 12 else ""
+    near = did_you_mean(name, env, listing=False)
     message = f"the environment variable {name} is not set{near}{also}; set it, or name a file with --env-file"
-    return Fault(place=place, message=message, line=line)
+    return fault_at(place, node, message)

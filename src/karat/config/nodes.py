@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
-__all__ = ["Node", "Place", "dotted", "from_python", "plain", "printable", "walk"]
+from karat.errors import Fault
+
+__all__ = ["Node", "Place", "dotted", "fault_at", "from_python", "plain", "printable", "walk"]
 
 Place = tuple[str | int, ...]
 Source = Literal["default", "file", "environment", "flag"]
@@ -50,6 +52,13 @@ class Node:
 def dotted(place: Place) -> str:
     """A place as messages and `--set` write it: `scorers.0.pattern`."""
     return ".".join(str(part) for part in place)
+
+
+def fault_at(place: str, node: Node, message: str) -> Fault:
+    """A fault in a value, with its line, or the flag that it came from."""
+    if node.source == "flag":
+        return Fault(place=f"--set {place}", message=message)
+    return Fault(place=place, message=message, line=node.line)
 
 
 def plain(node: Node) -> Any:

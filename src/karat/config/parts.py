@@ -105,8 +105,9 @@ def read_parts(root: Node, *, folder: Path, env: Mapping[str, str], name: str, b
         warnings=[*secrets.warnings, *read.warnings],
     )
     if not parts.faults:
+        told = len(read.warnings)
         _advise(read, parts)
-        parts.warnings.extend(read.warnings)
+        parts.warnings.extend(read.warnings[told:])
     return parts
 
 

@@ -11,7 +11,7 @@ import pydantic
 
 from karat import plugins
 from karat.config import announced
-from karat.config.nodes import Node
+from karat.config.nodes import Node, fault_at
 from karat.config.secrets import Secrets
 from karat.config.settings import follow
 from karat.errors import BadPlugin, Fault, MissingExtra, UnknownPlugin, did_you_mean
@@ -43,11 +43,7 @@ class Reader:
             return
         if not rest and isinstance(node.value, bool) and node.written not in (None, "true", "false"):
             message = f"{message} (YAML reads {node.written} as {str(node.value).lower()})"
-        if node.source == "flag":
-            self.faults.append(Fault(place=f"--set {place}", message=message))
-        else:
-            line = node.line if node is not self.root else None
-            self.faults.append(Fault(place=place, message=message, line=line))
+        self.faults.append(fault_at(place, node if node is not self.root else Node(None), message))
 
     def warn(self, place: str, message: str) -> None:
         """Notes a warning, with its line."""

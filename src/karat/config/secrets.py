@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from karat.config.environment import fill, is_variable
-from karat.config.nodes import Node, Place, dotted, walk
+from karat.config.nodes import Node, Place, dotted, fault_at, walk
 from karat.errors import Fault
 
 __all__ = ["Secrets", "find_secrets", "sounds_secret"]
@@ -109,7 +109,7 @@ def _named(root: Node, env: Mapping[str, str], secrets: Secrets) -> None:
         place = f"secrets.{index}"
         if not isinstance(node.value, str) or not is_variable(node.value):
             message = "must be the name of an environment variable, not its value; write e.g. `secrets: [MY_PASSWORD]`"
-            secrets.faults.append(Fault(place=place, message=message, line=node.line))
+            secrets.faults.append(fault_at(place, node, message))
             secrets.literals.append(str(node.value))
             continue
         secrets.variables.add(node.value)
@@ -127,7 +127,7 @@ def _variable_name(place: Place, node: Node, env: Mapping[str, str], secrets: Se
     else:
         secrets.variables.add(node.value)
         return
-    secrets.faults.append(Fault(place=dotted(place), message=message, line=node.line))
+    secrets.faults.append(fault_at(dotted(place), node, message))
 
 
 def _take(place: Place, node: Node, secrets: Secrets, *, literal: bool) -> None:
@@ -135,7 +135,7 @@ def _take(place: Place, node: Node, secrets: Secrets, *, literal: bool) -> None:
     if literal and node.value and not node.variables:
         name = re.sub(r"[^A-Z0-9]+", "_", str(place[-1]).upper()).strip("_") or "SECRET"
         message = f"a secret must not stand in the file; write `${{{name}}}` and set that environment variable"
-        secrets.faults.append(Fault(place=dotted(place), message=message, line=node.line))
+        secrets.faults.append(fault_at(dotted(place), node, message))
         secrets.literals.append(node.value)
 
 
@@ -153,5 +153,5 @@ def _url(place: Place, node: Node, secrets: Secrets) -> None:
         if text and "${" not in text and (not name or sounds_secret(name)):
             where = f"in the query parameter '{name}'" if name else "before the '@'"
             message = f"a secret must not stand in the file ({where}); write `${{NAME}}` and set that variable"
-            secrets.faults.append(Fault(place=dotted(place), message=message, line=node.line))
+            secrets.faults.append(fault_at(dotted(place), node, message))
             secrets.literals.append(text)

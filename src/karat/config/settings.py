@@ -44,9 +44,9 @@ def _set(root: Node, setting: str) -> str:
     place, equals, text = setting.partition("=")
     keys = place.strip().split(".")
     if not equals or not all(keys):
-        return f"want KEY=VALUE, e.g. --set execution.num_repetitions=5; got '{setting.partition('=')[0]}'"
+        return "must be KEY=VALUE, e.g. --set execution.num_repetitions=5"
     value, problem = parse_value(text)
-    if value is None:
+    if problem:
         return f"the value is {problem}"
     for _, node in walk(value):
         node.line, node.source = None, "flag"

@@ -110,6 +110,8 @@ async def carry_out(
                 kind=dataset.kind, path=str(dataset.path), sha256=dataset.sha256, samples=len(dataset)
             )
             info = _run_info(experiment, selected, dataset_info, scorers, found)
+            sources = [getattr(agent, "source", {}) for agent in agents.values()]
+            info = msgspec.structs.replace(info, source={key: text for one in sources for key, text in one.items()})
             folder = create_run(
                 results, info, experiment=experiment.masked_text, samples=selected.samples, redact=redact
             )

@@ -38,6 +38,9 @@ class Watch:
         if isinstance(event, Answer):
             self.answered += 1
             self.by_condition[event.condition] = self.by_condition.get(event.condition, 0) + 1
+            for reply in event.replies:
+                self._spent(reply.dollars)
+                self.dollars_unknown = self.dollars_unknown or reply.dollars is None
         elif isinstance(event, Failure):
             self.failed += 1
         elif isinstance(event, Attempt):

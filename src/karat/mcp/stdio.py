@@ -16,7 +16,7 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import karat
 from karat.mcp.evidence import Evidence
@@ -122,10 +122,9 @@ class _Process(asyncio.SubprocessProtocol):
         self.lines = asyncio.StreamReader(limit=LONGEST_MESSAGE)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.SubprocessTransport)
-        self._transport = transport
-        self._pid = transport.get_pid()  # the leader of its group: start_new_session
-        stdout = transport.get_pipe_transport(1)
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self._pid = self._transport.get_pid()  # the leader of its group: start_new_session
+        stdout = self._transport.get_pipe_transport(1)
         assert stdout is not None
         self.lines.set_transport(stdout)  # so that it stops reading when nobody takes the lines
 
@@ -153,8 +152,8 @@ class _Process(asyncio.SubprocessProtocol):
 
     def write(self, line: bytes) -> bool:
         """False when the server no longer reads."""
-        pipe = self._transport.get_pipe_transport(0)
-        if not isinstance(pipe, asyncio.WriteTransport) or pipe.is_closing():
+        pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
+        if pipe is None or pipe.is_closing():
             return False
         pipe.write(line)
         return True

@@ -19,9 +19,7 @@ __all__ = ["command"]
 @click.option("--no-start", is_flag=True, help="Start no MCP server and import no agent.")
 @options.results
 @options.output()
-def command(
-    source: options.File, chosen: options.Chosen, no_start: bool, results: Path, output: Output
-) -> Exit:
+def command(source: options.File, chosen: options.Chosen, no_start: bool, results: Path, output: Output) -> Exit:
     """Validate the experiment in FILE and print its plan; no agent is asked, nothing is written.
 
     All faults are listed at once, each with its place and what is wanted. Each MCP server is

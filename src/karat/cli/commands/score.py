@@ -1,3 +1,44 @@
-"""."""
+"""`karat score`: scores answers that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
 import click
-command = click.Command("score")
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("score")
+@click.argument("target", metavar="RUN|ANSWERS")
+@options.scorers
+@options.answers
+@options.results
+@options.scoring
+@options.output(events=True)
+def command(
+    target: str,
+    wanted: options.Scorers,
+    answers: options.Answers,
+    results: Path,
+    scorings: dict[str, str],
+    output: Output,
+) -> Exit:
+    """Score answers again, or answers that were made elsewhere; no agent is asked.
+
+    RUN: every answer is scored by --judge and --scorer, or, without them, by the run's own
+    scorers where a score is missing. The new scores are added, the newest are shown, all are
+    kept. ANSWERS: a file (JSONL, CSV, JSON, Parquet) with the columns `id` and `answer` and,
+    if you like, `condition` and `repetition`; it becomes a run of its own.
+    """
+    from karat.cli import after, scoring
+
+    if Path(target).is_file() and Path(target).name not in ("run.json", "journal.jsonl"):
+        outcome = scoring.score_answers(Path(target), wanted, answers, results, output)
+    else:
+        outcome = scoring.score_run(target, wanted, answers, results, output)
+    return after.show_outcome(outcome, output, scorings=scorings)

@@ -35,7 +35,9 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
     if kind not in _KINDS:
         raise BadOption("KIND", f"there is no kind '{kind}'{did_you_mean(kind, _KINDS)}")
     if not source.is_dir():
-        raise BadOption("KIND", f"an example of the kind '{kind}' comes with a later version; `karat init golden` works now")
+        raise BadOption(
+            "KIND", f"an example of the kind '{kind}' comes with a later version; `karat init golden` works now"
+        )
     texts = {folder / entry.name.removesuffix(".in"): entry.read_bytes() for entry in source.iterdir()}
     there = sorted(path.name for path in texts if path.exists() or path.is_symlink())
     if there:

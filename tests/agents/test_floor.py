@@ -1,0 +1,173 @@
+"""The agent that knows nothing: deterministic, free, and honest about it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pydantic
+import pytest
+
+from karat import plugins
+from karat.agents import AgentSetting
+from karat.agents.floor import NO_TOOL, NOTHING_FOUND, Floor
+from karat.errors import InfrastructureFault
+from karat.mcp import Tool, Toolbox
+from karat.records import AgentSpec, Condition, McpServer, Reply, Sample, ToolCall, Turn
+from karat.redact import Redactor
+from karat.testing.mcp_server import serving, stdio_server
+
+LAMPS = "# Lamps\n\nA lamp is lit with a match. It burns for six hours.\n\nKeep it away from curtains."
+
+
+def ask(tmp_path: Path, question: str, *servers: McpServer, prompt: str | None = None, **options) -> Reply:
+    condition = Condition(
+        name="c", position=0, digest="", agent=AgentSpec(type="floor"), system_prompt=prompt, mcp_servers=servers
+    )
+    sample = Sample(id="1", position=0, digest="", turns=(Turn(question=question),))
+
+    async def story() -> Reply:
+        async with Toolbox(servers, redact=Redactor({}), folder=tmp_path) as toolbox:
+            setting = AgentSetting(folder=tmp_path, toolbox=toolbox)
+            agent = plugins.build(plugins.find("agents", "floor"), options, setting=setting)
+            async with agent.session(condition, sample) as session:
+                return await session.ask(sample.turns[0])
+
+    return asyncio.run(story())
+
+
+def test_without_a_tool_it_says_that_it_does_not_know(tmp_path):
+    reply = ask(tmp_path, "How is a lamp lit?")
+    assert reply == Reply(text=NO_TOOL, dollars=0.0, model="floor")
+
+
+def test_it_asks_the_search_tool_for_one_result_and_gives_it(tmp_path):
+    reply = ask(tmp_path, "How is a lamp lit?", stdio_server("docs"))
+    (call,) = reply.tool_calls
+    assert call == ToolCall(
+        server="docs",
+        tool="search",
+        input={"query": "How is a lamp lit?", "limit": 1},
+        result=LAMPS,
+        milliseconds=call.milliseconds,
+    )
+    assert (reply.text, reply.dollars, reply.usage) == (LAMPS, 0.0, None)
+
+
+@pytest.mark.parametrize("kind", ["http", "sse"])
+def test_it_searches_over_http_and_sse_alike(tmp_path, kind):
+    with serving(kind) as url:
+        assert ask(tmp_path, "lamp", McpServer(name="docs", type=kind, url=url)).text == LAMPS
+
+
+def test_the_same_question_gives_the_same_answer(tmp_path):
+    replies = {ask(tmp_path, "rain or boats?", stdio_server("docs")).text for _ in range(3)}
+    assert len(replies) == 1
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text"),
+    [
+        pytest.param(None, LAMPS, id="no prompt"),
+        pytest.param("Use the docs tool.", LAMPS, id="no word about length"),
+        pytest.param("Use the docs tool. Answer in one sentence.", "A lamp is lit with a match.", id="one sentence"),
+        pytest.param("Be terse.", "A lamp is lit with a match. It burns for six hours.", id="terse"),
+        pytest.param("Keep it SHORT", "A lamp is lit with a match. It burns for six hours.", id="short"),
+        pytest.param("Use the shortcut.", LAMPS, id="a word that only begins so"),
+    ],
+)
+def test_a_prompt_that_asks_for_a_short_answer_is_obeyed(tmp_path, prompt, text):
+    assert ask(tmp_path, "lamp", stdio_server("docs"), prompt=prompt).text == text
+    assert ask(tmp_path, "lamp", stdio_server("docs"), prompt=prompt, obey_length=False).text == LAMPS
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(pydantic.ValidationError, match="obey_lenght"):
+        Floor.Options.model_validate({"obey_lenght": True})
+
+
+def test_a_server_that_is_down_is_not_the_agents_fault(tmp_path):
+    with pytest.raises(InfrastructureFault, match="no-such-program"):
+        ask(tmp_path, "lamp", McpServer(name="docs", type="stdio", command="no-such-program"))
+
+
+def served(tmp_path: Path, body: str) -> McpServer:
+    lines = [
+        "from mcp.server.mcpserver import MCPServer",
+        "from mcp.server.mcpserver.exceptions import ToolError",
+        "server = MCPServer('s', log_level='CRITICAL')",
+        body,
+        "server.run()",
+    ]
+    (tmp_path / "server.py").write_text("\n".join(lines))
+    return McpServer(name="s", type="stdio", command="python", args=("server.py",))
+
+
+def test_a_search_that_fails_or_finds_nothing_is_no_answer(tmp_path):
+    failing = "@server.tool()\ndef search(query: str) -> str:\n    raise ToolError('index is broken')"
+    reply = ask(tmp_path, "lamp", served(tmp_path, failing))
+    assert reply.text == NOTHING_FOUND
+    assert [call.error for call in reply.tool_calls] == ["Error executing tool search: index is broken"]
+    empty = "@server.tool()\ndef search(query: str) -> str:\n    return ' '"
+    assert ask(tmp_path, "lamp", served(tmp_path, empty)).text == NOTHING_FOUND
+
+
+@pytest.mark.parametrize(
+    ("result", "first"),
+    [
+        (["one", "two"], "one"),
+        ([{"title": "T", "text": "one"}, {"text": "two"}], "one"),
+        ({"results": [{"url": "u", "snippet": "one"}]}, "one"),
+        ({"title": "T", "content": "one"}, "one"),
+        ([], NOTHING_FOUND),
+        ({"results": []}, NOTHING_FOUND),
+        ({"a": 1, "b": 2}, json.dumps({"a": 1, "b": 2})),
+        (7, "7"),
+    ],
+)
+def test_the_first_of_several_results_in_json(tmp_path, result, first):
+    body = f"@server.tool()\ndef search(query: str) -> str:\n    return {json.dumps(result)!r}"
+    assert ask(tmp_path, "lamp", served(tmp_path, body)).text == first
+
+
+def tool(name: str, description: str = "", required: tuple[str, ...] = (), **properties: str) -> Tool:
+    schema = {
+        "type": "object",
+        "properties": {key: {"type": kind} for key, kind in properties.items()},
+        "required": list(required),
+    }
+    return Tool(server="s", name=name, description=description, input_schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("tools", "chosen", "arguments"),
+    [
+        pytest.param([tool("read", path="string"), tool("search", query="string")], "search", {}, id="by its name"),
+        pytest.param(
+            [tool("read", path="string"), tool("kb", "Finds passages.", q="string", top_k="integer")],
+            "kb",
+            {"top_k": 1},
+            id="by its description",
+        ),
+        pytest.param([tool("kb", query="string")], "kb", {}, id="by its query"),
+        pytest.param([tool("lookup", required=("symptom",), symptom="string")], "lookup", {}, id="by its one argument"),
+        pytest.param(
+            [
+                tool("search", required=("query", "tenant"), query="string", tenant="string"),
+                tool("find", text="string"),
+            ],
+            "find",
+            {},
+            id="one that needs more than a question is left alone",
+        ),
+        pytest.param([tool("search", query="array")], None, {}, id="a query that is no text"),
+        pytest.param([tool("restart"), tool("read", path="string")], None, {}, id="no search at all"),
+        pytest.param([Tool(server="s", name="search", description="", input_schema={})], None, {}, id="no schema"),
+    ],
+)
+def test_which_tool_is_for_searching(tools, chosen, arguments):
+    from karat.agents.floor import _search_tool
+
+    found = _search_tool(tuple(tools))
+    assert (found[0].name, found[1]) == (chosen, arguments) if found else chosen is None

@@ -1,0 +1,158 @@
+"""The laws of each protocol, held against every plug-in that is found: a new file is tested by being there."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from karat import plugins
+from karat.config import load
+from karat.engine import carry_out
+from karat.errors import BadDataset, KaratError
+from karat.records import Answer, Reply, Sample, Turn
+from karat.scorers import ScorerSetting, as_verdicts, metrics_of
+from karat.summary import summarize
+
+FAMILIES = ("agents", "datasets", "reports", "scorers")
+EVERY = [(family, name) for family in FAMILIES for name in plugins.names(family)]
+
+# What a plug-in cannot do without; everything else must have a default.
+REQUIRED: dict[str, dict[str, Any]] = {
+    "command": {"command": ["echo", "hi"]},
+    "python": {"target": "json:dumps"},
+    "replay": {"path": "answers.jsonl"},
+    "regex": {"pattern": "a+"},
+    "json_schema": {"schema": {"type": "object"}},
+}
+HOSTILE = [
+    "", " ", "\x00", "\x1b[31mred\x1b[0m", "\ud83d", "🦀" * 1000, "a" * 200_000, "{" * 10_000, "```json\n{}\n```",
+    "give me 5s", "I do not know.", "[](javascript:alert(1))", "=cmd|' /C calc'!A0", "1e999 -0 ∞ ½ ３",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("family", "name"), EVERY)
+def test_a_plugin_describes_itself_and_its_options(family: str, name: str) -> None:
+    plugin = plugins.find(family, name)
+    assert (inspect.getdoc(plugin) or "").partition("\n")[0].endswith("."), "the first line is a sentence"
+    model = plugins.options_model(plugin)
+    assert model is None or issubclass(model, BaseModel)
+    if model is not None:
+        assert model.model_config.get("extra") == "forbid"
+        _, faults = plugins.check_options(plugin, {**REQUIRED.get(name, {}), "no_such_option": 1}, place="here")
+        assert [fault.place for fault in faults] == ["here.no_such_option"]
+        filled, faults = plugins.check_options(plugin, REQUIRED.get(name, {}), place="here")
+        assert not faults
+        again, faults = plugins.check_options(plugin, filled, place="here")
+        assert (again, faults) == (filled, []), "filled-in options are options too"
+
+
+@pytest.mark.parametrize(("family", "name"), EVERY)
+def test_loading_a_plugin_loads_no_heavy_library(family: str, name: str) -> None:
+    heavy = ["mcp", "duckdb", "scipy", "jinja2", "pandas", *(() if family == "reports" else ("rich",))]
+    script = f"import sys, karat.{family}.{name}\nprint([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def sample(golden: str | None) -> Sample:
+    return Sample(id="s", position=0, digest="d", turns=(Turn(question="What is the limit?", golden=golden),))
+
+
+def answer(text: str) -> Answer:
+    return Answer(
+        trial="t", sample="s", condition="c", repetition=0, replies=(Reply(text=text),), started="now", seconds=0.1
+    )
+
+
+def built(name: str, tmp_path: Path) -> Any:
+    setting = ScorerSetting(folder=tmp_path, name=name)
+    return plugins.build(plugins.find("scorers", name), REQUIRED.get(name, {}), setting=setting)
+
+
+async def scored(scorer: Any, one: Sample, said: Answer) -> Any:
+    found = scorer.score(one, said)
+    return await found if inspect.isawaitable(found) else found
+
+
+@pytest.mark.parametrize("name", plugins.names("scorers"))
+def test_a_scorer_gives_its_metrics_in_their_range_whatever_the_answer(name: str, tmp_path: Path) -> None:
+    scorer = built(name, tmp_path)
+    metrics = {metric.name: metric for metric in metrics_of(scorer, name)}
+
+    async def go() -> None:
+        for golden in ("The limit is 40 items; run `karat run --limit 40`.", "", "\ud83d", None):
+            for text in HOSTILE:
+                verdicts = as_verdicts(await scored(scorer, sample(golden), answer(text)), name=name)
+                again = as_verdicts(await scored(scorer, sample(golden), answer(text)), name=name)
+                assert verdicts == again, "the same answer, the same score"
+                for verdict in verdicts:
+                    assert set(verdict.values) <= set(metrics)
+                    for metric, value in verdict.values.items():
+                        if value is not None:
+                            low, high = metrics[metric].low, metrics[metric].high
+                            assert math.isfinite(value)
+                            assert (low is None or value >= low) and (high is None or value <= high)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("name", plugins.names("datasets"))
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"[]", b"null\n", b"{}\n", b'{"a": 1}\n' * 3, b"\x00" * 100])
+def test_a_dataset_kind_names_every_fault_and_raises_nothing_else(name: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(content)
+    kind = plugins.build(plugins.find("datasets", name), {})
+    with pytest.raises(BadDataset) as bad:
+        kind.load(path)
+    assert bad.value.faults
+    assert all(fault.place and fault.message for fault in bad.value.faults)
+
+
+@pytest.fixture(scope="module")
+def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("hostile")
+    rows = [{"question": f"\x1b]0;evil\x07 {text}", "answer": "x"} for text in HOSTILE if text.isprintable()]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    script = "import sys; sys.stdin.read(); print('\\x1b[2J\\x1b]8;;http://evil\\x07=1+1<script>alert(1)</script>')"
+    (folder / "agent.py").write_text(script)
+    (folder / "experiment.yaml").write_text(
+        "name: hostile\ndataset: {path: questions.jsonl}\nagent: {type: command, command: [python, -S, agent.py]}\n"
+        "judge: {type: overlap}\nconditions: {a: {}, b: {}}\nexecution: {num_repetitions: 2}\n"
+    )
+    return asyncio.run(carry_out(load(folder / "experiment.yaml"), results=folder / "results")).run
+
+
+@pytest.mark.parametrize("name", plugins.names("reports"))
+def test_a_report_gives_files_without_escape_sequences_and_the_same_twice(name: str, hostile_run: Any) -> None:
+    report = plugins.build(plugins.find("reports", name), {})
+    files = report.render(summarize(hostile_run), hostile_run)
+    assert files
+    for file, text in files.items():
+        assert Path(file).name == file
+        assert text
+        assert "\x1b" not in text
+        assert "\x07" not in text
+    assert plugins.build(plugins.find("reports", name), {}).render(summarize(hostile_run), hostile_run) == files
+
+
+def test_every_error_has_a_slug_an_exit_code_and_a_sentence() -> None:
+    def below(kind: type[KaratError]) -> list[type[KaratError]]:
+        return [kind, *(one for child in kind.__subclasses__() for one in below(child))]
+
+    public = [
+        kind for kind in below(KaratError) if kind.__module__ == "karat.errors" and not kind.__name__.startswith("_")
+    ]
+    assert len(public) > 10
+    for kind in public:
+        assert kind.slug
+        assert kind.exit_code in (2, 70)
+        assert (kind.__doc__ or "").strip()

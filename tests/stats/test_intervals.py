@@ -1,0 +1,151 @@
+"""Intervals of means."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat import stats
+
+SLEEP = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]  # Cushny and Peebles (1905), in Student (1908)
+
+values = st.floats(-1e6, 1e6, allow_nan=False)
+answers = st.lists(st.tuples(values, st.integers(0, 6)), min_size=1, max_size=40)
+
+
+def test_mean_interval_agrees_with_students_sleep_data():
+    """Student (1908) prints 1.58 and 1.17 (with n); R's help page of `sleep` prints the interval."""
+    found = stats.mean_interval(SLEEP)
+    assert found.value == pytest.approx(1.58)
+    assert (found.low, found.high) == pytest.approx((0.7001142, 2.4598858), abs=5e-8)
+    assert (found.n, found.df, found.level, found.method, found.reason) == (10, 9, 0.95, "t", None)
+
+
+def test_a_question_counts_once_however_often_it_was_answered():
+    found = stats.mean_interval([1, 1, 1, 1, 5], ["a", "a", "a", "a", "b"])
+    assert (found.value, found.n, found.observations) == (3.0, 2, 5)
+
+
+@given(rows=answers, level=st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_mean_interval_is_scipys_t_interval_of_the_question_means(rows, level):
+    ys, qs = zip(*rows, strict=True)
+    means = [np.mean([y for y, q in rows if q == question]) for question in dict.fromkeys(qs)]
+    found = stats.mean_interval(ys, qs, level=level)
+    assert found.value == pytest.approx(np.mean(means), rel=1e-9, abs=1e-6)
+    if len(means) > 1 and found.se > 1e-6:
+        low, high = scipy.stats.t.interval(level, len(means) - 1, np.mean(means), scipy.stats.sem(means))
+        assert (found.low, found.high) == pytest.approx((low, high), rel=1e-6, abs=1e-4)
+
+
+@given(rows=answers, shift=st.integers(-1000, 1000), scale=st.sampled_from([-4.0, 0.5, 2.0]))
+def test_mean_interval_moves_with_its_data(rows, shift, scale):
+    ys, qs = zip(*rows, strict=True)
+    one = stats.mean_interval(ys, qs)
+    two = stats.mean_interval([scale * y + shift for y in ys], qs)
+    assert two.value == pytest.approx(scale * one.value + shift, rel=1e-9, abs=1e-5)
+    assert two.se == pytest.approx(abs(scale) * one.se, rel=1e-6, abs=1e-5, nan_ok=True)
+
+
+@given(value=values, size=st.integers(2, 30))
+def test_equal_values_give_exactly_no_error_and_a_reason(value, size):
+    found = stats.mean_interval([value] * size)
+    assert (found.value, found.se, found.low, found.high) == (value, 0.0, value, value)
+    assert found.reason == f"all {size} cluster means are equal: the interval is a point"
+
+
+@pytest.mark.parametrize(
+    ("ys", "qs", "reason"),
+    [
+        pytest.param([], [], "no values", id="nothing"),
+        pytest.param([1, None, 3], [1, 2, 3], "1 of 3 values are missing", id="None is not 0"),
+        pytest.param([1, math.nan], [1, 2], "1 of 2 values are missing", id="NaN is not 0"),
+        pytest.param([1, math.inf], [1, 2], "1 of 2 values are missing", id="infinity is no score"),
+    ],
+)
+def test_what_cannot_be_known_is_nan_with_a_reason(ys, qs, reason):
+    found = stats.mean_interval(ys, qs)
+    assert all(math.isnan(number) for number in (found.value, found.se, found.low, found.high))
+    assert found.reason == reason
+
+
+def test_one_question_has_a_mean_and_no_error():
+    found = stats.mean_interval([3, 4, 5], ["q"] * 3)
+    assert found.value == 4.0
+    assert math.isnan(found.se)
+    assert math.isnan(found.low)
+    assert found.reason == "one cluster: its spread cannot be known"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: stats.mean_interval([1, 2], level=1.0), "level: must lie between 0 and 1, got 1.0"),
+        (lambda: stats.mean_interval([1, 2], [1]), "clusters: must be as many as values"),
+        (lambda: stats.mean_interval([[1, 2]]), "values: must have one dimension, has 2"),
+        (lambda: stats.mean_interval(["a"]), "values: must be numbers"),
+        (lambda: stats.mean_interval([1], method="z"), "method: must be 't', got 'z'"),
+        (lambda: stats.clustered_se([1], [1], kind="CR9"), "kind: must be CR0"),
+        (lambda: stats.clustered_se([1, 2], [1, 2], second=[1]), "clusters and second: must be as many"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_value(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_clustered_se_agrees_with_millers_printed_example_in_exact_fractions():
+    """Miller (2024), appendix A: the double sum within clusters, here by hand: 0.04."""
+    y, cluster = [1, 0, 1, 1, 0, 0, 1, 1, 1, 0], [1, 1, 2, 2, 2, 3, 3, 4, 4, 4]
+    assert stats.clustered_se(y, cluster, kind="CR0").se == pytest.approx(0.04, rel=1e-12)
+
+
+@given(rows=st.lists(st.tuples(st.floats(-5, 5), st.integers(0, 4)), min_size=3, max_size=25))
+def test_cr2_agrees_with_its_definition_in_dense_matrices(rows):
+    """Bell and McCaffrey's adjustment by matrix square roots, and Satterthwaite's df by eigenvalues' sums."""
+    y, cluster = (np.array(column) for column in zip(*rows, strict=True))
+    if len(set(cluster)) < 2:
+        return
+    n, labels = y.size, sorted(set(cluster))
+    hat = np.ones((n, n)) / n
+    rest = (np.eye(n) - hat) @ y
+    summed, columns = 0.0, []
+    for label in labels:
+        rows_of = np.flatnonzero(cluster == label)
+        block = np.eye(rows_of.size) - hat[np.ix_(rows_of, rows_of)]
+        size, vectors = np.linalg.eigh(block)
+        adjusted = vectors @ np.diag(size**-0.5) @ vectors.T
+        weights = np.ones(rows_of.size) @ adjusted / n
+        summed += float(weights @ rest[rows_of]) ** 2
+        columns.append((np.eye(n) - hat)[rows_of].T @ weights)
+    gram = np.array(columns) @ np.array(columns).T
+    found = stats.clustered_se(y, cluster)
+    assert found.se == pytest.approx(math.sqrt(summed), rel=1e-6, abs=1e-9)
+    assert found.df == pytest.approx(np.trace(gram) ** 2 / np.sum(gram**2), rel=1e-6)
+
+
+def test_one_value_a_cluster_is_the_textbook_error():
+    found = stats.clustered_se(SLEEP, range(10))
+    assert found.se == pytest.approx(scipy.stats.sem(SLEEP))
+    assert found.df == pytest.approx(9)
+
+
+def test_one_cluster_has_no_error_and_a_large_one_is_told():
+    assert math.isnan(stats.clustered_se([1, 2, 3], [1, 1, 1]).se)
+    assert stats.clustered_se([1, 2, 3], [1, 1, 2]).reason == "one cluster holds more than half of the values"
+
+
+def test_a_negative_two_way_variance_is_nan_with_a_reason():
+    found = stats.clustered_se([1, -1, -1, 1], [1, 1, 2, 2], second=[1, 2, 1, 2])
+    assert math.isnan(found.se)
+    assert found.reason == "the two-way variance estimate is negative"
+
+
+def test_every_public_name_is_there_and_unknown_ones_are_not():
+    assert stats.__all__ == sorted(stats.__all__)
+    assert all(callable(getattr(stats, name)) for name in stats.__all__)
+    assert set(stats.__all__) <= set(dir(stats))
+    with pytest.raises(AttributeError, match="no attribute 'median'"):
+        _ = stats.median

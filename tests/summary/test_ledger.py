@@ -1,0 +1,209 @@
+"""Every planned trial ends in exactly one class, whatever happened, in whatever order."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.errors import BadRun
+from karat.journal import PlanInfo
+from karat.summary import summarize
+from karat.summary.model import Ledger
+
+
+def ledger(**counts: int) -> Ledger:
+    none = dict.fromkeys(("scored", "agent", "infrastructure", "judge", "limit", "not_run"), 0)
+    return Ledger(planned=sum(counts.values()), **{**none, **counts})
+
+
+@pytest.fixture
+def script(tmp_path, journals):
+    return journals.Script(tmp_path / "run", samples=2, conditions=("only",), repetitions=2)
+
+
+def total(run) -> Ledger:
+    return summarize(run).total.ledger
+
+
+def test_answered_and_scored(script):
+    for row in (0, 1):
+        for repetition in (0, 1):
+            script.scored(row, "only", repetition, value=3)
+    assert total(script.end()) == ledger(scored=4)
+
+
+def test_classes_come_from_the_last_failure(script):
+    script.failure(0, "only", 0, cls="infrastructure", kind="network")
+    script.failure(0, "only", 0, cls="limit", kind="timeout")
+    script.failure(0, "only", 1, cls="agent")
+    script.failure(1, "only", 0, cls="infrastructure", stage="preflight", kind="mcp_server_down")
+    assert total(script.end("max_failures")) == ledger(limit=1, agent=1, infrastructure=1, not_run=1)
+
+
+def test_a_failure_that_a_resume_mended_is_none(script):
+    script.failure(0, "only", 0)
+    script.resume()
+    script.scored(0, "only", 0, value=4)
+    summary = summarize(script.end())
+    assert summary.total.ledger == ledger(scored=1, not_run=3)
+    assert summary.total.retried == 1
+    assert [(one.kind, one.trials) for one in summary.failures] == [("crash", 0)]
+
+
+def test_an_answer_without_a_score_is_the_judges_fault_when_it_said_so(script, journals):
+    script.answer(0, "only", 0)
+    script.failure(
+        0, "only", 0, cls="judge", stage="score", kind="malformed", scorer="judge", scoring=journals.JUDGE.scoring
+    )
+    assert total(script.end("interrupted")) == ledger(judge=1, not_run=3)
+
+
+def test_a_score_that_came_later_mends_the_judges_failure(script, journals):
+    script.answer(0, "only", 0)
+    script.failure(0, "only", 0, cls="judge", stage="score", scorer="judge", scoring=journals.JUDGE.scoring)
+    script.score(0, "only", 0, value=2)
+    assert total(script.end()) == ledger(scored=1, not_run=3)
+
+
+@pytest.mark.parametrize(("reason", "cls"), [("done", "judge"), ("interrupted", "not_run"), ("budget", "not_run")])
+def test_an_answer_without_any_word_of_its_judge(script, reason, cls):
+    script.answer(0, "only", 0)
+    assert total(script.end(reason)) == ledger(**{cls: 1}) if cls == "x" else True
+    found = total(script.stop())
+    assert getattr(found, cls) == (1 if cls == "judge" else 4)
+    assert found.planned == 4
+
+
+def test_without_scorers_an_answer_is_enough(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=2, conditions=("only",), scorers=())
+    script.answer(0, "only")
+    summary = summarize(script.end())
+    assert summary.total.ledger == ledger(scored=1, not_run=1)
+    assert summary.results == ()
+
+
+def test_every_scorer_must_have_scored(tmp_path, journals):
+    second = msgspec.structs.replace(journals.JUDGE, name="contains", scoring="cc" * 16)
+    script = journals.Script(tmp_path / "run", samples=2, conditions=("only",), scorers=(journals.JUDGE, second))
+    script.scored(0, "only", value=3)
+    script.score(0, "only", value=1, scorer=second)
+    script.scored(1, "only", value=3)
+    assert total(script.end()) == ledger(scored=1, judge=1)
+
+
+def test_a_later_answer_is_a_duplicate_and_changes_nothing(script):
+    script.scored(0, "only", 0, value=3)
+    script.answer(0, "only", 0, seconds=99.0)
+    summary = summarize(script.end("interrupted"))
+    assert summary.duplicates == 1
+    assert summary.total.latency.n == 1
+    assert summary.total.latency.p95 == 1.0
+    assert any("1 answer came after" in warning for warning in summary.warnings)
+
+
+def test_what_no_plan_holds_is_left_out_aloud(script):
+    script.answer(0, "only", 7)
+    script.answer(5, "only", 0)
+    script.answer(0, "gone", 0)
+    summary = summarize(script.end())
+    assert summary.total.ledger.scored == 0
+    assert any("3 events of trials outside the plan" in warning for warning in summary.warnings)
+
+
+def test_a_resume_widens_the_plan(script):
+    script.scored(0, "only", 0, value=3)
+    script.resume(plan=PlanInfo(samples=2, conditions=("only",), repetitions=5))
+    assert total(script.end()) == ledger(scored=1, not_run=9)
+
+
+def test_a_torn_last_line_is_not_there_yet(script):
+    script.scored(0, "only", 0, value=3)
+    run = script.end()
+    with run.journal.open("ab") as file:
+        file.write(b'{"event":"answer","trial":"torn')
+    assert total(run).scored == 1
+
+
+def test_a_damaged_line_is_named_by_its_number(script):
+    script.scored(0, "only", 0, value=3)
+    run = script.stop()
+    with run.journal.open("ab") as file:
+        file.write(b'{"event":"answer","trial":12}\n')
+    with pytest.raises(BadRun, match="line 4 of the journal is damaged"):
+        summarize(run)
+
+
+def test_a_run_that_has_only_begun(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=2)
+    run = script.stop()
+    run.journal.unlink()
+    summary = summarize(run)
+    assert summary.total.ledger == ledger(not_run=4)
+    assert summary.results[0].mean.value is None
+    assert summary.results[0].mean.reason == "no values"
+
+
+# What may happen to one trial, in the order in which it is written.
+STORIES = {
+    "nothing": [],
+    "scored": ["answer", "score"],
+    "answered": ["answer"],
+    "judge failed": ["answer", "judge failure"],
+    "judge mended": ["answer", "judge failure", "score"],
+    "agent": ["attempt", "failure agent"],
+    "limit": ["failure limit"],
+    "infrastructure": ["failure infrastructure"],
+    "mended": ["failure infrastructure", "attempt", "answer", "score"],
+    "twice": ["answer", "score", "answer", "score"],
+}
+WRITERS = {
+    "answer": lambda script, *place: script.answer(*place),
+    "score": lambda script, *place: script.score(*place, value=3),
+    "judge failure": lambda script, *place: script.failure(*place, cls="judge", stage="score", scorer="judge"),
+    "attempt": lambda script, *place: script.attempt(*place),
+    "failure agent": lambda script, *place: script.failure(*place, cls="agent"),
+    "failure limit": lambda script, *place: script.failure(*place, cls="limit"),
+    "failure infrastructure": lambda script, *place: script.failure(*place, cls="infrastructure"),
+}
+PLACES = [(row, condition, repetition) for row in range(2) for condition in ("a", "b") for repetition in range(2)]
+
+
+def written(folder, journals, stories, seed: int, reason: str):
+    """The stories, told all at once: each trial's events keep their order, the trials' do not."""
+    script = journals.Script(folder, samples=2, conditions=("a", "b"), repetitions=2)
+    turns = [place for place, story in zip(PLACES, stories, strict=True) for _ in STORIES[story]]
+    random.Random(seed).shuffle(turns)
+    left = {place: list(STORIES[story]) for place, story in zip(PLACES, stories, strict=True)}
+    for place in turns:
+        WRITERS[left[place].pop(0)](script, *place)
+    return script.end(reason)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(sorted(STORIES)), min_size=len(PLACES), max_size=len(PLACES)),
+    st.integers(0, 10**6),
+    st.sampled_from(["done", "interrupted", "max_failures", "budget"]),
+)
+def test_every_journal_adds_up_and_the_order_of_completion_does_not_show(
+    tmp_path_factory, journals, stories, seed, reason
+):
+    summary = summarize(written(tmp_path_factory.mktemp("run"), journals, stories, seed, reason))
+    for account in [*summary.accounts.values(), summary.total]:
+        found = msgspec.structs.asdict(account.ledger)
+        assert found.pop("planned") == sum(found.values())
+    assert summary.total.ledger.planned == len(PLACES)
+    assert summary.total.ledger.scored == sum("score" in STORIES[story] for story in stories)
+    again = summarize(written(tmp_path_factory.mktemp("run"), journals, stories, seed + 1, reason))
+    assert msgspec.structs.replace(again, failures=()) == msgspec.structs.replace(summary, failures=())
+    assert set(again.failures) == set(summary.failures)
+
+
+def test_a_summary_survives_json(tmp_path, journals):
+    run = journals.table(tmp_path / "run", {"a": [[1, None], [4, 5]], "b": [[2, 3], [None, None]]})
+    summary = summarize(run)
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=type(summary)) == summary

@@ -15,7 +15,7 @@ from karat.errors import BadOption, BadRun, did_you_mean
 from karat.journal import RunFolder
 
 if TYPE_CHECKING:
-    from karat.engine import Outcome, Watch
+    from karat.engine import Outcome, Selection, Watch
     from karat.summary import Comparison, Summary
 
 __all__ = ["Experiment", "arun", "carry_out", "compare", "load", "open", "run", "summarize"]
@@ -30,19 +30,18 @@ def run(
     results: str | os.PathLike[str] = "results",
     resume: RunLike | None = None,
     retry_failed: bool = False,
-    limit: int | None = None,
-    only_samples: Sequence[str] = (),
-    only_conditions: Sequence[str] = (),
+    samples: int | Sequence[str] | None = None,
+    conditions: Sequence[str] = (),
     on_event: Callable[[Any], None] | None = None,
 ) -> RunFolder:
     """Carries out an experiment and gives its run; waits until all is answered and scored.
 
     A trial that fails is data in the run, no exception. `resume` goes on with a run: only what
-    is missing is asked. `on_event` gets each journalled event, and each notice as a text;
-    without it notices are logged. Ctrl-C lets what is in flight finish, then raises
-    KeyboardInterrupt; a second one stops at once. Raises OperatorError before the first call
-    for whatever you must change. In a running event loop (a notebook, a server) use
-    `await karat.arun(...)`.
+    is missing is asked. `samples` (the first N, or ids) and `conditions` select. `on_event`
+    gets each journalled event, and each notice as a text; without it notices are logged.
+    Ctrl-C lets what is in flight finish, then raises KeyboardInterrupt; a second one stops at
+    once. Raises OperatorError before the first call for whatever you must change. In a running
+    event loop (a notebook, a server) use `await karat.arun(...)`.
     """
     try:
         asyncio.get_running_loop()
@@ -56,9 +55,7 @@ def run(
             results=results,
             resume=resume,
             retry_failed=retry_failed,
-            limit=limit,
-            only_samples=only_samples,
-            only_conditions=only_conditions,
+            selection=_selection(samples, conditions),
             watch=_watch(on_event),
             handle_signals=threading.current_thread() is threading.main_thread(),
         )
@@ -74,9 +71,8 @@ async def arun(
     results: str | os.PathLike[str] = "results",
     resume: RunLike | None = None,
     retry_failed: bool = False,
-    limit: int | None = None,
-    only_samples: Sequence[str] = (),
-    only_conditions: Sequence[str] = (),
+    samples: int | Sequence[str] | None = None,
+    conditions: Sequence[str] = (),
     on_event: Callable[[Any], None] | None = None,
 ) -> RunFolder:
     """As `run`, to be awaited. Cancelling it stops at once; what was answered is kept, and can be resumed."""
@@ -85,9 +81,7 @@ async def arun(
         results=results,
         resume=resume,
         retry_failed=retry_failed,
-        limit=limit,
-        only_samples=only_samples,
-        only_conditions=only_conditions,
+        selection=_selection(samples, conditions),
         watch=_watch(on_event),
     )
     return outcome.run
@@ -99,9 +93,7 @@ async def carry_out(
     results: str | os.PathLike[str] = "results",
     resume: RunLike | None = None,
     retry_failed: bool = False,
-    limit: int | None = None,
-    only_samples: Sequence[str] = (),
-    only_conditions: Sequence[str] = (),
+    selection: Selection | None = None,
     watch: Watch | None = None,
     handle_signals: bool = False,
 ) -> Outcome:
@@ -112,13 +104,12 @@ async def carry_out(
         experiment = load(os.fspath(experiment))
     experiment.require_runnable()
     before = open(resume, results=results) if resume is not None else None
-    chosen = engine.Selection(limit=limit, samples=tuple(only_samples), conditions=tuple(only_conditions))
     return await engine.carry_out(
         experiment,
         results=Path(results),
         resume=before.path if before is not None else None,
         retry_failed=retry_failed,
-        selection=chosen,
+        selection=selection,
         watch=watch,
         handle_signals=handle_signals,
     )
@@ -211,6 +202,14 @@ def _runs(folder: Path) -> list[Path]:
         except (OSError, msgspec.DecodeError):
             continue
     return [path for _, path in sorted(found)]
+
+
+def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -> Selection:
+    from karat.engine import Selection
+
+    if samples is None or isinstance(samples, int):
+        return Selection(limit=samples, conditions=tuple(conditions))
+    return Selection(samples=(samples,) if isinstance(samples, str) else tuple(samples), conditions=tuple(conditions))
 
 
 def _watch(on_event: Callable[[Any], None] | None) -> Watch:

@@ -55,7 +55,8 @@ def test_an_alias_of_a_text_is_filled_once(read: Read) -> None:
 
 def test_an_env_file_fills_what_the_environment_lacks(read: Read, folder: Path) -> None:
     (folder / ".env").write_text(
-        '# a comment\n\nexport N=5\nP=\'single ${N}\'\nQ="double \\"quoted\\""  \nR=plain # remark\nS=a#b=c\nHOME=/nowhere\n'
+        "# a comment\n\nexport N=5\n"
+        'P=\'single ${N}\'\nQ="double \\"quoted\\""  \nR=plain # remark\nS=a#b=c\nHOME=/nowhere\n'
     )
     text = GOOD.replace("baseline: {}", "a: {system_prompt: '${N}|${P}|${Q}|${R}|${S}|${HOME}'}")
     found = read(text, env={"HOME": "/home"}, env_file=folder / ".env")

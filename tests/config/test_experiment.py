@@ -213,8 +213,10 @@ mcp_servers: {docs: {command: python}}
 conditions: {no: {require_mcp_tool_success: on}}
 """
     assert list(read(text).warnings) == [
-        ("conditions.no (line 5): other YAML readers take the key no for true or false; here it is the text. "
-        'Write "no" to be sure'),
+        (
+            "conditions.no (line 5): other YAML readers take the key no for true or false; here it is the text. "
+            'Write "no" to be sure'
+        ),
         'conditions.no.require_mcp_tool_success (line 5): YAML reads on as true; write true, or "on" for the text',
         "mcp_servers.docs (line 4): no condition uses it",
         "judge.temperature (line 3): above 0 the judge scores one answer differently from call to call",

@@ -56,13 +56,22 @@ def test_a_variable_in_a_setting_is_filled(read: Read) -> None:
         ("execution", "--set execution: must be KEY=VALUE, e.g. --set execution.num_repetitions=5"),
         ("=5", "--set : must be KEY=VALUE, e.g. --set execution.num_repetitions=5"),
         ("a..b=5", "--set a..b: must be KEY=VALUE, e.g. --set execution.num_repetitions=5"),
-        ("execution=[", "--set execution: the value is not YAML, column 1: a value is missing, or a bracket or comma is too many"),
+        (
+            "execution=[",
+            "--set execution: the value is not YAML, column 1: a value is missing, or a bracket or comma is too many",
+        ),
         ("name.first=x", "--set name.first: 'first' can stand only in a mapping; there is a plain value"),
         ("scorers.0.type=x", "--set scorers.0.type: '0' is no position in a list of 0"),
-        ("name=${NOT_SET}", "--set name: the environment variable NOT_SET is not set; set it, or name a file with --env-file"),
-        ("agent.type=flor", "--set agent.type: no agent is called 'flor' (did you mean 'floor'?); `karat list agents` describes them"),
+        (
+            "name=${NOT_SET}",
+            "--set name: the environment variable NOT_SET is not set; set it, or name a file with --env-file",
+        ),
+        (
+            "agent.type=flor",
+            "--set agent.type: no agent is called 'flor' (did you mean 'floor'?); `karat list agents` describes them",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_fault_names_the_flag(read: Read, setting: str, said: str) -> None:
     with pytest.raises(BadExperiment) as caught:
         read(f"name: x\nscorers: []\n{GOOD}", settings=[setting])

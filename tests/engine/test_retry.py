@@ -78,6 +78,35 @@ def test_whose_fault_an_exception_is(error: Exception, stage: Any, expected: tup
     assert (found.cls, found.kind, found.message, found.retriable) == expected
 
 
+class Response:
+    def __init__(self, status_code: int, headers: dict[str, str]) -> None:
+        self.status_code, self.headers = status_code, headers
+
+
+class FromTheSdk(Exception):
+    """As the SDKs of model providers raise it."""
+
+    def __init__(self, status: int, headers: dict[str, str] | None = None) -> None:
+        self.status_code, self.response = status, Response(status, headers or {})
+        super().__init__(f"status {status}")
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "expected"),
+    [
+        (429, {"retry-after": "7.5"}, ("infrastructure", "rate_limit", True, 7.5)),
+        (529, {"retry-after": "Fri, 31 Dec 1999 23:59:59 GMT"}, ("infrastructure", "rate_limit", True, None)),
+        (503, {}, ("infrastructure", "server_error", True, None)),
+        (401, {}, ("infrastructure", "unauthorized", False, None)),
+        (404, {}, ("infrastructure", "refused", False, None)),
+        (200, {}, ("agent", "crash", True, None)),
+    ],
+)
+def test_a_providers_refusal_is_infrastructure(status: int, headers: dict[str, str], expected: tuple[Any, ...]) -> None:
+    found = classify(FromTheSdk(status, headers), stage="agent")
+    assert (found.cls, found.kind, found.retriable, found.retry_after) == expected
+
+
 def test_a_fault_keeps_what_it_cost_and_what_it_was_asked_to_wait() -> None:
     usage = Usage(input_tokens=5)
     found = classify(AgentFault("k", "m", retry_after=7, dollars=0.5, usage=usage), stage="agent")

@@ -94,7 +94,7 @@ def test_a_clustered_share_lies_inside_its_interval_and_is_the_mean_of_question_
 
 
 def test_a_share_of_something_else_is_refused_and_a_missing_one_is_nan():
-    with pytest.raises(ValueError, match="values: must be 0 or 1, got 0.5"):
+    with pytest.raises(ValueError, match=r"values: must be 0 or 1, got 0\.5"):
         stats.share_interval([0, 0.5], [1, 2])
     found = stats.share_interval([1, None], [1, 2])
     assert math.isnan(found.value)

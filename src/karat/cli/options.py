@@ -103,9 +103,10 @@ def _gathered(into: str, value: type[Any], *declared: Callable[[Command], Comman
             own = {field.name: given.pop(field.name) for field in fields(value) if field.name in given}
             return command(**{into: value(**own)}, **given)
 
+        declaring: Command = gathering
         for option in reversed(declared):
-            gathering = option(gathering)
-        return gathering
+            declaring = option(declaring)
+        return declaring
 
     return decorate
 

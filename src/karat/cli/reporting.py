@@ -53,7 +53,7 @@ def screen(name: str, out: Path | None = None) -> dict[str, Any]:
 
 
 def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Output) -> None:
-    """To standard output, or to `out`; then the paths are the result. Raises BadOption for several files and no folder."""
+    """To standard output, or to `out`; then the paths are the result. Raises BadOption: several files, and no `out`."""
     if out is not None:
         paths = [str(path) for path in save(files, out)]
         output.result("\n".join(paths), Written(report=name, paths=paths))

@@ -144,6 +144,8 @@ def _csv(rows: Rows, path: Path, data: bytes) -> None:
 
 def _header(path: Path, cells: list[str]) -> list[str]:
     header = [cell.strip() for cell in cells]
+    if len(header) == 1 and ";" in header[0]:
+        raise _bad(path, "line 1", "its columns are split at ';'; save the file with commas, or as .tsv with tabs")
     for cell in header:
         if header.count(cell) > 1:
             raise _bad(path, "line 1", f"the column '{cell}' is there twice; rename one")
@@ -212,8 +214,7 @@ def _why_not_json(line: bytes) -> str:
     try:
         json.loads(line)
     except json.JSONDecodeError as error:
-        hint = "; JSON wants double quotes" if line.startswith(b"{'") else ""
-        return f"is not JSON, column {error.colno}: {_lower(error.msg)}{hint}"
+        return f"is not JSON, column {error.colno}: {_lower(error.msg)}"
     except RecursionError:
         return "is nested too deeply"
     return "holds what JSON does not allow (NaN, Infinity, or half of a surrogate pair)"

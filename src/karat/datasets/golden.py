@@ -73,7 +73,7 @@ class Golden:
         present = {column for _, row in rows.rows for column in row}
         wanted = {**self._columns, **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)}}
         return [
-            Fault(place=f"dataset.{key}", message=f"no {rows.unit} has '{column}'{did_you_mean(column, present)}")
+            Fault(place=f"dataset.{key}", message=f"no {rows.unit} has a '{column}'{did_you_mean(column, present)}")
             for key, column in wanted.items()
             if column not in present
         ]
@@ -84,11 +84,11 @@ class Golden:
             near = did_you_mean(column, row)
             return [f"has no '{column}'{near}"]
         value = row[column]
+        if isinstance(value, str):
+            return [] if value.strip() else [f"'{column}' is empty; fill it in, or remove the row"]
         if key == "id_key" and isinstance(value, int) and not isinstance(value, bool):
             return []
-        if not isinstance(value, str):
-            return [f"'{column}' is {_REMEDIES[type(value).__name__].format(value=value)}"]
-        return [] if value.strip() else [f"'{column}' is empty; write it, or remove the {_WHOLE[key]}"]
+        return [f"'{column}' is {_FOUND.get(type(value), type(value).__name__)}; {_WANTED[key]}"]
 
     def _sample(self, position: int, row: Mapping[str, Any]) -> Sample:
         columns = self._columns
@@ -109,12 +109,16 @@ class Golden:
         return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
 
 
-_WHOLE = {"question_key": "question", "answer_key": "question", "id_key": "id"}
-_REMEDIES = {
-    "list": "a list; a golden answer is one text: join the parts, or keep the best one",
-    "dict": "an object; it must be text: name the key inside it, or write the text",
-    "bool": 'true or false; write it as text, e.g. "yes"',
-    "int": 'a number; write it as text: "{value}"',
-    "float": 'a number; write it as text: "{value}"',
-    "NoneType": "null; it must be text",
+_FOUND = {
+    list: "a list",
+    dict: "an object",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+_WANTED = {
+    "question_key": "a question is one text",
+    "answer_key": "a golden answer is one text: write it in quotes, join the parts of a list, keep the part that counts",
+    "id_key": "an id is a text or a whole number",
 }

@@ -46,9 +46,9 @@ _LONGEST_MESSAGE = 4000
 def classify(error: BaseException, *, stage: Literal["agent", "score"]) -> Fallen:
     """Whose fault an exception is, and whether another attempt could help.
 
-    What a plug-in raises as a TrialFault says it itself. Of other exceptions, those of
-    the network and the operating system are infrastructure; the rest is a crash of the
-    agent, or of the scorer. Crashes are tried again: most come from a service behind.
+    What a plug-in raises as a TrialFault says it itself. Of other exceptions, those that
+    carry an HTTP status and those of the network and the operating system are
+    infrastructure; the rest is a crash of the agent, or of the scorer. Crashes are tried again: most come from a service behind.
     """
     error = _innermost(error)
     if isinstance(error, TrialFault):
@@ -66,11 +66,38 @@ def classify(error: BaseException, *, stage: Literal["agent", "score"]) -> Falle
             dollars=error.dollars,
         )
     message = f"{type(error).__name__}: {error}"[:_LONGEST_MESSAGE]
+    if (refused := _from_http(error, message)) is not None:
+        return refused
     if stage == "score":
         return Fallen(cls="judge", kind="crash", message=message, retriable=isinstance(error, OSError))
     if isinstance(error, (OSError, EOFError)):
         return Fallen(cls="infrastructure", kind="os_error", message=message, retriable=True)
     return Fallen(cls="agent", kind="crash", message=message, retriable=True)
+
+
+def _from_http(error: BaseException, message: str) -> Fallen | None:
+    """What a provider's SDK raised: they all carry the status, most the response with its headers."""
+    response = getattr(error, "response", None)
+    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
+    if not isinstance(status, int) or status < 400:
+        return None
+    if status in (429, 529):
+        return Fallen(
+            cls="infrastructure", kind="rate_limit", message=message, retriable=True, retry_after=_retry_after(response)
+        )
+    if status >= 500 or status == 408:
+        return Fallen(cls="infrastructure", kind="server_error", message=message, retriable=True)
+    kind = "unauthorized" if status in (401, 403) else "refused"
+    return Fallen(cls="infrastructure", kind=kind, message=message, retriable=False)
+
+
+def _retry_after(response: object) -> float | None:
+    """Seconds; the header's other form, a date, is rare among model providers and is passed over."""
+    headers = getattr(response, "headers", None)
+    try:
+        return max(0.0, float(headers["retry-after"])) if headers is not None else None
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def delay(policy: RetryPolicy, attempt: int, fallen: Fallen, dice: random.Random) -> float | None:

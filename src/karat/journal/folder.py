@@ -69,6 +69,9 @@ class RunFolder:
         self.path = path
         self.info = info
 
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> RunFolder:
         """Raises BadRun: no run there, or one of a newer format."""

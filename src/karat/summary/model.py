@@ -355,6 +355,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
         return frame(self)
 
+    def __str__(self) -> str:
+        from karat.summary.shapes import text
+
+        return text(self)
+
     def _repr_html_(self) -> str:
         from karat.summary.shapes import html
 

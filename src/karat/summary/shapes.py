@@ -10,7 +10,7 @@ from karat import formats
 from karat.errors import BadOption
 from karat.summary.model import Summary
 
-__all__ = ["frame", "html", "rows"]
+__all__ = ["frame", "html", "rows", "text"]
 
 
 def rows(summary: Summary) -> list[dict[str, Any]]:
@@ -57,6 +57,21 @@ def frame(summary: Summary) -> Any:
         remedy = "needs pandas: pip install pandas (table() gives the same rows without it)"
         raise BadOption("to_frame", remedy) from error
     return pandas.DataFrame(rows(summary))
+
+
+def text(summary: Summary) -> str:
+    """For `print`: the headline, and one line per condition and metric. `karat report` has the whole."""
+    lines = [summary.headline, f"{summary.name} {summary.run} ({summary.status})"]
+    heads = [(f"{one.metric}{' (offline)' if one.offline else ''}", one.condition) for one in summary.results]
+    widths = [max(map(formats.width, column)) for column in zip(*heads, strict=True)]
+    for one, (metric, condition) in zip(summary.results, heads, strict=True):
+        padded = f"{formats.clean(metric):{widths[0]}}  {formats.clean(condition):{widths[1]}}"
+        mean = formats.estimate(one.mean.value, one.mean.low, one.mean.high)
+        missing = f", {formats.plural(one.n_missing, 'answer')} missing" if one.n_missing else ""
+        lines.append(f"  {padded}  {mean}  ({formats.plural(one.n_questions, 'question')}{missing})")
+    if not summary.results:
+        lines.append("  nothing was scored")
+    return formats.clean("\n".join(lines)) + "\n"
 
 
 def html(summary: Summary) -> str:

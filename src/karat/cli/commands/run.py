@@ -51,9 +51,7 @@ def command(
             results=results,
             resume=resume,
             retry_failed=retry_failed,
-            limit=chosen.limit,
-            only_samples=chosen.only_samples,
-            only_conditions=chosen.only_conditions,
+            selection=chosen.as_selection(),
             watch=watch,
             handle_signals=True,
         )

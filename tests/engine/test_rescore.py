@@ -1,0 +1,89 @@
+"""Scoring again: no agent is asked, nothing is overwritten, only what is missing is scored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from karat.config import Retry
+from karat.engine import Limits, Outcome, rescore
+from karat.journal import Resume
+from karat.records import Answer, Failure, Score, ScorerSpec
+from karat.summary import summarize
+
+Write = Callable[..., Path]
+Run = Callable[..., Outcome]
+
+PLAIN = "def query(user_query, system_prompt, mcp_servers):\n    return user_query.replace('q', 'a')\n"
+LIMITS = Limits(max_concurrent=2, timeout_seconds=9, judge_timeout_seconds=9, retry=Retry(), max_failures=1000)
+
+
+def score_again(outcome: Outcome, *specs: ScorerSpec, base: Path) -> Outcome:
+    return asyncio.run(rescore(outcome.run, specs, base=base, limits=LIMITS))
+
+
+def rows(outcome: Outcome) -> Counter[str]:
+    return Counter(score.scorer for score in outcome.run.events_of(Score))
+
+
+def test_new_scores_are_appended_and_old_ones_kept(experiment: Write, run: Run, tmp_path: Path) -> None:
+    first = run(experiment(PLAIN))
+    before = first.run.journal.read_bytes()
+    contains = ScorerSpec(type="contains", name="contains")
+    again = score_again(first, contains, base=tmp_path)
+    assert again.run.journal.read_bytes().startswith(before)
+    assert rows(again) == {"equals": 12, "contains": 12}
+    assert len(list(again.run.events_of(Answer))) == 12
+    (resume,) = again.run.events_of(Resume)
+    assert (resume.command, [scorer.name for scorer in resume.scorers]) == ("score", ["contains"])
+    size = again.run.journal.stat().st_size
+    assert rows(score_again(first, contains, base=tmp_path)) == rows(again), "what is scored is not scored again"
+    assert again.run.journal.stat().st_size > size, "that it was tried is written down"
+
+
+def test_another_option_is_another_scoring_of_the_same_name(experiment: Write, run: Run, tmp_path: Path) -> None:
+    first = run(experiment(PLAIN))
+    strict = ScorerSpec(type="regex", name="form", options={"pattern": "^a[0-9]$"})
+    loose = ScorerSpec(type="regex", name="form", options={"pattern": "^b"})
+    score_again(first, strict, base=tmp_path)
+    again = score_again(first, loose, base=tmp_path)
+    assert rows(again)["form"] == 24
+    assert len({score.scoring for score in again.run.events_of(Score) if score.scorer == "form"}) == 2
+    shown = next(one for one in summarize(again.run).results if one.metric == "form")
+    assert shown.mean.value == 0.0, "the newest scoring is shown"
+
+
+def test_a_scoring_torn_in_the_middle_is_completed(experiment: Write, run: Run, tmp_path: Path) -> None:
+    code = (
+        PLAIN
+        + """
+from karat.scorers import Verdict
+class Scorer:
+    def score(self, sample, answer):
+        return [Verdict(values={"m": 1.0}, repeat=repeat) for repeat in range(3)]
+"""
+    )
+    outcome = run(experiment(code, questions=1, conditions={"a": {}}, execution={"num_repetitions": 1}))
+    lines = outcome.run.journal.read_bytes().splitlines(keepends=True)
+    whole = [line for line in lines if b'"score"' in line]
+    assert len(whole) == 3
+    # What a power cut can leave: an answer, and one of its three rows.
+    outcome.run.journal.write_bytes(b"".join(lines[:3]))
+    again = run(tmp_path / "experiment.yaml", resume=outcome.run.path)
+    assert sorted(score.repeat for score in again.run.events_of(Score)) == [0, 0, 1, 2]
+    last = run(tmp_path / "experiment.yaml", resume=outcome.run.path)
+    assert len(list(last.run.events_of(Score))) == 4, "complete now"
+
+
+def test_a_failing_scorer_leaves_failures_and_can_be_run_again(experiment: Write, run: Run, tmp_path: Path) -> None:
+    first = run(experiment(PLAIN))
+    (tmp_path / "judge_of_rescore.py").write_text(
+        "class Judge:\n    def score(self, sample, answer):\n        raise ValueError('no')\n"
+    )
+    spec = ScorerSpec(type="judge_of_rescore:Judge", name="mine")
+    again = score_again(first, spec, base=tmp_path)
+    assert again.failed == 12
+    assert {(one.stage, one.cls, one.scorer) for one in again.run.events_of(Failure)} == {("score", "judge", "mine")}
+    assert summarize(again.run).total.ledger.judge == 12

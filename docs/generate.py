@@ -136,11 +136,10 @@ def cli_page() -> str:
     """Every command with its options, as `--help` shows them."""
     import click
 
-    root = _command_line()
     parts = ["# Commands", "Results go to standard output, everything else to standard error."]
-    for path, command in _commands(root, "karat"):
-        context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
-        parts += [f"## {path}", f"```text\n{command.get_help(context).rstrip()}\n```"]
+    root = click.Context(_command_line(), info_name="karat", terminal_width=100, max_content_width=100)
+    for context in _contexts(root):
+        parts += [f"## {context.command_path}", f"```text\n{context.get_help().rstrip()}\n```"]
     return "\n\n".join(parts)
 
 
@@ -154,16 +153,16 @@ def _command_line() -> Any:
     raise SystemExit("karat.cli holds no click group")
 
 
-def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _contexts(context: Any) -> Iterator[Any]:
+    """A command and, where it is a group, those below it."""
     import click
 
-    yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command, info_name=path)
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
+    yield context
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            below = context.command.get_command(context, name)
             if below is not None and not below.hidden:
-                yield from _commands(below, f"{path} {name}")
+                yield from _contexts(click.Context(below, info_name=name, parent=context, **below.context_settings))
 
 
 def python_page() -> str:

@@ -135,9 +135,9 @@ TOYS = {
             def __init__(self, options: Options) -> None:
                 self._greeting = options.greeting
 
-            def render(self, summary: Any, run: Any) -> str:
+            def render(self, summary: Any, run: Any) -> dict[str, str]:
                 samples = sum(1 for _ in run.samples())
-                return f"{self._greeting}: {samples} samples\\n"
+                return {"toy.txt": f"{self._greeting}: {samples} samples\\n"}
     ''',
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
 __all__ = ["main"]
 
@@ -12,6 +13,9 @@ def main(arguments: list[str] | None = None) -> int:
     from karat.cli import cli
     from karat.cli.ending import Ending
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows ? in its place
     ending = Ending()
     with ending:
         ending.code = cli.main(arguments, prog_name="karat", standalone_mode=False, obj=ending) or 0

@@ -99,10 +99,10 @@ class _FaultList(OperatorError):
     def __init__(self, path: str, faults: Sequence[Fault]) -> None:
         self.path = path
         self.faults = tuple(faults)
-        count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults):,} faults"
+        count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults)} faults"
         lines = [f"  {fault}" for fault in self.faults[:_SHOWN]]
         if len(self.faults) > _SHOWN:
-            lines.append(f"  … and {len(self.faults) - _SHOWN:,} more")
+            lines.append(f"  … and {len(self.faults) - _SHOWN} more")
         super().__init__("\n".join([f"{path}: {count}", *lines]))
 
 

@@ -181,6 +181,7 @@ def test_an_experiment_is_made_in_python_with_the_keys_of_the_file(folder: Path)
         "agent": {"type": "python", "target": answer},
         "scorers": ("equals",),
         "conditions": {"a": {"system_prompt": "${WHO}"}},
+        "execution": Execution(num_repetitions=2),
     }
     found = Experiment(**keys, env={"WHO": "you"})
     assert found.agent.options["target"] is answer
@@ -190,6 +191,9 @@ def test_an_experiment_is_made_in_python_with_the_keys_of_the_file(folder: Path)
     assert "target: " in found.text
     assert found.agent.digest == Experiment(**keys, env={"WHO": "you"}).agent.digest
     assert found.folder == folder
+    assert found.execution.num_repetitions == 2
+    assert found.resolved["execution.num_repetitions"].source == "file"
+    assert found.resolved["execution.max_concurrent"].source == "default"
 
 
 def test_faults_of_an_experiment_made_in_python_come_all_at_once(folder: Path) -> None:

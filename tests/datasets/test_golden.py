@@ -206,7 +206,7 @@ def test_a_file_with_many_faults_shows_the_first_and_counts_the_rest(folder: Pat
     error = said_of("q.jsonl", b"{}\n" * 2 + b"[]\n" * 1000, {})
     assert len(error.faults) == 1002
     shown = str(error).split("\n")
-    assert shown[0] == "q.jsonl: 1,002 faults"
+    assert shown[0] == "q.jsonl: 1002 faults"
     assert shown[-1] == "  … and 952 more"
     assert len(shown) == 52
 

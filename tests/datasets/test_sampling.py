@@ -24,7 +24,7 @@ HUNDRED = [sample(position) for position in range(100)]
 
 
 def test_the_draw_is_the_same_on_every_machine() -> None:
-    assert ids(draw(HUNDRED, 8, seed=0)) == [25, 27, 43, 54, 60, 66, 67, 76]
+    assert ids(draw(HUNDRED, 8, seed=0)) == [25, 27, 43, 54, 60, 66, 87, 93]
     assert ids(draw(HUNDRED, 8, seed=1)) != ids(draw(HUNDRED, 8, seed=0))
 
 
@@ -49,7 +49,7 @@ def test_a_row_more_leaves_the_others_where_they_are() -> None:
     assert len(before - after) <= 1
 
 
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.data())
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.data())
 def test_each_stratum_gives_its_share_to_within_one(sizes: list[int], data: st.DataObject) -> None:
     strata = [name for name, size in enumerate(sizes) for _ in range(size)]
     samples = [sample(position) for position in range(len(strata))]
@@ -58,7 +58,7 @@ def test_each_stratum_gives_its_share_to_within_one(sizes: list[int], data: st.D
         strata[one.position] for one in draw(samples, size, seed=0, stratum=lambda one: strata[one.position])
     )
     for name, count in enumerate(sizes):
-        assert abs(drawn[name] - count * size / len(samples)) <= 1 + 1e-9
+        assert abs(drawn[name] - count * size / len(samples)) < 1
 
 
 def test_each_sample_is_drawn_equally_often() -> None:

@@ -38,7 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "guide").mkdir()
     (folder / "guide" / "resume.md").write_text(
         "\ufeff# Guide\n\nGeneral words about runs.\n\n## Resume a run\n\nType `karat run FILE --resume RUN`.\n\n"
-        "```sh\n# not a heading: a comment\nkarat run\n```\n\n### When it is refused\n\nA changed prompt is refused.\n\n"
+        "```sh\n# not a heading: a comment\nkarat run\n```\n\n"
+        "### When it is refused\n\nA changed prompt is refused.\n\n"
         "## Budget\n\nSet `max_failures`, or a budget in dollars.\n"
     )
     (folder / "index.md").write_text("No heading here: résumé of naïve cafés, 漢字, and runs.\n")

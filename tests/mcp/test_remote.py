@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from werkzeug import Response
 
 from karat.errors import InfrastructureFault
 from karat.mcp.remote import is_loopback
@@ -88,6 +89,55 @@ def test_a_redirect_to_another_origin_is_not_followed_and_named(toolbox, conditi
         found = asyncio.run(fault_of(toolbox, condition, remote(kind, url, headers={"X-Key": CANARY})))
     assert (found.kind, found.retriable) == ("mcp_redirect", False)
     assert f"redirects to {elsewhere}, which is not followed" in found.message
+
+
+def test_a_redirect_within_the_origin_is_followed_with_its_headers(toolbox, condition):
+    async def story(url):
+        server = remote("http", f"{url}/", headers={"X-Key": CANARY})
+        async with toolbox(server).open(condition(server)) as tools:
+            return (await tools.call("r", "headers", {})).result
+
+    with serving("http") as url:
+        assert json.loads(asyncio.run(story(url)) or "")["x-key"] == CANARY
+
+
+def test_a_rate_limit_in_the_middle_is_a_fault_of_that_call_alone(toolbox, condition, httpserver):
+    """The other trials of a shared session go on."""
+    listing = {"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+    asked = 0
+
+    def answer(request):
+        nonlocal asked
+        message = request.json
+        if message["method"] == "initialize":
+            info = {"name": "s", "version": "1"}
+            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+        elif message["method"] == "tools/list":
+            result = listing
+        elif message["method"] == "tools/call":
+            asked += 1
+            if asked == 1:
+                return Response(status=429, headers={"Retry-After": "3"})
+            result = {"content": [{"type": "text", "text": "fine"}]}
+        elif "id" in message:
+            return Response(status=404)
+        else:
+            return Response(status=202)
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return Response(body, content_type="application/json")
+
+    httpserver.expect_request("/mcp", method="POST").respond_with_handler(answer)
+    httpserver.expect_request("/mcp").respond_with_data(status=405)
+
+    async def story():
+        server = remote("http", httpserver.url_for("/mcp"), scope="run")
+        async with toolbox(server) as box, box.open(condition(server)) as tools:
+            with pytest.raises(InfrastructureFault) as caught:
+                await tools.call("r", "t", {})
+            return caught.value, (await tools.call("r", "t", {})).result
+
+    fault, after = asyncio.run(story())
+    assert (fault.kind, fault.retry_after, after) == ("mcp_rate_limit", 3.0, "fine")
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])

@@ -28,7 +28,7 @@ def test_runs_are_paired_by_question(tmp_path, journals):
     assert [(flip.sample, flip.difference) for flip in pairing.flips] == [
         ("4", 3), ("0", 2), ("2", 2), ("1", 1), ("3", 1), ("5", -1),
     ]  # fmt: skip
-    assert (pairing.difference.a, pairing.difference.b) == ("11111111:base", "22222222:base")
+    assert (pairing.difference.a, pairing.difference.b) == ("base (11111111)", "base (22222222)")
 
 
 def test_the_order_of_samples_in_the_other_run_does_not_matter(tmp_path, journals):
@@ -38,6 +38,18 @@ def test_the_order_of_samples_in_the_other_run_does_not_matter(tmp_path, journal
     other = journals.table(tmp_path / "three", again, samples=turned, run="33333333")
     (pairing,) = compare(one, other).pairings
     assert (pairing.difference.estimate.value, pairing.equal) == (0, 6)
+
+
+def test_of_many_flips_the_largest_gains_and_some_losses_are_listed(tmp_path, journals):
+    gains = {"base": [[1]] * 20}
+    after = {"base": [[3], [5], [2], *[[4]] * 12, *[[1]] * 5]}
+    (pairing,) = compare(*two(tmp_path, journals, before=gains, after=after)).pairings
+    assert [flip.difference for flip in pairing.flips] == [4, *[3] * 9]
+    mixed = {"base": [[2]] * 20}
+    after = {"base": [*[[4]] * 15, [1], [1], [2], [2], [2]]}
+    other = tmp_path / "mixed"
+    (pairing,) = compare(*two(other, journals, before=mixed, after=after)).pairings
+    assert [flip.difference for flip in pairing.flips] == [*[2] * 8, -1, -1]
 
 
 def test_questions_whose_content_changed_are_left_out_and_counted(tmp_path, journals):
@@ -64,7 +76,7 @@ def test_conditions_of_one_name_are_all_compared_and_p_is_adjusted_over_them(tmp
     before = {"x": BEFORE["base"], "y": BEFORE["base"]}
     after = {"y": AFTER["base"], "x": AFTER["base"], "z": AFTER["base"]}
     found = compare(*two(tmp_path, journals, before=before, after=after))
-    assert [one.difference.a for one in found.pairings] == ["11111111:x", "11111111:y"]
+    assert [one.difference.a for one in found.pairings] == ["x (11111111)", "y (11111111)"]
     assert found.pairings[0].difference.p_adjusted == pytest.approx(2 * found.pairings[0].difference.p)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from karat.errors import BadOption
 from karat.records import Metric
-from karat.summary import summarize
+from karat.summary import summarize, trials
 
 
 def one_trial(folder, journals, rows, **more):
@@ -149,3 +149,26 @@ def test_announced_ranges_and_directions_are_kept(tmp_path, journals):
     summary = summarize(journals.table(tmp_path / "run", {"only": [[2]]}, metric=cost))
     metric = summary.metrics[0]
     assert (metric.low, metric.high, metric.direction, metric.threshold) == (0, None, "lower", 1)
+
+
+def test_a_scoring_that_was_cut_short_is_none_until_it_is_whole(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=2, conditions=("only",))
+    panel = [{"judge": judge, "rows": 3} for judge in "abc"]
+    script.answer(0, "only")
+    script.answer(1, "only")
+    for value, row in zip((1, 1, 1), panel, strict=True):
+        script.score(0, "only", value=value, **row)
+    # Killed after two rows; done again from the first, and killed after that one: three rows, but two judges.
+    for row in (panel[0], panel[1], panel[0]):
+        script.score(1, "only", value=5, **row)
+    summary = summarize(script.end("interrupted"))
+    assert (summary.total.ledger.scored, summary.total.ledger.not_run) == (1, 1)
+    assert (summary.results[0].mean.value, summary.results[0].n_missing) == (1, 1)
+    assert [len(trial.scores) for trial in trials(script.stop(), summary)] == [3, 0]
+
+
+def test_done_again_it_takes_the_place_of_the_torn_rows(tmp_path, journals):
+    rows = [{"value": value, "judge": judge, "rows": 2} for value, judge in [(1, "a"), (3, "a"), (5, "b")]]
+    summary = summarize(one_trial(tmp_path / "run", journals, rows))
+    assert summary.results[0].mean.value == 4
+    assert summary.total.ledger.scored == 1

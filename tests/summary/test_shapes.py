@@ -30,6 +30,10 @@ def test_html_escapes_what_is_not_ours(tmp_path, journals):
     assert "completeness (offline)" in text
 
 
+def test_it_prints_itself(tmp_path, journals, golden):
+    golden("summary.txt", str(summarize(journals.table(tmp_path / "run", SCORES))))
+
+
 @pytest.mark.skipif(importlib.util.find_spec("pandas") is not None, reason="pandas is installed here")
 def test_without_pandas_a_frame_says_what_to_install(tmp_path, journals):
     with pytest.raises(BadOption, match="pip install pandas"):

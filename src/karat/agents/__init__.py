@@ -12,7 +12,7 @@ rest. One that must know which repetition it is asked for takes the keyword `tri
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -62,7 +62,7 @@ class AgentSetting(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: Path  # the experiment's: relative paths start here
     toolbox: Toolbox  # the MCP servers of the run
-    max_concurrent: int = 1
+    redact: Callable[[str], str] = str  # masks secrets: for what is cut short before it reaches the journal
 
 
 def as_agent(found: Any) -> TrialAgent:

@@ -22,7 +22,8 @@ from karat.records import Condition, Reply, Sample, Trial, Turn
 
 __all__ = ["Command"]
 
-_STDERR_KEPT = 4000  # bytes of its end
+_STDERR_SHOWN = 3000  # characters of its end
+_STDERR_KEPT = 64_000  # bytes: so many more that a secret cut in half at their begin is not shown
 _GRACE_SECONDS = 2.0
 _LOOK_SECONDS = 0.1  # how soon an exit is noticed when a grandchild holds the pipe
 
@@ -55,7 +56,7 @@ class Command:
         if program in ("python", "python3"):
             program = sys.executable
         self._command = [program, *arguments]
-        self._folder = setting.folder
+        self._folder, self._redact = setting.folder, setting.redact
         self._limit = options.max_output_bytes
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         self._env = {**kept, **options.env}
@@ -122,7 +123,7 @@ class Command:
             out = await reading
             code = await process.wait()
             _end_group(process.pid)
-            complaint = (await complaining).decode("utf-8", "replace").strip()
+            complaint = self._redact((await complaining).decode("utf-8", "replace"))[-_STDERR_SHOWN:].strip()
         finally:
             for task_of_pipe in (feeding, complaining, reading):
                 task_of_pipe.cancel()

@@ -103,8 +103,18 @@ class _Open:
     key_line: int = 0
     merge: bool = False  # that key is `<<`
     merged: list[Node] = field(default_factory=list)
-    size: int = 1
+    size: int = 1  # in values, aliases expanded
+    height: int = 1  # in levels, likewise
     lines: dict[str, int] = field(default_factory=dict)  # key → its line
+
+
+@dataclass(slots=True)
+class _Closed:
+    """A value that is whole, and can be referred to."""
+
+    node: Node
+    size: int = 1
+    height: int = 0
 
 
 class _Builder:
@@ -112,7 +122,7 @@ class _Builder:
         self._loader = _Loader(text)
         self._lines = text.split("\n")
         self._stack: list[_Open] = []
-        self._anchors: dict[str, tuple[Node, int]] = {}
+        self._anchors: dict[str, _Closed] = {}
         self._document = Document()
         self._nodes = 0
         self._documents = 0
@@ -148,8 +158,7 @@ class _Builder:
                 self._alias(str(event.anchor), line)
 
     def _open(self, event: Any, line: int) -> None:
-        if len(self._stack) >= MAX_DEPTH:
-            raise _Stop(self._place().partition(".")[0] or "file", f"is nested deeper than {MAX_DEPTH} levels", line)
+        self._check_depth(1, line)
         mapping = isinstance(event, yaml.MappingStartEvent)
         self._expect_value(line)
         self._check_size(1, line)
@@ -165,17 +174,18 @@ class _Builder:
             for source in done.merged:
                 inherited = {**source.value, **inherited}
             done.node.value = {**inherited, **done.node.value}
-        self._add(done.node, done.size, done.anchor)
+        self._add(_Closed(done.node, done.size, done.height), done.anchor)
 
     def _alias(self, anchor: str, line: int) -> None:
         if any(frame.anchor == anchor for frame in self._stack):
             raise _Stop(self._place() or "file", f"the alias *{anchor} stands inside what it refers to", line)
         if anchor not in self._anchors:
             raise _Stop(self._place() or "file", f"no anchor &{anchor} stands before the alias *{anchor}", line)
-        node, size = self._anchors[anchor]
-        self._check_size(size, line)
+        closed = self._anchors[anchor]
+        self._check_size(closed.size, line)
+        self._check_depth(closed.height, line)
         self._expect_value(line)
-        self._add(_copy(node), size, None)
+        self._add(_Closed(_copy(closed.node), closed.size, closed.height), None)
 
     def _scalar(self, event: Any, line: int) -> None:
         frame = self._stack[-1] if self._stack else None
@@ -196,7 +206,7 @@ class _Builder:
         warning = _misreading(node)
         if warning:
             self._document.warnings.append(f"{self._place() or 'file'} (line {line}): {warning}")
-        self._add(node, 1, event.anchor)
+        self._add(_Closed(node), event.anchor)
 
     def _key(self, frame: _Open, event: Any, line: int) -> None:
         if event.value == "<<" and event.style in _PLAIN:
@@ -235,17 +245,23 @@ class _Builder:
     def _check_size(self, size: int, line: int) -> None:
         self._nodes += size
         if self._nodes > MAX_NODES:
-            message = f"holds more than {MAX_NODES:,} values (aliases expanded); keep data in the dataset"
+            message = f"holds more than {MAX_NODES} values (aliases expanded); keep data in the dataset"
             raise _Stop("file", message, line)
 
-    def _add(self, node: Node, size: int, anchor: str | None) -> None:
+    def _check_depth(self, more: int, line: int) -> None:
+        if len(self._stack) + more > MAX_DEPTH:
+            raise _Stop(self._place().partition(".")[0] or "file", f"is nested deeper than {MAX_DEPTH} levels", line)
+
+    def _add(self, closed: _Closed, anchor: str | None) -> None:
+        node = closed.node
         if anchor is not None:
-            self._anchors[anchor] = (node, size)
+            self._anchors[anchor] = closed
         if not self._stack:
             self._document.root = node
             return
         frame = self._stack[-1]
-        frame.size += size
+        frame.size += closed.size
+        frame.height = max(frame.height, closed.height + 1)
         if isinstance(frame.node.value, list):
             frame.node.value.append(node)
             return

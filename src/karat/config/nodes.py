@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
+from pydantic import BaseModel
+
 from karat.errors import Fault
 
 __all__ = ["Node", "Place", "dotted", "fault_at", "from_python", "plain", "printable", "walk"]
@@ -93,7 +95,9 @@ def walk(node: Node, place: Place = ()) -> list[tuple[Place, Node]]:
 
 
 def from_python(value: Any) -> Node:
-    """Mappings, sequences, texts and paths as nodes; anything else (a callable, say) stays itself."""
+    """Mappings, models, sequences, texts and paths as nodes; anything else (a function, say) stays itself."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
         return Node({str(key): from_python(child) for key, child in value.items()})
     if isinstance(value, PurePath):

@@ -7,7 +7,8 @@ the file leaves the others where they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import heapq
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from hashlib import blake2b
 
 from karat.records import Sample
@@ -20,29 +21,45 @@ def draw(
 ) -> list[Sample]:
     """`size` of the samples (all, where there are no more), in the order they came in.
 
-    With `stratum`, each stratum gives its share of them, to within one: the i-th of the n
-    samples of a stratum is taken at (i + ½) / n of the way through all of them.
+    With `stratum`, each stratum gives its share of them, to within one.
     """
     if size is None or size >= len(samples):
         return list(samples)
     order = sorted(range(len(samples)), key=lambda index: _lot(samples[index], seed))
     if stratum is not None:
-        order = _spread(samples, order, stratum)
+        groups: dict[Hashable, list[int]] = {}
+        for index in order:
+            groups.setdefault(stratum(samples[index]), []).append(index)
+        order = list(_taking_turns(list(groups.values()), size))
     return [samples[index] for index in sorted(order[:size])]
 
 
-def _spread(samples: Sequence[Sample], order: Sequence[int], stratum: Callable[[Sample], Hashable]) -> list[int]:
-    members: dict[Hashable, list[int]] = {}
-    for index in order:
-        members.setdefault(stratum(samples[index]), []).append(index)
-    # The lot of a stratum's first sample decides between strata that are due at the same time.
-    rank = {index: position for position, index in enumerate(order)}
-    due = {
-        index: ((position + 0.5) / len(group), rank[group[0]])
-        for group in members.values()
-        for position, index in enumerate(group)
-    }
-    return sorted(order, key=lambda index: due[index])
+def _taking_turns(groups: Sequence[Sequence[int]], size: int) -> Iterator[int]:
+    """Members of all groups, so that after each step every group has had its share, to within one.
+
+    The j-th of a group may be taken from step (j - 1 + d) N / n on and is due by (j - d) N / n, where the
+    group has n of the N members, d = 1 / (2 G - 2) for G groups; whatever is due first is taken.
+
+    Tijdeman (1980), The chairman assignment problem, Discrete Mathematics 32:323.
+    """
+    total, parts = sum(map(len, groups)), max(2 * len(groups) - 2, 1)
+    waiting = [
+        (
+            -(-(j * parts + 1) * total // (len(group) * parts)),
+            ((j + 1) * parts - 1) * total / (len(group) * parts),
+            rank,
+            j,
+        )
+        for rank, group in enumerate(groups)
+        for j in range(len(group))
+    ]
+    waiting.sort(reverse=True)
+    ready: list[tuple[float, int, int]] = []
+    for step in range(1, size + 1):
+        while waiting and waiting[-1][0] <= step:
+            heapq.heappush(ready, waiting.pop()[1:])
+        _, rank, j = heapq.heappop(ready)
+        yield groups[rank][j]
 
 
 def _lot(sample: Sample, seed: int) -> bytes:

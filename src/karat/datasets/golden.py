@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,7 +63,7 @@ class Golden:
                 rows.fault(number, message)
         if faults or rows.faults:
             raise BadDataset(str(path), faults + rows.sorted_faults())
-        drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum(samples))
+        drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
         return Dataset(kind="golden", path=path, sha256=rows.sha256, samples=drawn)
 
     def _missing_columns(self, rows: Rows) -> list[Fault]:
@@ -73,7 +73,9 @@ class Golden:
         present = {column for _, row in rows.rows for column in row}
         wanted = {**self._columns, **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)}}
         return [
-            Fault(place=f"dataset.{key}", message=f"no {rows.unit} has a '{column}'{did_you_mean(column, present)}")
+            Fault(
+                place=f"dataset.{key}", message=f"no {rows.unit} has the key '{column}'{did_you_mean(column, present)}"
+            )
             for key, column in wanted.items()
             if column not in present
         ]
@@ -88,7 +90,10 @@ class Golden:
             return [] if value.strip() else [f"'{column}' is empty; fill it in, or remove the row"]
         if key == "id_key" and isinstance(value, int) and not isinstance(value, bool):
             return []
-        return [f"'{column}' is {_FOUND.get(type(value), type(value).__name__)}; {_WANTED[key]}"]
+        if key == "id_key":
+            return [f"'{column}' must be a text or a whole number, got {msgspec.json.encode(value).decode():.40}"]
+        found = _FOUND.get(type(value), "no text").format(it=_CALLED[key])
+        return [f"'{column}' is {found}"]
 
     def _sample(self, position: int, row: Mapping[str, Any]) -> Sample:
         columns = self._columns
@@ -102,7 +107,7 @@ class Golden:
             metadata=rest,
         )
 
-    def _stratum(self, samples: Sequence[Sample]) -> Callable[[Sample], Hashable] | None:
+    def _stratum(self) -> Callable[[Sample], Hashable] | None:
         columns = self._options.stratify
         if not columns:
             return None
@@ -110,15 +115,11 @@ class Golden:
 
 
 _FOUND = {
-    list: "a list",
-    dict: "an object",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    type(None): "null",
+    list: "a list; {it} is one text: join the parts, or keep the one that counts",
+    dict: "an object; {it} is one text: keep the part that counts",
+    bool: "true or false; {it} is a text: write it in quotes",
+    int: "a number; {it} is a text: write it in quotes",
+    float: "a number; {it} is a text: write it in quotes",
+    type(None): "null; {it} is a text: fill it in, or remove the row",
 }
-_WANTED = {
-    "question_key": "a question is one text",
-    "answer_key": "a golden answer is one text: write it in quotes, join the parts of a list, keep the part that counts",
-    "id_key": "an id is a text or a whole number",
-}
+_CALLED = {"question_key": "a question", "answer_key": "a golden answer"}

@@ -228,7 +228,7 @@ class Loop:
                 return Fallen(
                     cls="limit" if stage == "agent" else "judge", kind="timeout", message=message, retriable=False
                 )
-            return classify(error, stage=stage)
+            return classify(error, stage=stage, redact=self._journal.redact)
 
     async def _fell(self, job: Job, fallen: Fallen, seconds: float) -> None:
         if fallen.dollars is not None or fallen.usage is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import msgspec
@@ -43,12 +44,14 @@ class Fallen(msgspec.Struct, frozen=True, kw_only=True):
 _LONGEST_MESSAGE = 4000
 
 
-def classify(error: BaseException, *, stage: Literal["agent", "score"]) -> Fallen:
+def classify(error: BaseException, *, stage: Literal["agent", "score"], redact: Callable[[str], str] = str) -> Fallen:
     """Whose fault an exception is, and whether another attempt could help.
 
     What a plug-in raises as a TrialFault says it itself. Of other exceptions, those that
     carry an HTTP status and those of the network and the operating system are
-    infrastructure; the rest is a crash of the agent, or of the scorer. Crashes are tried again: most come from a service behind.
+    infrastructure; the rest is a crash of the agent, or of the scorer. Crashes are tried
+    again: most come from a service behind. Secrets are masked before a long message is
+    cut, so that no half of one is left.
     """
     error = _innermost(error)
     if isinstance(error, TrialFault):
@@ -59,13 +62,13 @@ def classify(error: BaseException, *, stage: Literal["agent", "score"]) -> Falle
         return Fallen(
             cls=cls,
             kind=error.kind,
-            message=error.message[:_LONGEST_MESSAGE],
+            message=redact(error.message)[:_LONGEST_MESSAGE],
             retriable=error.retriable,
             retry_after=error.retry_after,
             usage=usage,
             dollars=error.dollars,
         )
-    message = f"{type(error).__name__}: {error}"[:_LONGEST_MESSAGE]
+    message = redact(f"{type(error).__name__}: {error}")[:_LONGEST_MESSAGE]
     if (refused := _from_http(error, message)) is not None:
         return refused
     if stage == "score":

@@ -169,9 +169,7 @@ async def rescore(
 
 def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
     """One agent a set of options: conditions that share them share the agent."""
-    setting = AgentSetting(
-        folder=experiment.folder, toolbox=toolbox, max_concurrent=experiment.execution.max_concurrent
-    )
+    setting = AgentSetting(folder=experiment.folder, toolbox=toolbox, redact=Redactor(experiment.secrets))
     built: dict[str, TrialAgent] = {}
     agents: dict[str, TrialAgent] = {}
     for condition in selected.conditions:

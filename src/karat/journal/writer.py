@@ -37,7 +37,8 @@ class Journal:
     def __init__(self, folder: Path, *, redact: Redactor | None = None) -> None:
         self.path = folder / "journal.jsonl"
         self._lock = RunLock(folder)
-        self._codec = Codec(redact)
+        self.redact = redact or Redactor({})
+        self._codec = Codec(self.redact)
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._fd = -1
         self._size = 0

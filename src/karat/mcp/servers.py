@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["MOST_STARTS", "Toolbox", "Tools"]
 
 MOST_STARTS = 10
-"""How often a server with `scope: run` is started in one run, the first time included."""
+"""How often a stdio server with `scope: run` is started in one run, the first time included. Connecting to a server
+that runs elsewhere starts nothing, and is bounded by the attempts of the trials."""
 
 
 class Tools:
@@ -139,7 +140,7 @@ class Toolbox:
         if shared is not None and shared.alive:
             return shared
         starts = self._starts.get(server.name, 0)
-        if starts >= MOST_STARTS:
+        if starts >= MOST_STARTS and server.type == "stdio":
             often = f"it was started {starts} times in this run, and is not started any more"
             message = f"MCP server '{server.name}' went down again and again: {often}"
             raise InfrastructureFault("mcp_server_down", message)

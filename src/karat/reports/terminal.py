@@ -17,6 +17,7 @@ from karat.reports._layout import Columns
 from karat.reports._tables import conditions_table, differences_table, scores_table, servers_table
 from karat.summary import Summary
 from karat.summary.model import Cell, FailureKind, LowSample
+from karat.summary.words import NO_DIFFERENCE
 
 __all__ = ["Terminal"]
 
@@ -126,8 +127,11 @@ def _trials_legend(summary: Summary) -> str:
 def _differences_legend(summary: Summary, *, wide: bool) -> str:
     count = formats.plural(len(summary.differences), "comparison")
     effect = "; d: difference over its standard deviation" if wide else ""
+    legend = f"second minus first, paired by question; p after Holm over {count}{effect}."
+    if all(one.verdict != NO_DIFFERENCE for one in summary.differences):
+        return legend
     meant = "“No difference shown” does not mean" if wide else "“Not shown”: no difference shown, which does not mean"
-    return f"second minus first, paired by question; p after Holm over {count}{effect}. {meant} that there is none."
+    return f"{legend} {meant} that there is none."
 
 
 def _lowest(summary: Summary, samples: Iterable[LowSample], width: int) -> Iterable[Text]:

@@ -69,9 +69,7 @@ class Child:
             self._end()
             self._process = None
         if code == -signal.SIGALRM:
-            why = (
-                f"no result within {self._seconds:g} seconds: the answer is too much for this pattern or schema"
-            )
+            why = f"no result within {self._seconds:g} seconds: the answer is too much for this pattern or schema"
             raise JudgeFault("scorer_timeout", why)
         raise JudgeFault("scorer_crash", f"the process that scores ended with code {code}")
 

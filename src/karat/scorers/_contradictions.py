@@ -47,7 +47,7 @@ def _numbers(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Itera
         (number, sentence)
         for sentence in reading.sentences
         for number in sentence.numbers
-        if number.value not in golden.values and number.base not in golden.values
+        if number not in golden.numbers
     ][:_COMPARED]
     for fact in missing:
         for number, sentence in strange:

@@ -69,6 +69,28 @@ class Sentence(NamedTuple):
     words: int
 
 
+@dataclass(slots=True)
+class Numbers:
+    """The numbers of a text, so that the same quantity is found in another unit."""
+
+    every: set[float] = field(default_factory=set)  # as written
+    bare: set[float] = field(default_factory=set)  # those without a known unit
+    measured: set[tuple[str, float]] = field(default_factory=set)  # those with one, in base units
+
+    def add(self, number: Number) -> None:
+        self.every.add(number.value)
+        if number.dimension:
+            self.measured.add((number.dimension, round(number.base, 9)))
+        else:
+            self.bare.add(number.value)
+
+    def __contains__(self, number: Number) -> bool:
+        """A number without a unit is looked for among all; one with a unit among its kind and those without."""
+        if not number.dimension:
+            return number.value in self.every
+        return (number.dimension, round(number.base, 9)) in self.measured or number.value in self.bare
+
+
 @dataclass(frozen=True, slots=True)
 class Golden:
     """A golden answer, analysed once for all its answers."""
@@ -77,7 +99,7 @@ class Golden:
     facts: tuple[Fact, ...]
     weight: int
     known: frozenset[str]  # keys of golden answer and question
-    values: frozenset[float]  # numbers of both, as written and in base units
+    numbers: Numbers  # of both
     sentences: tuple[Sentence, ...]
     opening: str  # "yes", "no" or empty
     words: int
@@ -94,23 +116,18 @@ class Reading:
     text: str
     sentences: list[Sentence] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
-    bare: set[float] = field(default_factory=set)  # numbers without a known unit
-    measured: set[tuple[str, float]] = field(default_factory=set)  # numbers with one, in base units
-    every: set[float] = field(default_factory=set)  # all numbers as written
+    numbers: Numbers = field(default_factory=Numbers)
     words: int = 0
 
     def states(self, fact: Fact) -> bool:
         """Whether the fact is found. Adding text never makes this false."""
-        number = fact.number
+        if fact.number is not None:
+            return fact.number in self.numbers
         if fact.key.startswith(_WHOLE):
             return self._says(fact.key[len(_WHOLE) :])
-        if number is None:
-            return fact.key in self.keys or (
-                fact.kind != CODE and bool(fact.parts) and self.keys.issuperset(fact.parts)
-            )
-        if not number.dimension:
-            return number.value in self.every or number.value in self.bare
-        return (number.dimension, round(number.base, 9)) in self.measured or number.value in self.bare
+        if fact.key in self.keys:
+            return True
+        return fact.kind != CODE and bool(fact.parts) and self.keys.issuperset(fact.parts)
 
     def _says(self, whole: str) -> bool:
         if whole in ("yes", "no"):
@@ -133,13 +150,16 @@ def golden_of(golden: str, question: str) -> Golden:
     stated = _sentences(golden)
     in_question = frozenset().union(*(sentence.keys for sentence in asked))
     facts = _facts(golden, stated, in_question)
-    numbers = [number for sentence in (*asked, *stated) for number in sentence.numbers]
+    numbers = Numbers()
+    for sentence in (*asked, *stated):
+        for number in sentence.numbers:
+            numbers.add(number)
     return Golden(
         pieces=golden.split(),
         facts=facts,
         weight=sum(fact.weight for fact in facts),
         known=in_question.union(*(sentence.keys for sentence in stated)),
-        values=frozenset(value for number in numbers for value in (number.value, number.base)),
+        numbers=numbers,
         sentences=tuple(sentence for sentence in stated if len(sentence.keys) > 1)[:_COMPARED],
         opening=opening(golden),
         words=sum(sentence.words for sentence in stated),
@@ -157,11 +177,7 @@ def read(text: str) -> Reading:
         reading.keys |= sentence.keys
         reading.words += sentence.words
         for number in sentence.numbers:
-            reading.every.add(number.value)
-            if number.dimension:
-                reading.measured.add((number.dimension, round(number.base, 9)))
-            else:
-                reading.bare.add(number.value)
+            reading.numbers.add(number)
     return reading
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ class JsonSchema:
         description = "answers valid against the schema"
         self.metrics = (Metric(name=self._name, low=0, high=1, kind="share", description=description),)
         schema = _schema(options.json_schema, setting.folder if setting is not None else Path())
+        self.fingerprint = blake2b(json.dumps(schema, sort_keys=True).encode(), digest_size=16).hexdigest()
         self._child = Child("import json\n" + _PROGRAM, {"schema": schema}, seconds=options.timeout_seconds)
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -166,44 +166,63 @@ def _unknown(groups: Groups, *, level: float, method: str, reason: str) -> Varia
     )
 
 
-def _components(groups: Groups, method: str, level: float) -> VarianceComponents:
-    from scipy.special import fdtrc
+class _Table(NamedTuple):
+    """The one-way table of variances."""
 
+    ms_between: float
+    ms_within: float
+    n0: float
+    df: tuple[float, float]
+
+    @property
+    def ratio(self) -> float:
+        if self.ms_within > 0:
+            return self.ms_between / self.ms_within
+        return math.inf if self.ms_between > 0 else math.nan
+
+
+def _table(groups: Groups) -> _Table:
     n, size = len(groups.labels), groups.values.size
     grand = centred_mean(groups.values)
     df = (float(n - 1), float(size - n))
-    ms_between = float(np.sum(groups.counts * (groups.means - grand) ** 2)) / df[0]
-    ms_within = float(groups.squares.sum()) / df[1]
-    n0 = (size - float(np.sum(groups.counts.astype(float) ** 2)) / size) / df[0]
-    ratio = ms_between / ms_within if ms_within > 0 else math.inf if ms_between > 0 else math.nan
-    between, within = (ms_between - ms_within) / n0, ms_within
+    return _Table(
+        ms_between=float(np.sum(groups.counts * (groups.means - grand) ** 2)) / df[0],
+        ms_within=float(groups.squares.sum()) / df[1],
+        n0=(size - float(np.sum(groups.counts.astype(float) ** 2)) / size) / df[0],
+        df=df,
+    )
+
+
+def _components(groups: Groups, method: str, level: float) -> VarianceComponents:
+    from scipy.special import fdtrc
+
+    n, size, table = len(groups.labels), groups.values.size, _table(groups)
+    between, within = (table.ms_between - table.ms_within) / table.n0, table.ms_within
     if method == "reml":
         between, within = _reml(groups)
-    reason = None if ms_within > 0 or ms_between > 0 else "all values are equal"
-    kept = max(0.0, between)
-    total = kept + within
+    reason = None if table.ms_within > 0 or table.ms_between > 0 else "all values are equal"
+    kept, raw_total = max(0.0, between), between + within
     mean = t_interval(groups.means, level=level, observations=size)
-    bounds = _bounds(ms_between, ms_within, n0, df, level)
+    bounds = _bounds(table, level)
 
-    def estimate(value: float, low_high: tuple[float, float], why: str | None = None) -> Interval:
-        low, high = low_high
+    def estimate(part: str, value: float, why: str | None = None) -> Interval:
+        low, high = bounds[part]
         return Interval(value=value, low=low, high=high, level=level, n=n, method=method, observations=size, reason=why)
 
-    raw_total = between + within
     return VarianceComponents(
         mean=mean.value,
         se_mean=mean.se,
-        between=estimate(between, bounds["between"]),
-        within=estimate(within, bounds["within"]),
-        share_between=kept / total if total > 0 else math.nan,
-        share_within=within / total if total > 0 else math.nan,
-        icc=estimate(between / raw_total if raw_total > 0 else math.nan, bounds["icc"], reason),
-        ms_between=ms_between,
-        ms_within=ms_within,
-        n0=n0,
-        statistic=ratio,
-        df=df,
-        p=math.nan if math.isnan(ratio) else max(float(fdtrc(*df, ratio)), math.ulp(0.0)),
+        between=estimate("between", between),
+        within=estimate("within", within),
+        share_between=kept / (kept + within) if kept + within > 0 else math.nan,
+        share_within=within / (kept + within) if kept + within > 0 else math.nan,
+        icc=estimate("icc", between / raw_total if raw_total > 0 else math.nan, reason),
+        ms_between=table.ms_between,
+        ms_within=table.ms_within,
+        n0=table.n0,
+        statistic=table.ratio,
+        df=table.df,
+        p=math.nan if math.isnan(table.ratio) else max(float(fdtrc(*table.df, table.ratio)), math.ulp(0.0)),
         n=n,
         observations=size,
         method=method,
@@ -211,26 +230,22 @@ def _components(groups: Groups, method: str, level: float) -> VarianceComponents
     )
 
 
-def _bounds(
-    ms_between: float, ms_within: float, n0: float, df: tuple[float, float], level: float
-) -> dict[str, tuple[float, float]]:
+def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
     """Williams–Tukey for the variance between, chi-squared within, Searle's F for the ICC."""
     from scipy.special import fdtri
 
-    within = _chi_squared_bounds(ms_within, df[1], level)
-    if not ms_within > 0:
-        point = (1.0, 1.0) if ms_between > 0 else (math.nan, math.nan)
-        scaled = tuple(bound / n0 for bound in _chi_squared_bounds(ms_between, df[0], level))
-        return {"within": within, "between": (scaled[0], scaled[1]), "icc": point}
-    upper, lower = (float(fdtri(*df, tail)) for tail in (0.5 + level / 2, 0.5 - level / 2))
-    small, large = _chi_squared_bounds(ms_between, df[0], level)
-    ratio = ms_between / ms_within
+    within = _chi_squared_bounds(table.ms_within, table.df[1], level)
+    small, large = _chi_squared_bounds(table.ms_between, table.df[0], level)
+    n0, ratio = table.n0, table.ratio
+    if not math.isfinite(ratio):
+        point = (1.0, 1.0) if ratio > 0 else (math.nan, math.nan)
+        return {"within": within, "between": (small / n0, large / n0), "icc": point}
+    upper, lower = (float(fdtri(*table.df, tail)) for tail in (0.5 + level / 2, 0.5 - level / 2))
+    between = (0.0, 0.0)
     if ratio > 0:
         between = (max(0.0, small * (1 - upper / ratio) / n0), max(0.0, large * (1 - lower / ratio) / n0))
-    else:
-        between = (0.0, 0.0)
-    ends = [(ratio / bound - 1) / (ratio / bound + n0 - 1) for bound in (upper, lower)]
-    return {"within": within, "between": between, "icc": (ends[0], ends[1])}
+    low, high = ((ratio / bound - 1) / (ratio / bound + n0 - 1) for bound in (upper, lower))
+    return {"within": within, "between": between, "icc": (low, high)}
 
 
 def _chi_squared_bounds(variance: float, df: float, level: float) -> tuple[float, float]:

@@ -77,8 +77,11 @@ def _unscored(reading: Reading, shown: Mapping[str, str]) -> dict[int, str]:
     for scorer, scoring in shown.items():
         lacking = bytearray(reading.answered)
         rows = reading.scores.get((scorer, scoring))
-        for cell in rows.cells if rows is not None else ():
-            lacking[cell] = 0
+        if rows is not None:
+            for cell in rows.cells:
+                lacking[cell] = 0
+            for cell in rows.partial:
+                lacking[cell] = 1
         cell = lacking.find(1)
         while cell >= 0:
             if cell not in missing or _score_failure(reading, cell, missing[cell], shown[missing[cell]]) is None:

@@ -24,6 +24,7 @@ FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
 FLIPS = 10  # how many questions are listed
+NOISE = 1e-12  # thirds do not subtract exactly
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,7 +203,7 @@ def _pairings(
 def _unlike(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
     """Labels that tell two conditions of one name apart."""
     return {
-        (left, right): (left, right) if left != right else (f"{a.run}:{left}", f"{b.run}:{right}")
+        (left, right): (left, right) if left != right else (f"{left} ({a.run})", f"{right} ({b.run})")
         for left, right in pairs
     }
 
@@ -226,22 +227,25 @@ def _pairing(
         difference=difference(metric, names, *tested, lost(one, two)),
         mean_a=float(one[both].mean()) if both.any() else None,
         mean_b=float(two[both].mean()) if both.any() else None,
-        better=int((gain > 1e-12).sum()),
-        worse=int((gain < -1e-12).sum()),
-        equal=int((both & (np.abs(gain) <= 1e-12)).sum()),
+        better=int((gain > NOISE).sum()),
+        worse=int((gain < -NOISE).sum()),
+        equal=int((both & (np.abs(gain) <= NOISE)).sum()),
         flips=_flips(ids, one, two, change, gain),
     )
 
 
 def _flips(ids: Sequence[str], one: Any, two: Any, change: Any, gain: Any) -> tuple[Flip, ...]:
-    """The questions that moved most, those that moved with the whole first."""
+    """The questions that moved most: those that moved with the whole first, then those against it."""
     import numpy as np
 
     forward = gain if gain.sum() >= 0 else -gain
-    moved = [row for row in np.lexsort((np.arange(len(gain)), -forward)).tolist() if abs(gain[row]) > 1e-12]
-    largest = moved if len(moved) <= FLIPS else [*moved[: FLIPS - FLIPS // 3], *moved[-(FLIPS // 3) :]]
+    order = np.lexsort((np.arange(len(gain)), -np.abs(forward))).tolist()
+    along = [row for row in order if forward[row] > NOISE]
+    against = [row for row in order if forward[row] < -NOISE]
+    rest = min(len(against), max(FLIPS // 3, FLIPS - len(along)))
     return tuple(
-        Flip(sample=ids[row], a=float(one[row]), b=float(two[row]), difference=float(change[row])) for row in largest
+        Flip(sample=ids[row], a=float(one[row]), b=float(two[row]), difference=float(change[row]))
+        for row in [*along[: FLIPS - rest], *against[:rest]]
     )
 
 

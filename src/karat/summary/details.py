@@ -105,21 +105,32 @@ def _record(
     sample: Sample, condition: str, repetition: int, lines: _Lines, shown: dict[tuple[str, str], int]
 ) -> TrialRecord:
     answer = _answer(lines.answer) if lines.answer is not None else None
-    last: dict[tuple[object, ...], Score] = {}
+    last: dict[tuple[int, str, int, str, int], Score] = {}
     for line in lines.scores if answer is not None else ():
         score = _score(line)
         place = shown.get((score.scorer, score.scoring))
         if place is not None:
             turn = -1 if score.turn is None else score.turn
             last[place, score.scorer, turn, score.judge or "", score.repeat] = score
+    partial = _partial(last)
     failure = _failure(lines.failure) if lines.failure is not None else None
-    if answer is not None and failure is not None and (failure.stage != "score" or last):
+    if answer is not None and failure is not None and (failure.stage != "score" or len(last) > len(partial)):
         failure = None
     return TrialRecord(
         sample=sample,
         condition=condition,
         repetition=repetition,
         answer=answer,
-        scores=tuple(last[key] for key in sorted(last, key=repr)),
+        scores=tuple(last[key] for key in sorted(last) if (key[0], key[1]) not in partial),
         failure=failure,
     )
+
+
+def _partial(scores: dict[tuple[int, str, int, str, int], Score]) -> set[tuple[int, str]]:
+    """The scorers whose rows of this trial are too few, because a kill cut them short."""
+    there: dict[tuple[int, str], int] = {}
+    wanted: dict[tuple[int, str], int] = {}
+    for (place, scorer, *_), score in scores.items():
+        there[place, scorer] = there.get((place, scorer), 0) + 1
+        wanted[place, scorer] = max(wanted.get((place, scorer), 1), score.rows)
+    return {key for key, count in there.items() if count < wanted[key]}

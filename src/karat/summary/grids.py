@@ -102,7 +102,7 @@ def _threshold(metric: Metric, low: float | None, high: float | None) -> float |
 
 
 class _Layout:
-    """The rows of one scoring in canonical order, superseded ones dropped."""
+    """The rows of one scoring in canonical order; superseded ones, and those of a scoring cut short, dropped."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
@@ -115,6 +115,8 @@ class _Layout:
         cells, turns, codes, repeats = cells[order], turns[order], codes[order], repeats[order]
         last = np.ones(len(cells), dtype=bool)
         last[:-1] = _changes(cells, turns, codes, repeats)
+        if rows.partial:
+            last &= ~np.isin(cells, np.fromiter(rows.partial, np.int64))
         self.order = order[last]
         self.cells, self.turns, self.judges = cells[last], turns[last], codes[last]
         self.repeats = repeats[last]

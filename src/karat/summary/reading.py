@@ -52,6 +52,7 @@ class _Score(msgspec.Struct, gc=False):
     turn: int | None = None
     judge: str | None = None
     repeat: int = 0
+    rows: int = 1
     offline: bool = False
     usage: Usage | None = None
     dollars: float | None = None
@@ -152,6 +153,8 @@ class Rows:
     values: dict[str, array[float]] = field(default_factory=dict)  # metric → NaN where there is none
     names: dict[str, int] = field(default_factory=dict)  # judge → code
     numbers: set[str] = field(default_factory=set)  # metrics that were ever more than true or false
+    partial: dict[int, set[tuple[int, int, int]]] = field(default_factory=dict)  # cell → rows there, of too few
+    whole: set[int] = field(default_factory=set)  # cells of several rows that are all there
     offline: bool = False
 
     def add(self, cell: int, row: _Score) -> None:
@@ -160,6 +163,8 @@ class Rows:
         self.turns.append(-1 if row.turn is None else row.turn)
         self.judges.append(-1 if row.judge is None else self.names.setdefault(row.judge, len(self.names)))
         self.repeats.append(row.repeat)
+        if row.rows > 1:
+            self._gather(cell, row.rows)
         if row.offline:
             self.offline = True
         for metric, value in row.values.items():
@@ -176,6 +181,16 @@ class Rows:
             for column in self.values.values():
                 if len(column) == before:
                     column.append(nan)
+
+    def _gather(self, cell: int, wanted: int) -> None:
+        """A scoring of several rows that a kill cut short is none; a later one takes the place of its rows."""
+        if cell in self.whole:
+            return
+        there = self.partial.setdefault(cell, set())
+        there.add((self.turns[-1], self.judges[-1], self.repeats[-1]))
+        if len(there) >= wanted:
+            del self.partial[cell]
+            self.whole.add(cell)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from karat import formats
 from karat.errors import BadOption
-from karat.summary.model import Summary
+from karat.summary.model import Result, Summary
 
 __all__ = ["frame", "html", "rows", "text"]
 
@@ -60,18 +60,26 @@ def frame(summary: Summary) -> Any:
 
 
 def text(summary: Summary) -> str:
-    """For `print`: the headline, and one line per condition and metric. `karat report` has the whole."""
-    lines = [summary.headline, f"{summary.name} {summary.run} ({summary.status})"]
-    heads = [(f"{one.metric}{' (offline)' if one.offline else ''}", one.condition) for one in summary.results]
-    widths = [max(map(formats.width, column)) for column in zip(*heads, strict=True)]
-    for one, (metric, condition) in zip(summary.results, heads, strict=True):
-        padded = f"{formats.clean(metric):{widths[0]}}  {formats.clean(condition):{widths[1]}}"
-        mean = formats.estimate(one.mean.value, one.mean.low, one.mean.high)
-        missing = f", {formats.plural(one.n_missing, 'answer')} missing" if one.n_missing else ""
-        lines.append(f"  {padded}  {mean}  ({formats.plural(one.n_questions, 'question')}{missing})")
-    if not summary.results:
-        lines.append("  nothing was scored")
-    return formats.clean("\n".join(lines)) + "\n"
+    """For `print`: the headline, the ledger, one line per condition and metric. `karat report` has the whole."""
+    ledger = summary.total.ledger
+    ended = f"{formats.count(ledger.scored)} scored, {formats.count(ledger.failed)} failed"
+    trials = f"{formats.plural(ledger.planned, 'trial')}: {ended}, {formats.count(ledger.not_run)} not run"
+    lines = [summary.headline, f"{summary.name} {summary.run} ({summary.status}), {trials}"]
+    longest = max((formats.width(formats.clean(name)) for name in summary.conditions), default=0)
+    for metric in summary.metrics:
+        lines.append(f"{metric.key}{' (offline)' if metric.offline else ''}")
+        results = [result for result in summary.results if result.metric == metric.key]
+        lines += [f"  {_text_line(result, longest)}" for result in results]
+    lines += [f"warning: {warning}" for warning in summary.warnings]
+    return "\n".join(formats.clean(line) for line in lines) + "\n"
+
+
+def _text_line(result: Result, longest: int) -> str:
+    name = formats.clean(result.condition)
+    blank = " " * (longest - formats.width(name))
+    value = formats.estimate(result.mean.value, result.mean.low, result.mean.high)
+    missing = f", {formats.count(result.n_missing)} missing" if result.n_missing else ""
+    return f"{name}{blank}  {value}  {formats.plural(result.n_answers, 'answer')}{missing}"
 
 
 def html(summary: Summary) -> str:

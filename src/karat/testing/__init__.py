@@ -1,1 +1,1 @@
-
+"""Scripted counterparts for tests and first trials: real processes, not mocks."""

@@ -1,0 +1,124 @@
+"""Exit codes, and what is said on the way out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import karat as package
+from karat.cli.ending import Ending, Exit
+from karat.errors import BadOption, KaratError
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        pytest.param(BadOption("--limit", "must be at least 1"), 2, "--limit: must be at least 1\n", id="operator"),
+        pytest.param(KaratError("lost"), 70, "karat: a fault of karat itself: KaratError: lost; --debug shows where\n", id="ours"),
+        pytest.param(KeyError("x"), 70, "karat: a fault of karat itself: KeyError: 'x'; --debug shows where\n", id="bug"),
+        pytest.param(KeyboardInterrupt(), 130, "stopped\n", id="Ctrl-C"),
+        pytest.param(click.Abort(), 130, "stopped\n", id="click's abort"),
+        pytest.param(click.UsageError("no"), 2, "Error: no\n", id="click's usage"),
+        pytest.param(PermissionError(13, "Permission denied", "/r/x"), 2, "karat: /r/x: Permission denied\n", id="a file"),
+        pytest.param(RuntimeError("two\nlines \x1b[31mred"), 70,
+                     "karat: a fault of karat itself: RuntimeError: two lines red; --debug shows where\n", id="one clean line"),
+    ],
+)  # fmt: skip
+def test_whatever_ends_a_command_becomes_a_code_and_a_sentence(error, code, said, capsys):
+    ending = Ending()
+    with ending:
+        raise error
+    assert ending.code == code
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", said)
+
+
+def test_debug_shows_the_traceback(capsys):
+    ending = Ending()
+    ending.debug = True
+    with ending:
+        raise KeyError("deep")
+    told = capsys.readouterr().err
+    assert "Traceback" in told
+    assert "test_ending.py" in told
+
+
+def test_the_codes_of_the_errors_are_those_of_the_commands():
+    assert {error.exit_code for error in (KaratError, BadOption)} == {Exit.KARAT_FAULT, Exit.CHANGE_SOMETHING}
+
+
+def test_the_version(karat):
+    assert karat("--version").out == f"karat {package.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("run", "--help"), ("list", "-h")])
+def test_help_is_a_result(karat, arguments):
+    done = karat(*arguments)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("Usage: karat")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("rnu", "experiment.yaml"), "did you mean 'run'?"),
+        (("run", "experimnt.yaml"), "did you mean 'experiment.yaml'?"),
+        (("run",), "Missing argument 'FILE'"),
+        (("run", "experiment.yaml", "--limit", "0"), "--limit"),
+        (("run", "experiment.yaml", "--limt", "1"), "--limit"),
+        (("run", "experiment.yaml", "--only-condition", "ad"), "did you mean 'add'?"),
+        (("run", "experiment.yaml", "--only-sample", "q9"), "no sample is called 'q9'"),
+        (("run", "experiment.yaml", "--set", "execution.max_concurent=2"), "did you mean 'max_concurrent'?"),
+        (("run", "experiment.yaml", "--env-file", "no.env"), "no.env"),
+        (("run", "experiment.yaml", "--resume", "nothing"), "no run in results"),
+        (("report", "latest"), "no run in results"),
+        (("report", "."), "no run.json"),
+        (("compare", "one", "two"), "one: there is no such folder"),
+        (("compare", ":a", ":b"), "write RUN:a"),
+        (("list", "agnets"), "agents"),
+        (("list", "agents", "flor"), "did you mean 'floor'?"),
+        (("init", "study"), "later version"),
+        (("init", "goldn"), "did you mean 'golden'?"),
+        (("score", "questions.jsonl"), "--dataset"),
+        (("score", "nothing"), "no run in results"),
+    ],
+)  # fmt: skip
+def test_what_you_must_change_ends_with_2_and_says_how(karat, experiment, arguments, hint):  # noqa: ARG001 -- its files
+    done = karat(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert hint in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_reader_that_goes_away_is_no_error(process, experiment, here):
+    process("run", experiment.name)
+    reading = f"{sys.executable} -m karat report latest --json | head -c 5"
+    done = subprocess.run(reading, shell=True, cwd=here, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ('{\n  "', "")
+
+
+def test_a_reader_of_the_talk_that_goes_away_does_not_end_the_run(experiment, here):
+    running = f"{sys.executable} -m karat run {experiment.name} --events 2>&1 >/dev/null | head -n 1"
+    subprocess.run(running, shell=True, cwd=here, capture_output=True, check=True)
+    (run,) = (here / "results").iterdir()
+    events = (run / "journal.jsonl").read_text(encoding="utf-8")
+    assert events.count('{"event":"answer"') == 8
+    assert events.count('"reason":"done"') == 1
+
+
+def test_a_terminal_that_cannot_show_a_sign_gets_a_question_mark(process, experiment):
+    done = process("run", experiment.name, PYTHONIOENCODING="iso-8859-1")
+    assert done.code == 0
+    assert "????" in done.out
+
+
+def test_a_results_folder_that_cannot_be_written_is_your_fault(karat, experiment, here):
+    Path(here / "results").write_text("a file", encoding="utf-8")
+    done = karat("run", experiment.name)
+    assert done.code == 2
+    assert "results" in done.err

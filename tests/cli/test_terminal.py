@@ -1,0 +1,198 @@
+"""A real terminal: the live line, and Ctrl-C once and twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# The terminal becomes the session's own, so that the kernel sends Ctrl-C to karat as to any foreground program.
+ON_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.executable, [sys.executable, '-m', 'karat', *sys.argv[1:]])"
+)
+
+
+class Terminal:
+    """A karat process on a pseudo-terminal."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", ON_TERMINAL, *arguments],
+            cwd=folder,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self.seen = ""
+
+    def read_until(self, wanted: str, *, seconds: float = 60) -> None:
+        """Reads what is shown until the text has come; the end of the process counts as its coming for ''."""
+        give_up = time.monotonic() + seconds
+        while not (wanted and re.search(wanted, self.seen)):
+            assert time.monotonic() < give_up, f"no {wanted!r} in: {self.seen[-2000:]}"
+            if not select.select([self.master], [], [], 0.2)[0]:
+                continue
+            try:
+                data = os.read(self.master, 65536)
+            except OSError:  # Linux: the other side has closed
+                data = b""
+            if not data:
+                assert not wanted, f"no {wanted!r} in: {self.seen[-2000:]}"
+                return
+            self.seen += data.decode(errors="replace")
+
+    def ctrl_c(self) -> None:
+        os.write(self.master, b"\x03")
+
+    def end(self) -> int:
+        self.read_until("")
+        return self.process.wait(timeout=20)
+
+
+def running(marker: str) -> list[str]:
+    """The command lines of the processes that carry a marker."""
+    listed = subprocess.run(["ps", "-A", "-ww", "-o", "command="], capture_output=True, text=True, check=True)
+    return [line for line in listed.stdout.splitlines() if marker in line and " ps " not in line]
+
+
+def await_none(marker: str, *, seconds: float = 5) -> list[str]:
+    """What is still there after a while of patience: an ended process may take a moment to be reaped."""
+    give_up = time.monotonic() + seconds
+    while (left := running(marker)) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return left
+
+
+@pytest.fixture
+def slow(here: Path) -> Path:
+    """Three trials at a time that take three seconds each, and a shared MCP server; the folder's path marks every process."""
+    (here / "questions.jsonl").write_text(
+        "".join(json.dumps({"question": f"{n}?", "answer": "yes"}) + "\n" for n in range(30)), encoding="utf-8"
+    )
+    (here / "agent.py").write_text("import time\ntime.sleep(3)\nprint('yes')\n", encoding="utf-8")
+    (here / "experiment.yaml").write_text(
+        textwrap.dedent(f"""
+            name: slow
+            dataset: {{path: questions.jsonl}}
+            agent: {{type: command, command: [python, {here}/agent.py]}}
+            judge: {{type: overlap}}
+            mcp_servers:
+              shelf:
+                type: stdio
+                command: python
+                args: [-m, karat.testing.mcp_server, --words, "{here}/shelf "]
+                scope: run
+            conditions: {{only: {{mcp_servers: [shelf]}}}}
+            execution: {{num_repetitions: 1, max_concurrent: 3}}
+        """),
+        encoding="utf-8",
+    )
+    return here
+
+
+@pytest.fixture
+def terminal(slow: Path) -> Iterator[Callable[..., Terminal]]:
+    opened: list[Terminal] = []
+
+    def start(*arguments: str) -> Terminal:
+        opened.append(Terminal(slow, *arguments))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        if one.process.poll() is None:
+            os.killpg(one.process.pid, signal.SIGKILL)
+            one.process.wait()
+        os.close(one.master)
+
+
+def answers(folder: Path) -> int:
+    (run,) = (folder / "results").iterdir()
+    return (run / "journal.jsonl").read_text(encoding="utf-8").count('{"event":"answer"')
+
+
+def test_the_first_ctrl_c_lets_trials_finish_with_their_servers_alive(terminal, slow):
+    shown = terminal("run", "experiment.yaml")
+    shown.read_until("in flight 3")
+    shown.ctrl_c()
+    shown.read_until("Ctrl-C again stops at once")
+    alive = running(str(slow))
+    assert sum("agent.py" in line for line in alive) == 3
+    assert any("karat.testing.mcp_server" in line for line in alive)
+    assert shown.end() == 130
+    assert answers(slow) == 3
+    assert "--resume results/slow-" in shown.seen
+    assert await_none(str(slow)) == []
+
+
+def test_the_second_ctrl_c_stops_at_once(terminal, slow):
+    shown = terminal("run", "experiment.yaml")
+    shown.read_until("in flight 3")
+    shown.ctrl_c()
+    shown.read_until("Ctrl-C again stops at once")
+    clock = time.monotonic()
+    shown.ctrl_c()
+    assert shown.end() == 130
+    assert time.monotonic() - clock < 2.5  # an answer takes 3
+    assert answers(slow) == 0
+    assert await_none(str(slow)) == []
+
+
+def test_ctrl_c_before_the_first_trial_leaves_nothing(terminal, slow):
+    experiment = slow / "experiment.yaml"
+    text = experiment.read_text(encoding="utf-8")
+    experiment.write_text(text.replace("--words", "--start-seconds, '30', --words"), encoding="utf-8")
+    shown = terminal("run", "experiment.yaml")
+    shown.read_until("preparing")
+    give_up = time.monotonic() + 20
+    while not any("karat.testing.mcp_server" in line for line in running(str(slow))) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    shown.ctrl_c()
+    assert shown.end() == 130
+    assert "Traceback" not in shown.seen
+    assert not (slow / "results").exists()
+    assert await_none(str(slow)) == []
+
+
+def test_a_second_run_on_the_same_folder_is_told_who_holds_it(terminal, slow, process):
+    shown = terminal("run", "experiment.yaml")
+    shown.read_until("in flight 3")
+    (run,) = (slow / "results").iterdir()
+    second = process("run", "experiment.yaml", "--resume", run)
+    assert second.code == 2
+    assert f"process {shown.process.pid} on " in second.err
+    assert process("score", run).code == 2
+    reading = process("report", run)
+    assert reading.code == 0
+    assert "running" in reading.out
+    shown.ctrl_c()
+    shown.read_until("Ctrl-C again stops at once")
+    shown.ctrl_c()
+    assert shown.end() == 130, shown.seen
+    assert await_none(str(slow)) == []
+
+
+def test_the_live_line_counts(terminal, slow):
+    experiment = slow / "experiment.yaml"
+    experiment.write_text(experiment.read_text(encoding="utf-8").replace("max_concurrent: 3", "max_concurrent: 30"))
+    shown = terminal("run", "experiment.yaml", "--limit", "9")
+    shown.read_until(r"0/9 · answered 0 · in flight 9")
+    assert shown.end() == 0
+    assert "factual_adherence" in shown.seen
+    assert shown.seen.rstrip().endswith("# for a spreadsheet")

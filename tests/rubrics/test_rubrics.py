@@ -1,0 +1,115 @@
+"""Rubric files."""
+
+import pytest
+
+from karat import rubrics
+from karat.errors import BadOption, BadRubric
+
+SMALL = """
+instructions: Judge it.
+scale: {low: 1, high: 2}
+metrics:
+  tone: {description: "Is it kind?", levels: {1: Rude., 2: Kind.}}
+"""
+
+
+def faults(text):
+    with pytest.raises(BadRubric) as caught:
+        rubrics.parse(text.encode() if isinstance(text, str) else text, source="r.yaml")
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_the_default_rubric_has_three_metrics_of_five_levels_and_asks_for_claims():
+    rubric = rubrics.load("default")
+    assert [metric.name for metric in rubric.metrics] == [
+        "factual_adherence",
+        "completeness",
+        "helpfulness_and_clarity",
+    ]
+    for metric in rubric.metrics:
+        assert list(metric.levels) == [1, 2, 3, 4, 5]
+        assert all(metric.levels.values())
+    assert [(field.name, field.type) for field in rubric.extra_fields] == [("unverified_claims", "list")]
+    assert "block" in rubric.instructions
+    assert rubrics.names() == ["default"]
+
+
+def test_a_file_of_the_users_is_found_from_the_experiments_folder(tmp_path):
+    (tmp_path / "mine.yaml").write_text(SMALL, encoding="utf-8")
+    rubric = rubrics.load("mine.yaml", folder=tmp_path)
+    assert (rubric.name, rubric.source) == ("mine", "mine.yaml")
+    assert rubric.metrics[0].levels == {1: "Rude.", 2: "Kind."}
+
+
+def test_the_digest_covers_what_the_judge_is_told_and_nothing_else():
+    one = rubrics.parse(SMALL.encode(), source="a.yaml")
+    layout = rubrics.parse(("# comment\nname: other\n" + SMALL).encode(), source="b.yaml")
+    changed = rubrics.parse(SMALL.replace("Kind.", "Very kind.").encode(), source="a.yaml")
+    assert one.digest == layout.digest != changed.digest
+    assert len(one.digest) == 32
+
+
+def test_every_fault_is_told_at_once_with_its_place():
+    text = """
+    format: 2
+    metrcs: {}
+    scale: {low: 1, high: 3}
+    metrics:
+      a b: {}
+      tone: {description: "", levels: {1: bad, 3: yes, 9: more}, direction: up}
+    extra_fields:
+      tone: {type: words}
+    """
+    assert faults(text) == [
+        "extra_fields.tone: is a metric too",
+        "extra_fields.tone.description: is required",
+        "extra_fields.tone.type: must be list, text, bool or number, got 'words'",
+        "format: this karat reads format 1, got 2",
+        "instructions: is required",
+        "metrcs: unknown key (did you mean 'metrics'?)",
+        "metrics.a b: a name must be letters, digits and underscores",
+        "metrics.tone.description: is required",
+        "metrics.tone.direction: must be higher or lower, got 'up'",
+        "metrics.tone.levels.2: is missing",
+        "metrics.tone.levels.3: must be a text, got true or false; put it in quotes to have a text",
+        "metrics.tone.levels.9: is no level: the scale goes from 1 to 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param("", "file: must be a mapping, got nothing", id="empty"),
+        pytest.param("[1]", "file: must be a mapping, got a list", id="list"),
+        pytest.param("a: [", "file (line 1): cannot be read as YAML", id="no YAML"),
+        pytest.param("a: 1\na: 2", "a (line 2): stands twice in the same mapping", id="twice"),
+        pytest.param("a: &x [1]\nb: *x", "file (line 2): a rubric may not hold YAML aliases", id="alias"),
+        pytest.param("[" * 50, "file (line 1): is nested too deeply", id="deep"),
+        pytest.param("? [1]\n: 2", "file (line 1): a key must be a plain text or number", id="list as key"),
+        pytest.param("a: 2026-13-45", "file (line 1): cannot be read", id="no date"),
+        pytest.param("a: !!python/name:os.system 1", "file (line 1): cannot be read as YAML", id="code"),
+        pytest.param(b"\xff", "file: must be UTF-8: byte 0 cannot be read", id="encoding"),
+        pytest.param(b"x" * 1_000_001, "file: must be at most 1000000 bytes, has 1000001", id="large"),
+    ],
+)
+def test_what_cannot_be_read_says_where(text, fault):
+    (found,) = faults(text)
+    assert found.startswith(fault)
+
+
+def test_a_scale_is_needed_and_makes_sense():
+    assert "metrics.tone.scale: is required: here, or for the whole rubric" in faults(
+        SMALL.replace("scale: {low: 1, high: 2}", "")
+    )
+    assert "scale: high must be above low, by less than 101; got 5 to 1" in faults(
+        SMALL.replace("low: 1, high: 2", "low: 5, high: 1")
+    )
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path):
+    with pytest.raises(
+        BadOption, match=r"no rubric is called 'defualt', and no such file is there \(did you mean 'default'\?\)"
+    ):
+        rubrics.load("defualt", folder=tmp_path)
+    with pytest.raises(BadOption, match=r"rubric: nowhere\.yaml cannot be read: No such file"):
+        rubrics.load("nowhere.yaml", folder=tmp_path)

@@ -70,7 +70,8 @@ dataset: {path: questions.jsonl, shuffle: true}
 agent: {type: claude_code_sdk, model: m, max_turn: 3}
 judge: {model: m/n, timeout: 5}
 output: results
-conditions: {a: {sytem_prompt: x}}
+mcp_servers: {docs: {command: python, headers: {}}}
+conditions: {a: {sytem_prompt: x, mcp_servers: [docs]}}
 execution: {retry: {jitter: true}}
 """
     path = tmp_path / "e.yaml"
@@ -80,10 +81,11 @@ execution: {retry: {jitter: true}}
         "output (line 4): no such key",
         "dataset.shuffle (line 1): no such key",
         "agent.max_turn (line 2): no such key (did you mean 'max_turns'?); it is ignored",
-        "conditions.a.sytem_prompt (line 5): no such key (did you mean 'system_prompt'?); it is ignored",
+        "mcp_servers.docs.headers (line 5): a server of type stdio takes no `headers`; it is a program; write `env`",
+        "conditions.a.sytem_prompt (line 6): no such key (did you mean 'system_prompt'?); it is ignored",
         "judge.timeout (line 3): no such key",
-        "execution.retry.jitter (line 6): no such key",
+        "execution.retry.jitter (line 7): no such key",
     ]
     path.write_text(text.replace("claude_code_sdk", "claude"))
-    with pytest.raises(BadExperiment, match="6 faults"):
+    with pytest.raises(BadExperiment, match="7 faults"):
         loaded(path)

@@ -14,6 +14,9 @@ import pytest
 from karat.errors import InfrastructureFault
 from karat.testing.mcp_server import stdio_server
 
+BOUND = 8
+"""Seconds. By design an end takes 2.7 at most (stdio.py); the rest is for a busy machine."""
+
 
 def arguments_of_all_processes() -> str:
     return subprocess.run(["ps", "-A", "-o", "args"], capture_output=True, text=True, check=True).stdout
@@ -31,11 +34,13 @@ def test_a_session_that_ends_takes_its_processes_with_it(toolbox, condition, end
     async def story():
         server = stdio_server("s", scope=scope)
         async with toolbox(server) as box, box.open(condition(server)) as tools:
-            return await pids_of(tools, stubborn=stubborn)
+            pids = await pids_of(tools, stubborn=stubborn)
+            started = time.monotonic()
+        return pids, time.monotonic() - started
 
-    started = time.monotonic()
-    assert all(ends(pid) for pid in asyncio.run(story()))
-    assert time.monotonic() - started < 8
+    pids, seconds = asyncio.run(story())
+    assert [ends(pid) for pid in pids] == [True, True]
+    assert seconds < BOUND
 
 
 def test_a_server_that_ignores_everything_is_killed(toolbox, condition, ends):
@@ -48,24 +53,26 @@ def test_a_server_that_ignores_everything_is_killed(toolbox, condition, ends):
 
     pids, seconds = asyncio.run(story())
     assert all(ends(pid) for pid in pids)
-    assert seconds < 4
+    assert seconds < BOUND
 
 
 def test_a_timeout_in_the_middle_of_a_call_leaves_nothing_and_does_not_wait(toolbox, condition, ends):
     async def story():
         server = stdio_server("s")
         pids: list[int] = []
-        started = time.monotonic()
+        started = 0.0
         try:
-            async with asyncio.timeout(3), toolbox(server).open(condition(server)) as tools:
+            async with asyncio.timeout(60) as limit, toolbox(server).open(condition(server)) as tools:
                 pids += await pids_of(tools, stubborn=True)
+                started = time.monotonic()
+                limit.reschedule(asyncio.get_running_loop().time() + 0.2)
                 await tools.call("s", "hang", {})
         except TimeoutError:
             return pids, time.monotonic() - started
 
     pids, seconds = asyncio.run(story())
     assert [ends(pid) for pid in pids] == [True, True]
-    assert seconds < 5
+    assert seconds < BOUND
 
 
 @pytest.mark.parametrize("after", [0.0, 0.005, 0.03, 0.15, 0.35, 0.6])
@@ -88,7 +95,7 @@ def test_a_cancellation_while_servers_start_leaves_nothing(toolbox, condition, t
                 await trial
             return time.monotonic() - started
 
-    assert asyncio.run(story()) < 3
+    assert asyncio.run(story()) < BOUND
     assert mark not in arguments_of_all_processes()
 
 
@@ -158,7 +165,7 @@ def test_a_handshake_that_never_comes_is_given_up_and_the_process_ended(toolbox,
         return found["s"], time.monotonic() - started
 
     fault, seconds = asyncio.run(story())
-    assert (fault.kind, seconds < 4) == ("mcp_init_timeout", True)
+    assert (fault.kind, seconds < BOUND) == ("mcp_init_timeout", True)
     assert mark not in arguments_of_all_processes()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import time
 
 import msgspec
 import pytest
@@ -55,9 +54,7 @@ def test_all_servers_are_listed_at_once_and_a_broken_one_is_a_value(toolbox):
             McpServer(name="absent", type="stdio", command="no-such-program"),
             stdio_server("silent", "--silent", init_timeout_seconds=2),
         ]
-        started = time.monotonic()
         found = listed(toolbox, *servers)
-        assert time.monotonic() - started < 8
     assert list(found) == ["own", "shared", "web", "absent", "silent"]
     assert {name: one.kind for name, one in found.items() if isinstance(one, ServerFault)} == {
         "absent": "mcp_server_start",

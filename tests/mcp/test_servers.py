@@ -81,7 +81,7 @@ def test_a_crash_is_told_with_exit_code_and_last_words_without_secrets_and_escap
 
 def test_a_tool_that_hangs_is_a_fault_after_its_timeout_and_the_session_goes_on(toolbox, condition):
     async def story():
-        server = stdio_server("s", call_timeout_seconds=0.5)
+        server = stdio_server("s", call_timeout_seconds=1.5)
         async with toolbox(server).open(condition(server)) as tools:
             with pytest.raises(InfrastructureFault) as caught:
                 await tools.call("s", "hang", {})
@@ -89,7 +89,7 @@ def test_a_tool_that_hangs_is_a_fault_after_its_timeout_and_the_session_goes_on(
 
     fault, after = asyncio.run(story())
     assert (fault.kind, fault.retriable) == ("mcp_call_timeout", True)
-    assert fault.message == "MCP server 's': tool 'hang' gave no result within 0.5 s (call_timeout_seconds)"
+    assert fault.message == "MCP server 's': tool 'hang' gave no result within 1.5 s (call_timeout_seconds)"
     assert after.result == "still here"
 
 
@@ -237,7 +237,7 @@ def test_calls_to_a_shared_server_do_not_wait_for_each_other(toolbox, condition)
 
     results, seconds = asyncio.run(story())
     assert results == ["here after 0.5 s"] * 20
-    assert seconds < 3
+    assert seconds < 8, "one after the other takes 10"
 
 
 def test_a_trial_that_is_cut_off_does_not_harm_the_server_it_shares(toolbox, condition):
@@ -279,7 +279,7 @@ def test_a_shared_server_that_dies_between_trials_costs_no_attempt(toolbox, cond
             async with box.open(condition(server)) as tools:
                 pid = json.loads((await tools.call("s", "environment", {})).result)["pid"]
             os.kill(pid, 9)
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(1)
             async with box.open(condition(server)) as tools:
                 return await tools.call("s", "echo", {"text": "back"})
 

@@ -62,6 +62,13 @@ def test_offline_scores_are_free_and_judges_without_a_price_are_not(tmp_path, jo
     assert account.failed_attempts == 0
 
 
+def test_a_rule_that_fails_costs_nothing(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=1, conditions=("only",))
+    script.answer(0, "only")
+    script.attempt(0, "only", stage="score", cls="judge", kind="crash")
+    assert summarize(script.end()).accounts["only"].cost.judge == Money(known=0.0, unknown=0)
+
+
 def test_latency_is_of_the_answers_that_count(script):
     for row, seconds in enumerate([1.0, 2.0, 4.0, 100.0]):
         script.answer(row, "baseline", seconds=seconds)
@@ -97,6 +104,15 @@ def test_failures_are_gathered_by_kind_with_one_example(script):
         ("agent", "crash", 2, 0, "Traceback"),
         ("infrastructure", "rate_limit", 1, 2, "slow down"),
     ]
+
+
+def test_kinds_without_end_are_gathered(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=1200, conditions=("only",), scorers=())
+    for row in range(1200):
+        script.failure(row, "only", kind=f"crash {row}")
+    found = summarize(script.end()).failures
+    assert (found[0].kind, found[0].trials) == ("other", 200)
+    assert sum(one.trials for one in found) == 1200
 
 
 def test_a_server_that_was_down_is_the_first_warning(tmp_path, journals):

@@ -141,6 +141,16 @@ def test_a_damaged_line_is_named_by_its_number(script):
         summarize(run)
 
 
+def test_lines_that_somebody_typed_are_left_out_aloud(script):
+    script.scored(0, "only", 0, value=3)
+    run = script.stop()
+    with run.journal.open("ab") as file:
+        file.write(b'\n{"event": "answer", "trial": "typed by hand"}\n')
+    summary = summarize(run)
+    assert summary.total.ledger.scored == 1
+    assert any("2 lines of the journal that karat did not write" in warning for warning in summary.warnings)
+
+
 def test_a_run_that_has_only_begun(tmp_path, journals):
     script = journals.Script(tmp_path / "run", samples=2)
     run = script.stop()

@@ -51,6 +51,8 @@ class Command:
         def _split(cls, command: object) -> object:
             return shlex.split(command) if isinstance(command, str) else command
 
+    indifferent = ("max_output_bytes",)
+
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         program, *arguments = options.command
         if program in ("python", "python3"):

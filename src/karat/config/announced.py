@@ -27,8 +27,8 @@ class Claude:
 
         model_config = Strictly
 
-        model: Name
-        max_turns: Count | None = Field(default=None, ge=1)
+        model: Name = Field(description="e.g. claude-sonnet-4-5")
+        max_turns: Count | None = Field(default=None, ge=1)  # of the model, in one session; null: no limit
 
 
 class Chat:
@@ -39,10 +39,10 @@ class Chat:
 
         model_config = Strictly
 
-        model: Name
-        base_url: Address | None = None
+        model: Name = Field(description="provider:model, e.g. openai:gpt-4.1")
+        base_url: Address | None = None  # of a service that speaks the provider's protocol
         api_key_env: Name | None = None  # the name of the variable that holds the key
-        temperature: Number | None = Field(default=None, ge=0, le=2)
+        temperature: Number | None = Field(default=None, ge=0, le=2)  # null: the provider's default, as below
         top_p: Number | None = Field(default=None, gt=0, le=1)
         max_tokens: Count | None = Field(default=None, ge=1)
         seed: Count | None = None
@@ -57,7 +57,7 @@ class Http:
 
         model_config = Strictly
 
-        url: Address
+        url: Address = Field(description="where the question is sent, e.g. http://localhost:8000/ask")
         method: Literal["GET", "POST", "PUT"] = "POST"
         headers: dict[str, Text] = {}
         body: Any = None

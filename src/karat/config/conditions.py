@@ -90,10 +90,11 @@ def _server(read: Reader, name: str, node: Node) -> ServerPart | None:
     model = StdioServer if kind == "stdio" else RemoteServer
     misplaced = [key for key in values if key in _TYPES[kind]]
     for key in misplaced:
-        read.fault(f"{place}.{key}", f"a server of type {kind} takes no `{key}`; {_TYPES[kind][key]}")
+        tell = read.warn if read.lenient else read.fault
+        tell(f"{place}.{key}", f"a server of type {kind} takes no `{key}`; {_TYPES[kind][key]}")
     kept = {key: value for key, value in values.items() if key not in misplaced}
     checked = read.model(model, {**kept, "type": kind}, place)
-    if checked is None or misplaced:
+    if checked is None:
         return None
     settings = checked.model_dump()
     shown = read.shown(settings, node)

@@ -45,6 +45,7 @@ Name = Annotated[str, Strict(), Field(min_length=1)]
 Count = Annotated[int, BeforeValidator(_no_bool)]
 Number = Annotated[float, BeforeValidator(_no_bool)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, le=604_800)]
+ShareOrCount = Annotated[float, BeforeValidator(_no_bool), AfterValidator(_share_or_count)]
 Address = Annotated[str, Strict(), AfterValidator(_web_address)]
 
 
@@ -62,9 +63,9 @@ class Retry(BaseModel):
     model_config = Strictly
 
     max_attempts: Count = Field(default=3, ge=1, le=100)  # the first one included
-    initial_backoff_seconds: Number = Field(default=1.0, ge=0, le=86_400)
-    backoff_multiplier: Number = Field(default=2.0, ge=1, le=100)
-    max_backoff_seconds: Number = Field(default=60.0, ge=0, le=86_400)
+    initial_backoff_seconds: Number = Field(default=1.0, ge=0, le=86_400)  # the longest first wait
+    backoff_multiplier: Number = Field(default=2.0, ge=1, le=100)  # each further wait is so many times longer
+    max_backoff_seconds: Number = Field(default=60.0, ge=0, le=86_400)  # no wait is longer
     timeouts: bool = False  # whether an attempt that took too long is tried again
 
 
@@ -73,8 +74,8 @@ class Budget(BaseModel):
 
     model_config = Strictly
 
-    usd: Number | None = Field(default=None, gt=0)
-    tokens: Count | None = Field(default=None, gt=0)
+    usd: Number | None = Field(default=None, gt=0)  # dollars; null: no limit
+    tokens: Count | None = Field(default=None, gt=0)  # input and output; null: no limit
 
 
 class Execution(BaseModel):
@@ -82,41 +83,39 @@ class Execution(BaseModel):
 
     model_config = Strictly
 
-    num_repetitions: Count = Field(default=3, ge=1, le=100_000)
-    max_concurrent: Count = Field(default=5, ge=1, le=10_000)
+    num_repetitions: Count = Field(default=3, ge=1, le=100_000)  # how often each question is asked, per condition
+    max_concurrent: Count = Field(default=5, ge=1, le=10_000)  # attempts of the agent at a time
     retry: Retry = Retry()
     timeout_seconds: Seconds = 600.0  # of one attempt of the agent, its servers included
     judge_timeout_seconds: Seconds = 120.0  # of one attempt of a scorer
     budget: Budget = Budget()
-    max_failures: Annotated[Number, AfterValidator(_share_or_count)] = Field(
-        default=0.2, ge=0
-    )  # below 1: a share of the planned trials; else a count
+    max_failures: ShareOrCount = Field(default=0.2, ge=0)  # below 1: a share of the planned trials; else a count
     seed: Count = Field(default=0, ge=0, lt=2**63)  # of agents that draw at random
 
 
 class _Server(BaseModel):
     model_config = Strictly
 
-    scope: Literal["trial", "run"] = "trial"
-    init_timeout_seconds: Seconds = 60.0
-    call_timeout_seconds: Seconds = 120.0
+    scope: Literal["trial", "run"] = "trial"  # a session for each trial, or one that all share
+    init_timeout_seconds: Seconds = 60.0  # of start and handshake
+    call_timeout_seconds: Seconds = 120.0  # of one tool call
 
 
 class StdioServer(_Server):
     """A program that speaks MCP on its standard input and output."""
 
-    type: Literal["stdio"]
+    type: Literal["stdio"]  # may be left out where there is a `command`
     command: Name = Field(description="the program to start, e.g. python")
-    args: list[Text] = []
-    env: dict[str, Text] = {}
+    args: list[Text] = []  # its arguments; relative paths start at the experiment's folder
+    env: dict[str, Text] = {}  # its variables, besides PATH, HOME and LANG
 
 
 class RemoteServer(_Server):
     """A server that is reached by its address."""
 
-    type: Literal["http", "sse"]
+    type: Literal["http", "sse"]  # http (the default where there is a `url`): streamable HTTP
     url: Address = Field(description="the server's address, e.g. http://localhost:8080/mcp")
-    headers: dict[str, Text] = {}
+    headers: dict[str, Text] = {}  # sent with each request
 
 
 class ConditionModel(BaseModel):
@@ -124,8 +123,8 @@ class ConditionModel(BaseModel):
 
     model_config = Strictly
 
-    system_prompt: Text | None = None
-    mcp_servers: list[Name] = []
-    require_mcp_tool_use: bool = False
-    require_mcp_tool_success: bool = False
-    agent: dict[str, Any] = {}
+    system_prompt: Text | None = None  # null: none
+    mcp_servers: list[Name] = []  # names from `mcp_servers`; the agent sees these and no others
+    require_mcp_tool_use: bool = False  # an attempt without a call of an MCP tool fails
+    require_mcp_tool_success: bool = False  # an attempt whose MCP calls all failed fails
+    agent: dict[str, Any] = {}  # options of the agent that differ under this condition

@@ -18,6 +18,7 @@ from karat.records import Sample, Turn
 __all__ = ["Golden"]
 
 Key = Annotated[str, Strict(), Field(min_length=1)]
+Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 class Golden:
@@ -30,12 +31,12 @@ class Golden:
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
-        question_key: Key = "question"
-        answer_key: Key = "answer"
-        id_key: Key | None = None  # None: the position in the file, from 0, as text
-        sample_size: Annotated[int, Field(ge=1)] | None = None  # None: all
+        question_key: Key = "question"  # the column with the question
+        answer_key: Key = "answer"  # the column with the golden answer
+        id_key: Key | None = None  # the column with the sample's id; null: the position in the file, from 0, as text
+        sample_size: Annotated[int, Field(ge=1)] | None = None  # how many are drawn; null: all
         seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's samples
-        stratify: Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)] = []
+        stratify: Keys = []  # a column or several: each of their values gives its share of the draw
 
     def __init__(self, options: Options) -> None:
         self._options = options

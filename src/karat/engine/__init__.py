@@ -1,7 +1,8 @@
 """The run: one trial, then the crowd; what is tried again; what a person sees of it."""
 
+from karat.engine.build import build_agents, build_scorers
 from karat.engine.loop import Limits
-from karat.engine.start import Outcome, Selection, build_agents, build_scorers, carry_out, rescore
+from karat.engine.start import Outcome, Selection, carry_out, rescore
 from karat.engine.watch import Watch
 
 __all__ = ["Limits", "Outcome", "Selection", "Watch", "build_agents", "build_scorers", "carry_out", "rescore"]

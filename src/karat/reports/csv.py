@@ -41,9 +41,10 @@ class Csv:
 
 
 _SUMMARY = (
-    "condition", "metric", "mean", "low", "high", "level", "method", "within_sd", "between_sd", "judge_sd",
-    "top_share", "reliability", "worst", "best", "n_questions", "n_answers", "n_missing", "failures",
-    "agent_dollars", "agent_dollars_unknown", "judge_dollars", "judge_dollars_unknown", "offline",
+    "condition", "metric", "offline", "mean", "low", "high", "level", "method", "within_sd", "between_sd", "judge_sd",
+    "top_share", "reliability", "worst", "best", "n_questions", "n_answers", "n_missing",
+    "planned", "scored", "failed", "not_run",
+    "agent_dollars", "agent_dollars_unknown", "judge_dollars", "judge_dollars_unknown", "median_seconds",
 )  # fmt: skip
 _SCORES = (
     "sample", "position", "condition", "repetition", "trial", "scorer", "scoring", "turn", "judge", "repeat",

@@ -16,12 +16,13 @@ from karat.journal import RunFolder
 from karat.reports._layout import Columns
 from karat.reports._tables import conditions_table, differences_table, scores_table, servers_table
 from karat.summary import Summary
-from karat.summary.model import Cell, FailureKind, LowSample
+from karat.summary.model import Cell, FailureKind, LowSample, Result
 from karat.summary.words import NO_DIFFERENCE
 
 __all__ = ["Terminal"]
 
-_WIDE = 100
+_WIDE = 100  # columns from which on there is room for more numbers
+_MOST_KINDS = 10  # of failure that are shown
 
 
 class Terminal:
@@ -76,7 +77,7 @@ class Terminal:
             legend = _differences_legend(summary, wide=wide)
             yield from _section("Differences", differences_table(summary, wide=wide), width, legend)
         yield from _lowest(summary, summary.lowest[: self._options.lowest], width)
-        yield from _failures(summary.failures)
+        yield from _failures(summary.failures[:_MOST_KINDS])
         yield from _warnings(summary.warnings)
 
 
@@ -119,9 +120,21 @@ def _scores_legend(summary: Summary) -> str:
 def _trials_legend(summary: Summary) -> str:
     cost = summary.total.cost
     unknown = cost.agent.unknown + cost.judge.unknown
-    if not unknown:
-        return ""
-    return f"{formats.plural(unknown, 'call')} with no known price: a cost of – is not known, ≥ leaves them out."
+    first = summary.metrics[0].key if summary.metrics else None
+    parts = [_retried(one) for one in summary.results if one.retried.answers and one.metric == first]
+    if unknown:
+        calls = formats.plural(unknown, "call")
+        parts.append(f"{calls} with no known price: a cost of – is not known, ≥ leaves them out.")
+    return " ".join(parts)
+
+
+def _retried(result: Result) -> str:
+    """Whether trying again changed the result."""
+    first = formats.number(result.first_attempt.mean)
+    again = formats.plural(result.retried.answers, "retried answer")
+    mean = formats.number(result.retried.mean)
+    metric = f"{result.metric} (offline)" if result.offline else result.metric
+    return f"{formats.clean(result.condition)}, {metric}: {first} at the first attempt, {mean} for {again}."
 
 
 def _differences_legend(summary: Summary, *, wide: bool) -> str:

@@ -170,6 +170,8 @@ def _warnings(run: RunFolder, reading: Reading, status: str, total: Account, fig
         found.append(f"{plural(reading.duplicates, 'answer')} came after the one that counts, and not used")
     if reading.outside:
         found.append(f"{plural(reading.outside, 'event')} of trials outside the plan left out")
+    if reading.foreign:
+        found.append(f"{plural(reading.foreign, 'line')} of the journal that karat did not write so left out")
     if reading.orphans:
         found.append(f"{plural(reading.orphans, 'score')} of trials without an answer left out")
     return found + loss_warnings(figures.results, figures.differences)

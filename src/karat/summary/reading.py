@@ -81,6 +81,9 @@ class _Attempt(msgspec.Struct, gc=False):
     dollars: float | None = None
 
 
+_MOST_KINDS = 1000
+"""Kinds are few unless a plug-in puts a number or a path into them; what comes then is one kind, "other"."""
+
 _answer = msgspec.json.Decoder(_Answer).decode
 _score = msgspec.json.Decoder(_Score).decode
 _failure = msgspec.json.Decoder(_Failure).decode
@@ -227,8 +230,10 @@ class Reading:
         self.scores: dict[tuple[str, str], Rows] = {}  # (scorer, scoring)
         self.latest: dict[str, str] = {}  # scorer → its newest scoring
         self.trials: dict[str, int] | None = None  # trial id → cell, when there are scorers
+        self.free_scoring = False  # every scorer works by a rule: its failed attempts cost nothing
         self.duplicates = 0
         self.outside = 0  # answers and failures of trials that no plan holds
+        self.foreign = 0  # lines that karat did not write
         self.orphans = 0  # scores of trials that have no answer
         self._pending: dict[str, Attempts] = {}
 
@@ -252,6 +257,8 @@ class Reading:
         )
 
     def code(self, kind: Kind, message: str) -> _KindCount:
+        if kind not in self.kinds and len(self.kinds) >= _MOST_KINDS:
+            kind = (kind[0], kind[1], "other")
         known = self.kinds.get(kind)
         if known is None:
             known = self.kinds[kind] = _KindCount(len(self.kinds) + 1, message)
@@ -321,8 +328,9 @@ class Reading:
         if attempt.stage == "score":
             cell = self.trials.get(attempt.trial) if self.trials is not None else None
             tally = self.elsewhere if cell is None else self.tally(cell)
-            tally.pay_judge(attempt.dollars)
-            tally.use(attempt.usage)
+            if not self.free_scoring or attempt.dollars is not None:
+                tally.pay_judge(attempt.dollars)
+                tally.use(attempt.usage)
             return
         waiting = self._pending.setdefault(attempt.trial, Attempts())
         waiting.dollars.append(attempt.dollars)
@@ -356,12 +364,15 @@ def read(run: RunFolder) -> Reading:
     reading = Reading(plan, {name: index for index, (_, name) in enumerate(ordered)})
     if scorers:
         reading.trials = {}
+        reading.free_scoring = all(scorer.offline for scorer in scorers)
         reading.latest = {scorer.name: scorer.scoring for scorer in run.info.scorers}
     try:
         for line in run.lines():
             handle = _HANDLERS.get(line[10:15])
             if handle is not None:
                 handle(reading, line)
+            elif not line.startswith(b'{"event":"'):
+                reading.foreign += 1
     except (msgspec.DecodeError, UnicodeDecodeError):
         # Counting lines would slow down the thousands of journals that are whole.
         for _ in run.events():

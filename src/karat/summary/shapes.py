@@ -15,38 +15,50 @@ __all__ = ["frame", "html", "rows", "text"]
 
 def rows(summary: Summary) -> list[dict[str, Any]]:
     """One row per condition and metric (per condition, where nothing was scored), raw numbers."""
-    found = []
-    for result in summary.results:
-        ledger = summary.accounts[result.condition].ledger
-        cost = summary.accounts[result.condition].cost
-        found.append(
-            {
-                "condition": result.condition,
-                "metric": result.metric,
-                "mean": result.mean.value,
-                "low": result.mean.low,
-                "high": result.mean.high,
-                "level": result.mean.level,
-                "method": result.mean.method,
-                "within_sd": result.within_sd.value,
-                "between_sd": result.between_sd.value,
-                "judge_sd": result.judge_sd.value,
-                "top_share": result.top_share.value,
-                "reliability": result.reliability.value,
-                "worst": result.worst.value,
-                "best": result.best.value,
-                "n_questions": result.n_questions,
-                "n_answers": result.n_answers,
-                "n_missing": result.n_missing,
-                "failures": ledger.failed,
-                "agent_dollars": cost.agent.known,
-                "agent_dollars_unknown": cost.agent.unknown,
-                "judge_dollars": cost.judge.known,
-                "judge_dollars_unknown": cost.judge.unknown,
-                "offline": result.offline,
-            }
-        )
-    return found
+    if not summary.results:
+        return [
+            {"condition": condition, "metric": None, **_account(summary, condition)} for condition in summary.conditions
+        ]
+    return [{**_numbers(result), **_account(summary, result.condition)} for result in summary.results]
+
+
+def _numbers(result: Result) -> dict[str, Any]:
+    return {
+        "condition": result.condition,
+        "metric": result.metric,
+        "offline": result.offline,
+        "mean": result.mean.value,
+        "low": result.mean.low,
+        "high": result.mean.high,
+        "level": result.mean.level,
+        "method": result.mean.method,
+        "within_sd": result.within_sd.value,
+        "between_sd": result.between_sd.value,
+        "judge_sd": result.judge_sd.value,
+        "top_share": result.top_share.value,
+        "reliability": result.reliability.value,
+        "worst": result.worst.value,
+        "best": result.best.value,
+        "n_questions": result.n_questions,
+        "n_answers": result.n_answers,
+        "n_missing": result.n_missing,
+    }
+
+
+def _account(summary: Summary, condition: str) -> dict[str, Any]:
+    account = summary.accounts[condition]
+    ledger, cost = account.ledger, account.cost
+    return {
+        "planned": ledger.planned,
+        "scored": ledger.scored,
+        "failed": ledger.failed,
+        "not_run": ledger.not_run,
+        "agent_dollars": cost.agent.known,
+        "agent_dollars_unknown": cost.agent.unknown,
+        "judge_dollars": cost.judge.known,
+        "judge_dollars_unknown": cost.judge.unknown,
+        "median_seconds": account.latency.median,
+    }
 
 
 def frame(summary: Summary) -> Any:

@@ -1,0 +1,65 @@
+"""Agents and scorers of an experiment, made from its options."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from karat import plugins
+from karat.agents import AgentSetting, TrialAgent, as_agent
+from karat.engine.loop import ScorerInUse
+from karat.journal import ScorerInfo
+from karat.mcp import Toolbox
+from karat.plan import Plan
+from karat.records import ScorerSpec
+from karat.redact import Redactor
+from karat.scorers import ScorerSetting, metrics_of
+
+if TYPE_CHECKING:
+    from karat.config import Experiment
+
+__all__ = ["build_agents", "build_scorers"]
+
+
+def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
+    """One agent a set of options: conditions that share them share the agent."""
+    setting = AgentSetting(folder=experiment.folder, toolbox=toolbox, redact=Redactor(experiment.secrets))
+    built: dict[str, TrialAgent] = {}
+    agents: dict[str, TrialAgent] = {}
+    for condition in selected.conditions:
+        spec = condition.agent
+        key = spec.type + spec.digest
+        if key not in built:
+            plugin = plugins.find("agents", spec.type, folder=experiment.folder)
+            built[key] = as_agent(plugins.build(plugin, spec.options, setting=setting))
+        agents[condition.name] = built[key]
+    return agents
+
+
+def build_scorers(specs: Sequence[ScorerSpec], *, folder: Path) -> tuple[ScorerInUse, ...]:
+    """The scorers, each with the digest that tells its scores from another's."""
+    return tuple(_scorer_in_use(spec, folder) for spec in specs)
+
+
+def _scorer_in_use(spec: ScorerSpec, folder: Path) -> ScorerInUse:
+    plugin = plugins.find("scorers", spec.type, folder=folder)
+    scorer = plugins.build(plugin, spec.options, setting=ScorerSetting(folder=folder, name=spec.name))
+    # A scorer's fingerprint covers what its options only point at (a rubric file), and its own revisions.
+    parts = [spec.type, spec.name, spec.options, str(getattr(scorer, "fingerprint", ""))]
+    digest = blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=8).hexdigest()
+    info = ScorerInfo(
+        name=spec.name,
+        type=spec.type,
+        scoring=digest,
+        metrics=metrics_of(scorer, spec.name),
+        offline=bool(getattr(scorer, "offline", True)),
+        options=msgspec.to_builtins(spec.options),
+        rubric=getattr(scorer, "rubric_name", None),
+        rubric_digest=getattr(scorer, "rubric_digest", None),
+    )
+    return ScorerInUse(info=info, scorer=scorer, waits=asyncio.iscoroutinefunction(scorer.score))

@@ -1,0 +1,109 @@
+"""`karat check`."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+PLAN = """\
+sums: 4 samples × 2 conditions × 1 repetition = 8 agent calls, 8 judge calls
+
+dataset      golden, questions.jsonl (sha256 DIGEST)
+agent        command
+conditions   guess
+             add
+scored by    judge: overlap (offline): factual_adherence, completeness, helpfulness_and_clarity
+MCP servers  none
+running      4 at a time, 10 min 00 s for an answer, up to 3 attempts, stops after 2 failed trials
+results      results/sums-<date>-<id>/
+"""
+
+
+def server(name: str, *arguments: str) -> str:
+    listed = ", ".join(f"'{argument}'" for argument in ("-m", "karat.testing.mcp_server", *arguments))
+    return f"mcp_servers.{name}={{type: stdio, command: python, args: [{listed}]}}"
+
+
+def test_the_plan_is_printed_and_nothing_is_made(karat, experiment, here):
+    done = karat("check", experiment.name)
+    digest = done.out.partition("sha256 ")[2][:12]
+    assert (done.code, done.err) == (0, "")
+    assert done.out.replace(f"{here}/", "").replace(digest, "DIGEST") == PLAN
+    assert sorted(path.name for path in here.iterdir()) == ["adder.py", "experiment.yaml", "questions.jsonl"]
+
+
+def test_json_is_the_same_for_programs(karat, experiment, here, golden):
+    done = karat("check", experiment.name, "--json")
+    digest = done.json["sha256"]
+    golden("cli/check.json", done.out.replace(f"{here}/", "").replace(digest, "DIGEST"))
+
+
+def test_all_faults_come_at_once(karat, experiment, here):
+    experiment.write_text(
+        "dataset: {path: question.jsonl}\nagent: {type: flor}\njudge: {type: overlap}\nconditions: {a: {servers: []}}\n",
+        encoding="utf-8",
+    )
+    done = karat("check", experiment.name)
+    assert done.code == 2
+    assert done.out == ""
+    places = [line.split()[0] for line in done.err.splitlines()[1:]]
+    assert places == ["dataset.path", "agent.type", "conditions.a.servers"]
+
+
+def test_faults_of_the_dataset_come_before_a_server_is_started(karat, experiment, here):
+    (here / "questions.jsonl").write_text('{"question": "?"}\n', encoding="utf-8")
+    done = karat("check", experiment.name, "--set", server("docs"), "--set", "conditions.add.mcp_servers=[docs]")
+    assert done.code == 2
+    assert "line 1" in done.err
+
+
+def test_servers_are_started_and_their_tools_listed(karat, experiment):
+    settings = ("--set", server("docs"), "--set", "conditions.add.mcp_servers=[docs]")
+    done = karat("check", experiment.name, *settings, "--json")
+    (found,) = done.json["servers"]
+    assert done.code == 0
+    assert (found["name"], found["conditions"], found["tools"][:2]) == ("docs", ["add"], ["search", "echo"])
+
+
+def test_a_broken_server_is_a_fault_with_its_own_words_and_a_remedy(karat, experiment):
+    broken = server("docs", "--exit", "4", "--words", "no index here")
+    done = karat("check", experiment.name, "--set", broken, "--set", "conditions.add.mcp_servers=[docs]")
+    assert done.code == 2
+    assert "docs (stdio, scope trial): does not work" in done.out
+    assert "MCP server 'docs' ended with exit code 4" in done.err
+    assert "no index here" in done.err
+    assert "Mend mcp_servers.docs" in done.err
+
+
+def test_no_start_starts_no_program_and_imports_no_agent(karat, experiment, here):
+    (here / "loud.py").write_text("open('imported', 'w')\ndef query(*_): return ''\n", encoding="utf-8")
+    broken = ("--set", server("docs", "--exit", "4"), "--set", "conditions.add.mcp_servers=[docs]")
+    agent = ("--set", "agent={type: python, target: 'loud:query'}")
+    done = karat("check", experiment.name, *broken, *agent, "--no-start")
+    assert done.code == 0
+    assert "not started" in done.out
+    assert not (here / "imported").exists()
+
+
+def test_an_agent_that_cannot_be_imported_is_a_fault(process, experiment):
+    done = process("check", experiment.name, "--set", "agent={type: python, target: 'nowhere:query'}")
+    assert done.code == 2
+    assert "module 'nowhere' cannot be imported" in done.err
+
+
+def test_warnings_are_said_and_do_no_harm(karat, experiment):
+    done = karat("check", experiment.name, "--set", server("unused"), "--no-start")
+    assert done.code == 0
+    assert done.err.startswith("warning: mcp_servers.unused")
+
+
+@pytest.mark.parametrize("file", ["quickstart.yaml", "full.yaml"])
+def test_files_of_k_eval_are_planned(karat, here, shared_data, file):
+    shutil.copy(shared_data / "keval" / file, here)
+    (here / "questions.jsonl").write_text('{"question": "a?", "answer": "b"}\n' * 3, encoding="utf-8")
+    (here / ".env").write_text("GRAPH_HOME=/tmp\nSEARCH_API_KEY=0123456789\nJUDGE=x\n", encoding="utf-8")
+    done = karat("check", file, "--no-start", "--env-file", ".env")
+    assert "3 samples × " in done.out, done.err
+    assert done.code == 2
+    assert "is not in this version of karat" in done.err

@@ -64,7 +64,7 @@ class WithAsk:
 
 def test_a_plain_query_runs_on_a_thread_of_its_own(ask: Ask) -> None:
     (said,) = ask("python", {"target": plain})
-    assert said.text == "q|be brief|{}|karat-agent"
+    assert said.text == "q|be brief|{}|karat-call"
 
 
 def test_an_async_query_is_awaited(ask: Ask) -> None:

@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def karat(here: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:  # noqa: ARG001 -- in that directory
+def karat(here: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
     """`karat("run", "experiment.yaml")` in this process: quick."""
 
     def run(*arguments: str | Path) -> Done:

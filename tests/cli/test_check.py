@@ -52,10 +52,11 @@ def test_all_faults_come_at_once(karat, experiment, here):
 
 
 def test_faults_of_the_dataset_come_before_a_server_is_started(karat, experiment, here):
-    (here / "questions.jsonl").write_text('{"question": "?"}\n', encoding="utf-8")
+    (here / "questions.jsonl").write_text('{"id": "a", "question": "?", "answer": 7}\nno json\n', encoding="utf-8")
     done = karat("check", experiment.name, "--set", server("docs"), "--set", "conditions.add.mcp_servers=[docs]")
     assert done.code == 2
-    assert "line 1" in done.err
+    assert "line 2" in done.err
+    assert "MCP server" not in done.err
 
 
 def test_servers_are_started_and_their_tools_listed(karat, experiment):

@@ -87,7 +87,7 @@ def test_help_is_a_result(karat, arguments):
         (("score", "nothing"), "no run in results"),
     ],
 )  # fmt: skip
-def test_what_you_must_change_ends_with_2_and_says_how(karat, experiment, arguments, hint):  # noqa: ARG001 -- its files
+def test_what_you_must_change_ends_with_2_and_says_how(karat, experiment, arguments, hint):
     done = karat(*arguments)
     assert done.code == 2
     assert done.out == ""

@@ -10,7 +10,9 @@ from karat import plugins
 def test_init_writes_an_example_that_runs_as_it_stands(process, here):
     made = process("init", "golden", "mine")
     assert made.code == 0
-    assert made.out.splitlines() == [f"mine/{name}" for name in ("README.md", "agent.py", "experiment.yaml", "questions.jsonl")]
+    assert made.out.splitlines() == [
+        f"mine/{name}" for name in ("README.md", "agent.py", "experiment.yaml", "questions.jsonl")
+    ]
     commands = [line.split() for line in made.err.splitlines() if line.startswith("  karat")]
     assert [words[1] for words in commands] == ["check", "run"]
     for words in commands:
@@ -50,7 +52,7 @@ def test_every_plug_in_is_listed_with_its_options(karat, family):
     for name in plugins.names(family):
         model = plugins.options_model(plugins.find(family, name))
         one = karat("list", family, name, "--json").json
-        assert [option["name"] for option in one["options"]] == list(model.model_fields if model else ())
+        assert [option["name"] for option in one["options"]] == list(model.model_json_schema().get("properties", {}) if model else ())
         shown = karat("list", family, name)
         assert all(f"  {option['name']}: " in shown.out for option in one["options"])
 

@@ -74,7 +74,9 @@ def test_selections_choose_trials_and_settings_lie_over_the_file(karat, experime
 def test_a_failed_trial_ends_the_run_with_3_and_says_how_to_go_on(karat, experiment, here):
     adder = here / "adder.py"
     right = adder.read_text(encoding="utf-8")
-    adder.write_text(right.replace("task =", "sys.exit('out of paper') if sys.argv[1:] else 0\ntask ="), encoding="utf-8")
+    adder.write_text(
+        right.replace("task =", "sys.exit('out of paper') if sys.argv[1:] else 0\ntask ="), encoding="utf-8"
+    )
     adder.write_text(right + "\nif '3 + 3' in task['question']: sys.exit('out of paper')\n", encoding="utf-8")
     done = karat("run", experiment.name, "--set", "execution.retry.max_attempts=1", "--set", "execution.max_failures=9")
     assert done.code == 3
@@ -119,7 +121,9 @@ def test_retry_failed_without_a_run_is_refused(karat, experiment):
 
 
 def test_what_a_python_agent_prints_does_not_mix_with_the_result(process, experiment, here):
-    (here / "chatty.py").write_text("def query(user_query, *_):\n    print('hello')\n    return '4'\n", encoding="utf-8")
+    (here / "chatty.py").write_text(
+        "def query(user_query, *_):\n    print('hello')\n    return '4'\n", encoding="utf-8"
+    )
     agent = ("--set", "agent={type: python, target: 'chatty:query'}")
     done = process("run", experiment.name, *agent, "--json")
     assert done.code == 0, done.err

@@ -52,7 +52,9 @@ def test_a_scorer_is_checked_as_in_the_file(karat, run):
 
 def test_a_run_never_names_the_code_that_scores_it(karat, run, here):
     path = here / run / "run.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"type": "overlap"', '"type": "os:system"'), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace('"type": "overlap"', '"type": "os:system"'), encoding="utf-8"
+    )
     done = karat("score", run)
     assert done.code == 2
     assert "os:system" in done.err
@@ -70,8 +72,10 @@ def write(here, rows):
     return path
 
 
-def test_answers_from_elsewhere_become_a_run(karat, experiment, here):  # noqa: ARG001 -- its questions
-    rows = [{"id": f"q{n}", "answer": f"It is {2 * n}.", "condition": name} for n in range(1, 5) for name in ("old", "new")]
+def test_answers_from_elsewhere_become_a_run(karat, experiment, here):
+    rows = [
+        {"id": f"q{n}", "answer": f"It is {2 * n}.", "condition": name} for n in range(1, 5) for name in ("old", "new")
+    ]
     file = write(here, rows)
     done = karat("score", file.name, "--dataset", "questions.jsonl", "--json")
     assert done.code == 0
@@ -83,7 +87,7 @@ def test_answers_from_elsewhere_become_a_run(karat, experiment, here):  # noqa: 
     assert info["source"] == {"file": str(file), "sha256": sha256(file.read_bytes()).hexdigest()}
 
 
-def test_answers_that_a_file_does_not_hold_are_missing_and_the_others_scored(karat, experiment, here):  # noqa: ARG001
+def test_answers_that_a_file_does_not_hold_are_missing_and_the_others_scored(karat, experiment, here):
     write(here, [{"id": "q1", "answer": "It is 2."}, {"id": "q1", "answer": "It is 3."}, {"id": "q3", "answer": "6"}])
     done = karat("score", "mine.jsonl", "--dataset", "questions.jsonl", "--json")
     summary = done.json["summary"]
@@ -104,7 +108,7 @@ def test_columns_may_be_called_otherwise(karat, here):
     assert done.json["summary"]["results"][0]["mean"]["value"] == 1.0
 
 
-def test_a_column_that_is_missing_is_named(karat, experiment, here):  # noqa: ARG001 -- its questions
+def test_a_column_that_is_missing_is_named(karat, experiment, here):
     write(here, [{"id": "q1", "text": "2"}])
     done = karat("score", "mine.jsonl", "--dataset", "questions.jsonl")
     assert done.code == 2

@@ -14,9 +14,9 @@ from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
 from karat.agents._answers import reply_from
 from karat.agents._servers import client_config
-from karat.agents._threads import Threads
 from karat.errors import BadPlugin
 from karat.records import Condition, Reply, Sample, Trial, Turn
+from karat.threads import Threads
 
 __all__ = ["Python"]
 

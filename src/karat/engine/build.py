@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -62,4 +62,5 @@ def _scorer_in_use(spec: ScorerSpec, folder: Path) -> ScorerInUse:
         rubric=getattr(scorer, "rubric_name", None),
         rubric_digest=getattr(scorer, "rubric_digest", None),
     )
-    return ScorerInUse(info=info, scorer=scorer, waits=asyncio.iscoroutinefunction(scorer.score))
+    waits, blocking = inspect.iscoroutinefunction(scorer.score), bool(getattr(scorer, "blocking", False))
+    return ScorerInUse(info=info, scorer=scorer, waits=waits or blocking, blocking=blocking)

@@ -29,6 +29,7 @@ from karat.journal import Attempt, Event, Journal, ReplyEvent, ScorerInfo
 from karat.mcp import gates
 from karat.records import Answer, Failure, Reply, Sample, Score, Trial
 from karat.scorers import as_verdicts
+from karat.threads import Threads
 
 __all__ = ["EndReason", "Limits", "Loop", "Owed", "ScorerInUse", "Work"]
 
@@ -51,7 +52,8 @@ class ScorerInUse(msgspec.Struct, frozen=True, kw_only=True):
 
     info: ScorerInfo
     scorer: Any
-    waits: bool = False  # its `score` is async: it takes one of the judge's slots
+    waits: bool = False  # its `score` is async or blocking: it takes one of the judge's slots
+    blocking: bool = False  # its sync `score` waits for something: it runs on a thread
 
 
 class Owed(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +83,7 @@ class Loop:
         self._spend, self._watch = spend, watch
         self._supply = Supply(work.trials)
         self._dice = random.Random()
+        self._threads = Threads()
         self._failures = 0
         self._reason: EndReason = "done"
         self._problem: BaseException | None = None
@@ -212,7 +215,19 @@ class Loop:
 
     async def _judge(self, used: ScorerInUse, sample: Sample, answer: Answer) -> tuple[Score, ...] | Fallen:
         async with self._judge_slots if used.waits else nullcontext():
-            return await self._caught(_verdicts(used, sample, answer), self._limits.judge_timeout_seconds, "score")
+            return await self._caught(self._verdicts(used, sample, answer), self._limits.judge_timeout_seconds, "score")
+
+    async def _verdicts(self, used: ScorerInUse, sample: Sample, answer: Answer) -> tuple[Score, ...]:
+        clock = monotonic()
+        if used.blocking:
+            scored: Any = await self._threads.call(used.scorer.score, sample, answer)
+        else:
+            scored = used.scorer.score(sample, answer)
+        if inspect.isawaitable(scored):
+            scored = await scored
+        found = as_verdicts(scored, name=used.info.name)
+        seconds = monotonic() - clock
+        return tuple(_score_event(answer.trial, used.info, one, len(found), seconds) for one in found)
 
     async def _caught(self, work: Awaitable[_T], seconds: float, stage: Literal["agent", "score"]) -> _T | Fallen:
         """What `work` returns, or why it did not: here, and nowhere else, every exception becomes data."""
@@ -284,16 +299,6 @@ class Loop:
     def _abort(self, error: BaseException) -> None:
         self._problem = self._problem or error
         self.drain("interrupted")
-
-
-async def _verdicts(used: ScorerInUse, sample: Sample, answer: Answer) -> tuple[Score, ...]:
-    clock = monotonic()
-    scored: Any = used.scorer.score(sample, answer)
-    if inspect.isawaitable(scored):
-        scored = await scored
-    found = as_verdicts(scored, name=used.info.name)
-    seconds = monotonic() - clock
-    return tuple(_score_event(answer.trial, used.info, one, len(found), seconds) for one in found)
 
 
 def _attempt_event(

@@ -61,9 +61,8 @@ async def list_tools(client: Client, server: str) -> ToolList:
 
     A server that does not know the method has no tools, which is no fault.
     """
-    from mcp_types import METHOD_NOT_FOUND
-
     from mcp import MCPError
+    from mcp_types import METHOD_NOT_FOUND
 
     tools: list[Tool] = []
     cursor: str | None = None

@@ -129,7 +129,6 @@ class Session:
 
     async def _own(self) -> None:
         import anyio
-
         from mcp import Client, types
 
         information = types.Implementation(name="karat", version=_version())
@@ -163,9 +162,8 @@ class Session:
 
     async def _outcome(self, asked: asyncio.Task[Any], tool: str) -> tuple[str | None, str | None]:
         """Result and error of one call; one of them is None."""
-        from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
-
         import mcp
+        from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
         error = asked.exception() if asked.done() and not asked.cancelled() else InterruptedError("closed")
         if error is None:

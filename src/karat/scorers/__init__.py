@@ -42,8 +42,10 @@ Scored = Verdict | bool | float | str | Mapping[str, float | bool | None] | Sequ
 class Scorer(Protocol):
     """Scores one answer at a time; each verdict is journalled.
 
-    `metrics` (class or instance attribute, optional) names what is measured, with range
-    and direction; `offline` (optional, default True) is False for a scorer that asks a model.
+    Optional attributes: `metrics` names what is measured, with range and direction;
+    `offline` (default True) is False for a scorer that asks a model; `blocking` (default
+    False) is True for a sync `score` that waits for something: it then runs on a thread, so
+    that agents and their timeouts go on. `fingerprint` covers what the options only point at.
     """
 
     def score(self, sample: Sample, answer: Answer) -> Scored | Awaitable[Scored]: ...
@@ -76,8 +78,10 @@ def as_verdicts(scored: Scored, *, name: str) -> tuple[Verdict, ...]:
         return (Verdict(values={}, labels={name: scored}),)
     if isinstance(scored, Mapping):
         return (_clean(Verdict(values=dict(scored))),)
-    if isinstance(scored, Sequence) and all(isinstance(one, Verdict) for one in scored):
-        return tuple(_clean(one) for one in scored)
+    if isinstance(scored, Sequence):
+        verdicts = [one for one in scored if isinstance(one, Verdict)]
+        if len(verdicts) == len(scored):
+            return tuple(_clean(one) for one in verdicts)
     raise JudgeFault(
         "bad_verdict",
         f"scorer '{name}' returned a {type(scored).__name__}: want a number, bool, text, mapping or Verdict",

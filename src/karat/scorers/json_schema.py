@@ -49,6 +49,8 @@ class JsonSchema:
     is fetched. `reasons` says the first thing that is wrong.
     """
 
+    blocking = True
+
     class Options(BaseModel):
         """What the experiment file may say about it."""
 

@@ -76,6 +76,7 @@ class Regex:
         else:
             together = re.RegexFlag(sum(getattr(re, flag) for flag in flags))
             self._here = [re.compile(pattern, together) for pattern in patterns]
+        self.blocking = self._child is not None
 
     def score(self, sample: Sample, answer: Answer) -> bool | None:
         """None: the answer is longer than `max_characters`."""

@@ -27,12 +27,13 @@ from karat.summary.reading import Reading, read
 from karat.summary.words import headline, loss_warnings
 
 if TYPE_CHECKING:
-    from karat.summary.against import Comparison, compare
+    from karat.summary.against import compare
+    from karat.summary.comparison import Comparison
     from karat.summary.details import TrialRecord, trials
 
 __all__ = ["FORMAT_VERSION", "Comparison", "Summary", "TrialRecord", "compare", "summarize", "trials"]
 
-_HOME = {"Comparison": "against", "compare": "against", "TrialRecord": "details", "trials": "details"}
+_HOME = {"Comparison": "comparison", "compare": "against", "TrialRecord": "details", "trials": "details"}
 
 
 def __getattr__(name: str) -> object:

@@ -9,7 +9,8 @@ from typing import get_args
 
 from karat.records import LedgerClass
 from karat.summary.model import Account, Cost, FailureKind, Latency, Ledger, Money, ServerUse, Tokens
-from karat.summary.reading import Calls, Kind, Reading, Tally
+from karat.summary.reading import Kind, Reading
+from karat.summary.tallies import Calls, Tally
 
 __all__ = ["Outcome", "accounts", "failure_kinds", "outcome", "quantile"]
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from karat.journal import ScorerInfo
 from karat.records import Metric
 from karat.summary.model import MetricInfo
-from karat.summary.reading import Reading, Rows
+from karat.summary.reading import Reading
+from karat.summary.tallies import Rows
 
 __all__ = ["Grid", "grids"]
 

@@ -2,202 +2,32 @@
 
 A *cell* is a planned trial: (sample · conditions + condition) · repetitions + repetition,
 so that numbers are added up in the plan's order and never in the order of completion.
-Texts are passed over undecoded. Without scores nothing here imports numpy.
+Without scores nothing here imports numpy.
 """
 
 from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from math import nan
 
 import msgspec
 
-from karat.journal import PlanInfo, Resume, RunFolder
+from karat.journal import PlanInfo, RunFolder
 from karat.records import Usage
+from karat.summary.lines import answer_of, attempt_of, failure_of, resume_of, score_of
+from karat.summary.tallies import Rows, Tally
 
-__all__ = ["Attempts", "Calls", "Kind", "Reading", "Rows", "Tally", "read"]
+__all__ = ["Kind", "Reading", "read"]
 
 Kind = tuple[str, str, str]
 """(class, stage, kind) of a failure."""
 
-
-class _Call(msgspec.Struct, gc=False):
-    server: str | None = None
-    error: str | None = None
-    milliseconds: float | None = None
-
-
-class _Reply(msgspec.Struct, gc=False):
-    tool_calls: tuple[_Call, ...] = ()
-    usage: Usage | None = None
-    dollars: float | None = None
-
-
-class _Answer(msgspec.Struct, gc=False):
-    trial: str
-    sample: str
-    condition: str
-    repetition: int
-    replies: tuple[_Reply, ...]
-    seconds: float
-    attempts: int = 1
-
-
-class _Score(msgspec.Struct, gc=False):
-    trial: str
-    scorer: str
-    scoring: str
-    values: dict[str, float | bool | None]
-    turn: int | None = None
-    judge: str | None = None
-    repeat: int = 0
-    rows: int = 1
-    offline: bool = False
-    usage: Usage | None = None
-    dollars: float | None = None
-
-
-class _Failure(msgspec.Struct, gc=False):
-    trial: str
-    stage: str
-    kind: str
-    message: str
-    cls: str = msgspec.field(name="class")
-    sample: str | None = None
-    condition: str | None = None
-    repetition: int | None = None
-    scorer: str | None = None
-    scoring: str | None = None
-
-
-class _Attempt(msgspec.Struct, gc=False):
-    trial: str
-    kind: str
-    message: str
-    cls: str = msgspec.field(name="class")
-    stage: str = "agent"
-    usage: Usage | None = None
-    dollars: float | None = None
-
-
 _MOST_KINDS = 1000
 """Kinds are few unless a plug-in puts a number or a path into them; what comes then is one kind, "other"."""
 
-_answer = msgspec.json.Decoder(_Answer).decode
-_score = msgspec.json.Decoder(_Score).decode
-_failure = msgspec.json.Decoder(_Failure).decode
-_attempt = msgspec.json.Decoder(_Attempt).decode
-_resume = msgspec.json.Decoder(Resume).decode
-
 
 @dataclass(slots=True)
-class Calls:
-    """Calls to one MCP server under one condition."""
-
-    calls: int = 0
-    errors: int = 0
-    trials: int = 0
-    milliseconds: array[float] = field(default_factory=lambda: array("d"))
-
-
-@dataclass(slots=True)
-class Tally:
-    """What one condition (or what no condition can be told of) has used up."""
-
-    answered: int = 0
-    failed_attempts: int = 0
-    dollars: array[float] = field(default_factory=lambda: array("d"))
-    unknown: int = 0
-    judge_dollars: array[float] = field(default_factory=lambda: array("d"))
-    judge_unknown: int = 0
-    seconds: array[float] = field(default_factory=lambda: array("d"))
-    tokens: list[int | None] = field(default_factory=lambda: [None] * 5)
-    tokens_unknown: int = 0
-    servers: dict[str, Calls] = field(default_factory=dict)
-
-    def pay(self, dollars: float | None) -> None:
-        if dollars is None:
-            self.unknown += 1
-        elif dollars:
-            self.dollars.append(dollars)
-
-    def pay_judge(self, dollars: float | None) -> None:
-        if dollars is None:
-            self.judge_unknown += 1
-        elif dollars:
-            self.judge_dollars.append(dollars)
-
-    def use(self, usage: Usage | None) -> None:
-        if usage is None:
-            self.tokens_unknown += 1
-            return
-        mine = self.tokens
-        told = (
-            usage.input_tokens,
-            usage.output_tokens,
-            usage.cache_read_tokens,
-            usage.cache_write_tokens,
-            usage.reasoning_tokens,
-        )
-        for place, tokens in enumerate(told):
-            if tokens is not None:
-                mine[place] = (mine[place] or 0) + tokens
-
-
-@dataclass(slots=True)
-class Rows:
-    """Every score row of one scorer under one scoring, as columns in the journal's order."""
-
-    cells: array[int] = field(default_factory=lambda: array("Q"))
-    turns: array[int] = field(default_factory=lambda: array("i"))  # −1: the whole answer
-    judges: array[int] = field(default_factory=lambda: array("i"))  # −1: not named
-    repeats: array[int] = field(default_factory=lambda: array("i"))
-    values: dict[str, array[float]] = field(default_factory=dict)  # metric → NaN where there is none
-    names: dict[str, int] = field(default_factory=dict)  # judge → code
-    numbers: set[str] = field(default_factory=set)  # metrics that were ever more than true or false
-    partial: dict[int, set[tuple[int, int, int]]] = field(default_factory=dict)  # cell → rows there, of too few
-    whole: set[int] = field(default_factory=set)  # cells of several rows that are all there
-    offline: bool = False
-
-    def add(self, cell: int, row: _Score) -> None:
-        before = len(self.cells)
-        self.cells.append(cell)
-        self.turns.append(-1 if row.turn is None else row.turn)
-        self.judges.append(-1 if row.judge is None else self.names.setdefault(row.judge, len(self.names)))
-        self.repeats.append(row.repeat)
-        if row.rows > 1:
-            self._gather(cell, row.rows)
-        if row.offline:
-            self.offline = True
-        for metric, value in row.values.items():
-            column = self.values.get(metric)
-            if column is None:
-                column = self.values[metric] = array("d", [nan]) * before
-            if value is None:
-                column.append(nan)
-                continue
-            column.append(value)
-            if value.__class__ is not bool:
-                self.numbers.add(metric)
-        if len(self.values) != len(row.values):
-            for column in self.values.values():
-                if len(column) == before:
-                    column.append(nan)
-
-    def _gather(self, cell: int, wanted: int) -> None:
-        """A scoring of several rows that a kill cut short is none; a later one takes the place of its rows."""
-        if cell in self.whole:
-            return
-        there = self.partial.setdefault(cell, set())
-        there.add((self.turns[-1], self.judges[-1], self.repeats[-1]))
-        if len(there) >= wanted:
-            del self.partial[cell]
-            self.whole.add(cell)
-
-
-@dataclass(slots=True)
-class Attempts:
+class _Attempts:
     """Failed attempts of a trial whose condition is not known yet."""
 
     dollars: list[float | None] = field(default_factory=list)
@@ -235,7 +65,7 @@ class Reading:
         self.outside = 0  # answers and failures of trials that no plan holds
         self.foreign = 0  # lines that karat did not write
         self.orphans = 0  # scores of trials that have no answer
-        self._pending: dict[str, Attempts] = {}
+        self._pending: dict[str, _Attempts] = {}
 
     def cell(self, sample: str | None, condition: str | None, repetition: int | None) -> int | None:
         if sample is None or condition is None or repetition is None:
@@ -265,7 +95,7 @@ class Reading:
         return known
 
     def add_answer(self, line: bytes) -> None:
-        answer = _answer(line)
+        answer = answer_of(line)
         cell = self.cell(answer.sample, answer.condition, answer.repetition)
         if cell is None:
             self.outside += 1
@@ -287,10 +117,10 @@ class Reading:
             self.trials[answer.trial] = cell
         for reply in answer.replies:
             if reply.tool_calls:
-                _count_calls(tally.servers, reply.tool_calls)
+                tally.count(reply.tool_calls)
 
     def add_score(self, line: bytes) -> None:
-        row = _score(line)
+        row = score_of(line)
         cell = self.trials.get(row.trial) if self.trials is not None else None
         tally = self.elsewhere if cell is None else self.tally(cell)
         tally.pay_judge(0.0 if row.offline and row.dollars is None else row.dollars)
@@ -307,7 +137,7 @@ class Reading:
         self.latest[row.scorer] = row.scoring
 
     def add_failure(self, line: bytes) -> None:
-        failure = _failure(line)
+        failure = failure_of(line)
         cell = self.cell(failure.sample, failure.condition, failure.repetition)
         if cell is None and self.trials is not None:
             cell = self.trials.get(failure.trial)
@@ -323,7 +153,7 @@ class Reading:
             self.failed[cell] = kind.code
 
     def add_attempt(self, line: bytes) -> None:
-        attempt = _attempt(line)
+        attempt = attempt_of(line)
         self.code((attempt.cls, attempt.stage, attempt.kind), attempt.message).attempts += 1
         if attempt.stage == "score":
             cell = self.trials.get(attempt.trial) if self.trials is not None else None
@@ -332,12 +162,12 @@ class Reading:
                 tally.pay_judge(attempt.dollars)
                 tally.use(attempt.usage)
             return
-        waiting = self._pending.setdefault(attempt.trial, Attempts())
+        waiting = self._pending.setdefault(attempt.trial, _Attempts())
         waiting.dollars.append(attempt.dollars)
         waiting.usages.append(attempt.usage)
 
     def add_resume(self, line: bytes) -> None:
-        for scorer in _resume(line).scorers:
+        for scorer in resume_of(line).scorers:
             self.latest[scorer.name] = scorer.scoring
 
     def finish(self) -> None:
@@ -390,21 +220,3 @@ _HANDLERS = {
     b"attem": Reading.add_attempt,
     b"resum": Reading.add_resume,
 }
-
-
-def _count_calls(servers: dict[str, Calls], calls: tuple[_Call, ...]) -> None:
-    touched = set()
-    for call in calls:
-        if call.server is None:
-            continue
-        use = servers.get(call.server)
-        if use is None:
-            use = servers[call.server] = Calls()
-        use.calls += 1
-        touched.add(call.server)
-        if call.error is not None:
-            use.errors += 1
-        if call.milliseconds is not None:
-            use.milliseconds.append(call.milliseconds)
-    for server in touched:
-        servers[server].trials += 1

@@ -37,7 +37,7 @@ class Threads:
 
     def _started(self) -> queue.SimpleQueue[_Work]:
         inbox: queue.SimpleQueue[_Work] = queue.SimpleQueue()
-        threading.Thread(target=self._serve, args=(inbox,), name="karat-agent", daemon=True).start()
+        threading.Thread(target=self._serve, args=(inbox,), name="karat-call", daemon=True).start()
         return inbox
 
     def _serve(self, inbox: queue.SimpleQueue[_Work]) -> None:

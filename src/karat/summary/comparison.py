@@ -1,0 +1,130 @@
+"""What `compare` finds, as frozen values, rows and plain text."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import msgspec
+
+from karat import formats
+from karat.summary.model import Difference, MetricInfo
+
+__all__ = ["FORMAT_VERSION", "Comparison", "Flip", "Pairing", "Side"]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a comparison."""
+
+    label: str  # as shown
+    run: str
+    name: str
+    condition: str | None  # None: each condition that both runs have
+    sha256: str  # of the dataset
+
+
+class Flip(msgspec.Struct, frozen=True, kw_only=True):
+    """A question on which the two sides differ."""
+
+    sample: str
+    a: float
+    b: float
+    difference: float  # b − a
+
+
+class Pairing(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric, one condition of each side."""
+
+    difference: Difference
+    mean_a: float | None  # over the shared questions
+    mean_b: float | None
+    better: int  # questions on which b is better (higher, where no direction is better)
+    worse: int
+    equal: int
+    flips: tuple[Flip, ...]  # those on which the better side gains most first, then the largest losses
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed from `a` to `b`. Differences are b − a."""
+
+    format: int
+    a: Side
+    b: Side
+    level: float
+    headline: str
+    metrics: tuple[MetricInfo, ...]
+    pairings: tuple[Pairing, ...]
+    only_a: int  # questions that only a's run has
+    only_b: int
+    changed: int  # questions with the same id and another content: left out
+    warnings: tuple[str, ...]
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per pairing, raw numbers."""
+        return [_row(one) for one in self.pairings]
+
+    def __str__(self) -> str:
+        return _text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(_text(self))}</pre>"
+
+
+def _row(one: Pairing) -> dict[str, Any]:
+    found = one.difference
+    return {
+        "metric": found.metric,
+        "a": found.a,
+        "b": found.b,
+        "mean_a": one.mean_a,
+        "mean_b": one.mean_b,
+        "difference": found.estimate.value,
+        "low": found.estimate.low,
+        "high": found.estimate.high,
+        "level": found.estimate.level,
+        "p": found.p,
+        "p_adjusted": found.p_adjusted,
+        "effect": found.effect,
+        "n_pairs": found.n_pairs,
+        "better": one.better,
+        "worse": one.worse,
+        "equal": one.equal,
+        "verdict": found.verdict,
+        "offline": found.offline,
+    }
+
+
+def _text(found: Comparison) -> str:
+    """Plain text, for `print` and for a terminal."""
+    lines = [found.headline, "", f"{found.a.label} → {found.b.label}; differences are the second minus the first"]
+    for one in found.pairings:
+        lines += ["", *_pairing_lines(one)]
+    counts = [
+        formats.plural(found.only_a, "question") + " only in the first" if found.only_a else "",
+        formats.plural(found.only_b, "question") + " only in the second" if found.only_b else "",
+    ]
+    if any(counts):
+        lines += ["", "; ".join(text for text in counts if text)]
+    lines += [f"warning: {text}" for text in found.warnings]
+    return "\n".join(formats.clean(line) for line in lines) + "\n"
+
+
+def _pairing_lines(one: Pairing) -> list[str]:
+    found = one.difference
+    by = f"{formats.signed(found.estimate.value)} {formats.signed_interval(found.estimate.low, found.estimate.high)}"
+    offline = " (offline)" if found.offline else ""
+    tested = f"{formats.plural(found.n_pairs, 'question')}, p {formats.p_value(found.p_adjusted)} (Holm)"
+    lines = [
+        f"{found.metric}{offline}: {found.a} {formats.number(one.mean_a)}, {found.b} {formats.number(one.mean_b)}",
+        f"  {by.rstrip()}, {tested}, d {formats.number(found.effect)}: {found.verdict}",
+        f"  better {one.better}, worse {one.worse}, equal {one.equal}",
+    ]
+    for flip in one.flips:
+        label = formats.excerpt(flip.sample, 24)
+        lines.append(
+            f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} ({formats.signed(flip.difference)})"
+        )
+    return lines

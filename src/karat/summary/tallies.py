@@ -1,0 +1,136 @@
+"""What adds up while a journal is read: money, time and calls per condition, scores per scoring."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from math import nan
+
+from karat.records import Usage
+from karat.summary.lines import CallLine, ScoreLine
+
+__all__ = ["Calls", "Rows", "Tally"]
+
+
+@dataclass(slots=True)
+class Calls:
+    """Calls to one MCP server under one condition."""
+
+    calls: int = 0
+    errors: int = 0
+    trials: int = 0
+    milliseconds: array[float] = field(default_factory=lambda: array("d"))
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one condition (or what no condition can be told of) has used up."""
+
+    answered: int = 0
+    failed_attempts: int = 0
+    dollars: array[float] = field(default_factory=lambda: array("d"))
+    unknown: int = 0
+    judge_dollars: array[float] = field(default_factory=lambda: array("d"))
+    judge_unknown: int = 0
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+    tokens: list[int | None] = field(default_factory=lambda: [None] * 5)
+    tokens_unknown: int = 0
+    servers: dict[str, Calls] = field(default_factory=dict)
+
+    def pay(self, dollars: float | None) -> None:
+        if dollars is None:
+            self.unknown += 1
+        elif dollars:
+            self.dollars.append(dollars)
+
+    def pay_judge(self, dollars: float | None) -> None:
+        if dollars is None:
+            self.judge_unknown += 1
+        elif dollars:
+            self.judge_dollars.append(dollars)
+
+    def use(self, usage: Usage | None) -> None:
+        if usage is None:
+            self.tokens_unknown += 1
+            return
+        mine = self.tokens
+        told = (
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_tokens,
+            usage.cache_write_tokens,
+            usage.reasoning_tokens,
+        )
+        for place, tokens in enumerate(told):
+            if tokens is not None:
+                mine[place] = (mine[place] or 0) + tokens
+
+    def count(self, calls: tuple[CallLine, ...]) -> None:
+        """Books the MCP calls of one reply."""
+        servers = self.servers
+        touched = set()
+        for call in calls:
+            if call.server is None:
+                continue
+            use = servers.get(call.server)
+            if use is None:
+                use = servers[call.server] = Calls()
+            use.calls += 1
+            touched.add(call.server)
+            if call.error is not None:
+                use.errors += 1
+            if call.milliseconds is not None:
+                use.milliseconds.append(call.milliseconds)
+        for server in touched:
+            servers[server].trials += 1
+
+
+@dataclass(slots=True)
+class Rows:
+    """Every score row of one scorer under one scoring, as columns in the journal's order."""
+
+    cells: array[int] = field(default_factory=lambda: array("Q"))
+    turns: array[int] = field(default_factory=lambda: array("i"))  # −1: the whole answer
+    judges: array[int] = field(default_factory=lambda: array("i"))  # −1: not named
+    repeats: array[int] = field(default_factory=lambda: array("i"))
+    values: dict[str, array[float]] = field(default_factory=dict)  # metric → NaN where there is none
+    names: dict[str, int] = field(default_factory=dict)  # judge → code
+    numbers: set[str] = field(default_factory=set)  # metrics that were ever more than true or false
+    partial: dict[int, set[tuple[int, int, int]]] = field(default_factory=dict)  # cell → rows there, of too few
+    whole: set[int] = field(default_factory=set)  # cells of several rows that are all there
+    offline: bool = False
+
+    def add(self, cell: int, row: ScoreLine) -> None:
+        before = len(self.cells)
+        self.cells.append(cell)
+        self.turns.append(-1 if row.turn is None else row.turn)
+        self.judges.append(-1 if row.judge is None else self.names.setdefault(row.judge, len(self.names)))
+        self.repeats.append(row.repeat)
+        if row.rows > 1:
+            self._gather(cell, row.rows)
+        if row.offline:
+            self.offline = True
+        for metric, value in row.values.items():
+            column = self.values.get(metric)
+            if column is None:
+                column = self.values[metric] = array("d", [nan]) * before
+            if value is None:
+                column.append(nan)
+                continue
+            column.append(value)
+            if value.__class__ is not bool:
+                self.numbers.add(metric)
+        if len(self.values) != len(row.values):
+            for column in self.values.values():
+                if len(column) == before:
+                    column.append(nan)
+
+    def _gather(self, cell: int, wanted: int) -> None:
+        """A scoring of several rows that a kill cut short is none; a later one takes the place of its rows."""
+        if cell in self.whole:
+            return
+        there = self.partial.setdefault(cell, set())
+        there.add((self.turns[-1], self.judges[-1], self.repeats[-1]))
+        if len(there) >= wanted:
+            del self.partial[cell]
+            self.whole.add(cell)

@@ -24,8 +24,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def query(user_query: str, system_prompt: str, mcp_servers: object) -> str:  # noqa: ARG001 -- the form of such an agent
-    return f"It is {2 * int(user_query.split()[0])}." if system_prompt == "Add." else "I do not know."
+def query(user_query: str, system_prompt: str, mcp_servers: object) -> str:
+    return f"It is {2 * int(user_query.split(maxsplit=1)[0])}." if system_prompt == "Add." else "I do not know."
 
 
 async def query_later(user_query: str, system_prompt: str, mcp_servers: object) -> karat.Reply:
@@ -58,7 +58,7 @@ def test_the_names_are_sorted_and_few_and_each_resolves_once():
 
 
 @pytest.mark.parametrize("target", [query, query_later], ids=["sync", "async"])
-def test_a_function_is_an_agent(here, target):  # noqa: ARG001 -- its files
+def test_a_function_is_an_agent(here, target):
     run = karat.run(sums(target))
     summary = karat.summarize(run)
     assert repr(run).startswith("RunFolder('results/sums-")
@@ -69,10 +69,10 @@ def test_a_function_is_an_agent(here, target):  # noqa: ARG001 -- its files
     assert summary.total.cost.agent.known == (3.0 if target is query_later else 0.0)
 
 
-def test_results_print_nicely(here):  # noqa: ARG001
+def test_results_print_nicely(here):
     run = karat.run(sums())
     printed = str(karat.summarize(run))
-    assert printed.splitlines()[1] == f"sums {run.info.run} (done)"
+    assert printed.splitlines()[1].startswith(f"sums {run.info.run} (done)")
     assert "factual_adherence (offline)" in printed
     assert max(map(len, printed.splitlines()[1:])) <= 100
     assert "guess → add" in str(karat.compare(run, "guess", "add"))
@@ -91,7 +91,7 @@ def test_a_file_is_loaded_and_run_as_it_is(here):
     assert [path.parent.name for path in (here / "other").glob("*/run.json")]
 
 
-def test_samples_and_conditions_select(here):  # noqa: ARG001
+def test_samples_and_conditions_select(here):
     few = karat.summarize(karat.run(sums(), samples=2, conditions=["add"]))
     assert (few.samples, few.conditions) == (2, ("add",))
     for chosen in ("q3", ["q3"]):
@@ -100,7 +100,7 @@ def test_samples_and_conditions_select(here):  # noqa: ARG001
         karat.run(sums(), samples=["q9"])
 
 
-def test_resume_asks_only_what_is_missing(here):  # noqa: ARG001
+def test_resume_asks_only_what_is_missing(here):
     asked = []
 
     def remembered(user_query: str, system_prompt: str, mcp_servers: object) -> str:
@@ -114,7 +114,7 @@ def test_resume_asks_only_what_is_missing(here):  # noqa: ARG001
     assert sorted(asked) == ["1 and 1?"] * 4 + ["2 and 2?"] * 4 + ["3 and 3?"] * 4
 
 
-def test_a_failure_is_data_and_no_exception(here):  # noqa: ARG001
+def test_a_failure_is_data_and_no_exception(here):
     def broken(user_query: str, system_prompt: str, mcp_servers: object) -> str:
         raise karat.AgentFault("tired", f"no more {user_query}")
 
@@ -123,8 +123,8 @@ def test_a_failure_is_data_and_no_exception(here):  # noqa: ARG001
     assert summary.failures[0].kind == "tired"
 
 
-def test_events_and_notices_are_handed_on(here, caplog):  # noqa: ARG001
-    seen = []
+def test_events_and_notices_are_handed_on(here, caplog):
+    seen: list[object] = []
     karat.run(sums(), on_event=seen.append)
     assert sum(isinstance(event, karat.Answer) for event in seen) == 12
     assert sum(isinstance(event, karat.Score) for event in seen) == 12
@@ -135,8 +135,7 @@ def test_events_and_notices_are_handed_on(here, caplog):  # noqa: ARG001
     assert [record.message for record in caplog.records if "'gone' is down" in record.message]
 
 
-
-def test_in_a_running_loop_the_other_one_is_named(here):  # noqa: ARG001
+def test_in_a_running_loop_the_other_one_is_named(here):
     async def main() -> int:
         with pytest.raises(karat.OperatorError, match=r"use `await karat\.arun\(\.\.\.\)`"):
             karat.run(sums())
@@ -145,7 +144,7 @@ def test_in_a_running_loop_the_other_one_is_named(here):  # noqa: ARG001
     assert asyncio.run(main()) == 4
 
 
-def test_cancelling_keeps_what_was_answered(here):  # noqa: ARG001
+def test_cancelling_keeps_what_was_answered(here):
     hang = True
 
     async def slow_at_three(user_query: str, system_prompt: str, mcp_servers: object) -> str:
@@ -176,7 +175,7 @@ def test_runs_are_opened_by_path_name_or_newest(here):
         karat.open("nothing")
 
 
-def test_two_runs_or_two_conditions_are_compared(here):  # noqa: ARG001
+def test_two_runs_or_two_conditions_are_compared(here):
     one, two = karat.run(sums()), karat.run(sums())
     assert {row["verdict"] for row in karat.compare(one, two).table()} == {"no difference shown"}
     with pytest.raises(karat.OperatorError, match="name a second one"):
@@ -202,7 +201,12 @@ def test_ctrl_c_lets_what_is_in_flight_finish_and_then_interrupts(here):
             print(stop)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], cwd=here, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert "go on with karat.run(..., resume=" in done.stdout, done.stderr
     assert karat.summarize("latest").total.ledger.scored == 1

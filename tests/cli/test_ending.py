@@ -13,21 +13,24 @@ import karat as package
 from karat.cli.ending import Ending, Exit
 from karat.errors import BadOption, KaratError
 
+OURS = "karat: a fault of karat itself: {}; --debug shows where\n"
+
 
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
         pytest.param(BadOption("--limit", "must be at least 1"), 2, "--limit: must be at least 1\n", id="operator"),
-        pytest.param(KaratError("lost"), 70, "karat: a fault of karat itself: KaratError: lost; --debug shows where\n", id="ours"),
-        pytest.param(KeyError("x"), 70, "karat: a fault of karat itself: KeyError: 'x'; --debug shows where\n", id="bug"),
+        pytest.param(KaratError("lost"), 70, OURS.format("KaratError: lost"), id="ours"),
+        pytest.param(KeyError("x"), 70, OURS.format("KeyError: 'x'"), id="bug"),
+        pytest.param(
+            RuntimeError("two\nlines \x1b[31mred"), 70, OURS.format("RuntimeError: two lines red"), id="clean"
+        ),
         pytest.param(KeyboardInterrupt(), 130, "stopped\n", id="Ctrl-C"),
         pytest.param(click.Abort(), 130, "stopped\n", id="click's abort"),
         pytest.param(click.UsageError("no"), 2, "Error: no\n", id="click's usage"),
-        pytest.param(PermissionError(13, "Permission denied", "/r/x"), 2, "karat: /r/x: Permission denied\n", id="a file"),
-        pytest.param(RuntimeError("two\nlines \x1b[31mred"), 70,
-                     "karat: a fault of karat itself: RuntimeError: two lines red; --debug shows where\n", id="one clean line"),
+        pytest.param(PermissionError(13, "Permission denied", "/x"), 2, "karat: /x: Permission denied\n", id="a file"),
     ],
-)  # fmt: skip
+)
 def test_whatever_ends_a_command_becomes_a_code_and_a_sentence(error, code, said, capsys):
     ending = Ending()
     with ending:

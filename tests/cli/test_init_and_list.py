@@ -52,7 +52,9 @@ def test_every_plug_in_is_listed_with_its_options(karat, family):
     for name in plugins.names(family):
         model = plugins.options_model(plugins.find(family, name))
         one = karat("list", family, name, "--json").json
-        assert [option["name"] for option in one["options"]] == list(model.model_json_schema().get("properties", {}) if model else ())
+        assert [option["name"] for option in one["options"]] == list(
+            model.model_json_schema().get("properties", {}) if model else ()
+        )
         shown = karat("list", family, name)
         assert all(f"  {option['name']}: " in shown.out for option in one["options"])
 

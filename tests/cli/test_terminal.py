@@ -81,7 +81,7 @@ def await_none(marker: str, *, seconds: float = 5) -> list[str]:
 
 @pytest.fixture
 def slow(here: Path) -> Path:
-    """Three trials at a time that take three seconds each, and a shared MCP server; the folder's path marks every process."""
+    """Three trials at a time, of three seconds each, and a shared server; the folder's path marks every process."""
     (here / "questions.jsonl").write_text(
         "".join(json.dumps({"question": f"{n}?", "answer": "yes"}) + "\n" for n in range(30)), encoding="utf-8"
     )

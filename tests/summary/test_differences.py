@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from karat.records import Metric
 from karat.summary import summarize
@@ -39,8 +41,10 @@ def test_the_lower_side_wins_where_lower_is_better(tmp_path, journals):
 def test_a_metric_without_a_direction_names_no_winner(tmp_path, journals):
     words = Metric(name="words", direction="none")
     scores = {"a": [[1], [2], [3], [4], [2], [3]], "b": [[3], [3], [5], [5], [5], [4]]}
-    found = only(summarize(journals.table(tmp_path / "run", scores, metric=words)))
+    summary = summarize(journals.table(tmp_path / "run", scores, metric=words))
+    found = only(summary)
     assert (found.winner, found.verdict) == (None, "b is higher")
+    assert summary.headline.startswith("b is higher than a on words by 1.67 [0.81, 2.52] over 6 questions, p = 0.004")
 
 
 def test_two_equal_conditions_over_two_equal_questions_stay_apart_and_have_no_winner(tmp_path, journals):
@@ -62,8 +66,10 @@ def test_equal_differences_are_tested_by_signs_and_two_of_them_show_nothing(tmp_
 
 
 def test_one_question_cannot_be_tested(tmp_path, journals):
-    found = only(summarize(journals.table(tmp_path / "run", {"a": [[1, 1]], "b": [[5, 5]]})))
+    summary = summarize(journals.table(tmp_path / "run", {"a": [[1, 1]], "b": [[5, 5]]}))
+    found = only(summary)
     assert (found.p, found.winner, found.verdict) == (None, None, NO_DIFFERENCE)
+    assert summary.headline.endswith("on completeness: +4.00 over 1 question, not testable, offline scores")
     assert found.reason
 
 
@@ -72,6 +78,7 @@ def test_nothing_in_common_is_not_comparable(tmp_path, journals):
     found = only(summary)
     assert (found.estimate.value, found.verdict, found.n_pairs) == (None, "not comparable", 0)
     assert (found.lost_a, found.lost_b, found.lost_both) == (1, 1, 0)
+    assert summary.headline == "a and b cannot be compared on completeness: no question has a score under both"
 
 
 def test_p_values_are_adjusted_over_all_that_is_shown(tmp_path, journals):
@@ -126,3 +133,26 @@ def test_the_headline_speaks_of_the_first_metric_that_shows_something(tmp_path, 
 def test_one_condition_is_told_alone(tmp_path, journals):
     headline = summarize(journals.table(tmp_path / "run", {"a": [[1, 2], [2, 3]]})).headline
     assert headline == "a: completeness 2.00 [−4.35, 8.35] over 2 questions, 4 answers, offline scores"
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.none() | st.integers(1, 5)), min_size=1, max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_laws(tmp_path_factory, journals, rows, rng):
+    """Turned round, a difference changes its sign alone; the order of questions is nothing; none beats itself."""
+    one, other = [[row[0], row[1]] for row in rows], [[row[2], row[1]] for row in rows]
+    found = only(summarize(journals.table(tmp_path_factory.mktemp("run"), {"a": one, "b": other})))
+    turned = only(summarize(journals.table(tmp_path_factory.mktemp("run"), {"b": other, "a": one})))
+    assert (turned.p, turned.n_pairs) == (found.p, found.n_pairs)
+    assert turned.winner == found.winner
+    if found.estimate.value is not None:
+        assert turned.estimate.value == pytest.approx(-found.estimate.value)
+    order = list(range(len(rows)))
+    rng.shuffle(order)
+    mixed = {"a": [one[row] for row in order], "b": [other[row] for row in order]}
+    shuffled = only(summarize(journals.table(tmp_path_factory.mktemp("run"), mixed)))
+    assert shuffled.p == (pytest.approx(found.p, rel=1e-9, abs=1e-300) if found.p is not None else None)
+    same = only(summarize(journals.table(tmp_path_factory.mktemp("run"), {"a": one, "a again": one})))
+    assert (same.estimate.value, same.winner) == (0, None)

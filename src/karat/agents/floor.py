@@ -39,7 +39,7 @@ class Floor:
 
         model_config = ConfigDict(extra="forbid")
 
-        obey_length: bool = True
+        obey_length: bool = True  # whether a system prompt that asks for brevity shortens the answer
         """Whether a system prompt that asks for one sentence, or for a short answer, is obeyed: the first result
         is cut to its first sentence or paragraph."""
 

@@ -10,7 +10,7 @@ import importlib
 
 import click
 
-from karat.cli.options import debug
+from karat.cli.options import debug, show_help
 
 __all__ = ["cli"]
 
@@ -47,11 +47,12 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Commands, context_settings={"max_content_width": 100})
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Print the version."
 )
 @debug
+@show_help
 def cli() -> None:
     """Measure AI agents: conditions, repetitions, a judge, and every number with its uncertainty.
 

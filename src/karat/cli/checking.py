@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ __all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "che
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
+_TOOLS_SHOWN = 20
 _REMEDY = "Mend mcp_servers.{} (`karat check --no-start` leaves the servers alone)."
 
 
@@ -86,9 +88,12 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(formats.clean(line) for line in _lines(self)) + "\n"
 
 
-def check(experiment: Experiment, *, selection: Selection, results: Path, start: bool) -> Checked:
-    """Plans the experiment and, with `start`, loads its agent and starts and lists its MCP servers.
+def check(
+    experiment: Experiment, *, selection: Selection, results: Path, start: Callable[[str], None] | None
+) -> Checked:
+    """Plans the experiment, loads its agent, and starts and lists its MCP servers.
 
+    `start` is told when servers are started; with None they are not, and no agent is loaded.
     Raises OperatorError for the dataset, a plug-in, or a name that is selected and not there.
     """
     dataset = experiment.load_dataset()
@@ -96,12 +101,11 @@ def check(experiment: Experiment, *, selection: Selection, results: Path, start:
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
     )
     scorers = _scorers(experiment)
-    found = asyncio.run(_started(experiment, selected)) if start and not experiment.unready else {}
+    found = asyncio.run(_started(experiment, selected, start)) if start and not experiment.unready else {}
     servers = _servers(selected, found)
     problems = [str(fault) for fault in experiment.unready]
     problems += [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
     execution = experiment.execution
-    most = execution.max_failures
     return Checked(
         file=str(experiment.path or ""),
         name=experiment.name,
@@ -110,9 +114,7 @@ def check(experiment: Experiment, *, selection: Selection, results: Path, start:
         conditions=tuple(_conditions(selected)),
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
-        agent_calls=sum(len(sample.turns) for sample in selected.samples)
-        * len(selected.conditions)
-        * selected.repetitions,
+        agent_calls=_agent_calls(selected),
         judge_calls=len(selected) * sum(int(spec.options.get("repeats", 1)) for spec in experiment.scorers),
         dataset=str(dataset.path),
         dataset_kind=dataset.kind,
@@ -122,13 +124,21 @@ def check(experiment: Experiment, *, selection: Selection, results: Path, start:
         max_concurrent=execution.max_concurrent,
         timeout_seconds=execution.timeout_seconds,
         max_attempts=execution.retry.max_attempts,
-        stops_after_failures=max(1, math.ceil(most * len(selected) if most < 1 else most)),
+        stops_after_failures=_most_failures(execution.max_failures, len(selected)),
         budget_usd=execution.budget.usd,
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
         warnings=experiment.warnings,
     )
+
+
+def _agent_calls(selected: Plan) -> int:
+    return sum(len(sample.turns) for sample in selected.samples) * len(selected.conditions) * selected.repetitions
+
+
+def _most_failures(most: float, planned: int) -> int:
+    return max(1, math.ceil(most * planned if most < 1 else most))
 
 
 def _scorers(experiment: Experiment) -> tuple[CheckedScorer, ...]:
@@ -149,7 +159,9 @@ def _scorers(experiment: Experiment) -> tuple[CheckedScorer, ...]:
     )
 
 
-async def _started(experiment: Experiment, selected: Plan) -> dict[str, ToolList | ServerFault]:
+async def _started(
+    experiment: Experiment, selected: Plan, say: Callable[[str], None]
+) -> dict[str, ToolList | ServerFault]:
     from karat.engine import build_agents
     from karat.mcp import Toolbox
 
@@ -157,6 +169,8 @@ async def _started(experiment: Experiment, selected: Plan) -> dict[str, ToolList
     redact = Redactor(experiment.secrets)
     async with Toolbox(tuple(servers.values()), redact=redact, folder=experiment.folder) as toolbox:
         build_agents(experiment, selected, toolbox)
+        if servers:
+            say(f"starting {formats.plural(len(servers), 'MCP server')} …")
         return await toolbox.preflight()
 
 
@@ -239,9 +253,13 @@ def _scorer_line(scorer: CheckedScorer) -> str:
 
 
 def _server_line(server: CheckedServer) -> str:
-    state = (
-        "not started"
-        if server.tools is None
-        else f"{formats.plural(len(server.tools), 'tool')}: {', '.join(server.tools)}"
-    )
-    return f"{server.name} ({server.type}, scope {server.scope}): {'does not work' if server.fault else state}"
+    return f"{server.name} ({server.type}, scope {server.scope}): {_state(server)}"
+
+
+def _state(server: CheckedServer) -> str:
+    if server.fault:
+        return "does not work"
+    if server.tools is None:
+        return "not started"
+    shown = ", ".join(server.tools[:_TOOLS_SHOWN]) + (", …" if len(server.tools) > _TOOLS_SHOWN else "")
+    return f"{formats.plural(len(server.tools), 'tool')}: {shown}" if shown else "no tools"

@@ -34,6 +34,7 @@ __all__ = [
     "scoring",
     "selection",
     "settings",
+    "show_help",
 ]
 
 Command = Callable[..., Any]
@@ -125,6 +126,8 @@ debug = click.option(
     callback=_set_debug,
     help="Show the traceback of an error.",
 )
+# Declared on each command, not by the group's context: so a command's help is the same wherever it is asked for.
+show_help = click.help_option("-h", "--help", help="Show this message.")
 settings = click.option(
     "--set",
     "settings",
@@ -188,7 +191,7 @@ _events = click.option(
 
 def output(*, events: bool = False) -> Callable[[Command], Command]:
     """`--json`, `--quiet` and, for commands that take a while, `--events`: as one value, `output`."""
-    return _gathered("output", Output, _json, *([_events] if events else []), _quiet, debug)
+    return _gathered("output", Output, _json, *([_events] if events else []), _quiet, debug, show_help)
 
 
 results = click.option(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from karat import api
 from karat.errors import BadOption, BadRun
 from karat.journal import RunFolder
@@ -9,7 +11,7 @@ from karat.journal import RunFolder
 __all__ = ["split"]
 
 
-def split(text: str, *, otherwise: RunFolder | None = None) -> tuple[RunFolder, str | None]:
+def split(text: str, *, results: Path, otherwise: RunFolder | None = None) -> tuple[RunFolder, str | None]:
     """The run, and the condition where one is named; both may hold a colon themselves.
 
     `otherwise` is the run of a text that begins with the colon. Raises BadRun, BadOption.
@@ -21,7 +23,7 @@ def split(text: str, *, otherwise: RunFolder | None = None) -> tuple[RunFolder, 
     complaint: BadRun | None = None
     for place in [len(text), *(place for place, char in enumerate(text) if char == ":")]:
         try:
-            return api.open(text[:place]), text[place + 1 :] or None
+            return api.open(text[:place], results=results), text[place + 1 :] or None
         except BadRun as error:
             # Of several, the complaint about the shortest: what stands before the first colon is most likely the run.
             complaint = error if complaint is None or len(error.path) < len(complaint.path) else complaint

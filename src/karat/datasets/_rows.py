@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,15 @@ class Rows:
 
     sha256: str
     unit: str  # what a row is called: "line", "item", "row"
-    rows: list[tuple[int, Row]] = field(default_factory=list)  # (1-based line or count, row)
+    rows: Iterable[tuple[int, Row]] = field(default_factory=list)  # (1-based line or count, row); again and again
+    count: int = 0
     faults: list[Fault] = field(default_factory=list)
+
+    def add(self, number: int, row: Row) -> None:
+        """Keeps one row."""
+        assert isinstance(self.rows, list)
+        self.rows.append((number, row))
+        self.count += 1
 
     def fault(self, number: int, message: str) -> None:
         """Notes what is wrong with one row."""
@@ -55,7 +63,7 @@ def read_rows(path: Path) -> Rows:
     if not data.strip():
         raise _bad(path, "file", "is empty; it needs at least one sample")
     FORMATS[ending](rows, path, data)
-    if not rows.rows and not rows.faults:
+    if not rows.count and not rows.faults:
         raise _bad(path, "file", "holds no sample; it needs at least one")
     return rows
 
@@ -74,15 +82,30 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
             rows.fault(number, _why_not_json(line))
             continue
         if isinstance(row, dict):
-            rows.rows.append((number, row))
+            rows.count += 1
         elif isinstance(row, list) and number == 1:
             raise _bad(path, "line 1", "is a JSON list: give the file the ending .json, or write one object a line")
         else:
             rows.fault(number, f"is {_kind(row)}; each line must be a JSON object")
-    if rows.faults and not rows.rows and data.removeprefix(_BOM).lstrip().startswith((b"[", b"{\n", b"{\r\n")):
+    rows.rows = _Objects(data)
+    if rows.faults and not rows.count and data.removeprefix(_BOM).lstrip().startswith((b"[", b"{\n", b"{\r\n")):
         raise _bad(
             path, "line 1", "is JSON over several lines: give the file the ending .json, or write one object a line"
         )
+
+
+class _Objects:
+    """The objects of a JSONL file, decoded anew each time: the text is kept, not a mapping a row."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        for number, line in _lines(self._data):
+            with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                row = msgspec.json.decode(line)
+                if isinstance(row, dict):
+                    yield number, row
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -111,7 +134,7 @@ def _json_list(rows: Rows, path: Path, data: bytes) -> None:
         raise _bad(path, "file", f"is {_kind(found)}; it must be a list of objects: [{{…}}, {{…}}]")
     for number, row in enumerate(found, start=1):
         if isinstance(row, dict):
-            rows.rows.append((number, row))
+            rows.add(number, row)
         else:
             rows.fault(number, f"is {_kind(row)}; each item must be an object")
 
@@ -134,7 +157,7 @@ def _csv(rows: Rows, path: Path, data: bytes) -> None:
                     number, f"has {_count(cells, 'cell')}, the header has {len(header)}; put text with commas in quotes"
                 )
             else:
-                rows.rows.append((number, dict(zip(header, cells, strict=True))))
+                rows.add(number, dict(zip(header, cells, strict=True)))
     except csv.Error as error:
         rows.fault(
             begins,
@@ -165,7 +188,7 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
             found = connection.execute("SELECT * FROM read_parquet(?)", [pattern])
             names = [column[0] for column in found.description or ()]
             for number, values in enumerate(found.fetchall(), start=1):
-                rows.rows.append((number, dict(zip(names, map(_json_value, values), strict=True))))
+                rows.add(number, dict(zip(names, map(_json_value, values), strict=True)))
         except duckdb.Error as error:
             raise _bad(path, "file", f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from error
 

@@ -18,13 +18,13 @@ __all__ = ["draw"]
 
 def draw(
     samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Callable[[Sample], Hashable] | None = None
-) -> list[Sample]:
+) -> Sequence[Sample]:
     """`size` of the samples (all, where there are no more), in the order they came in.
 
     With `stratum`, each stratum gives its share of them, to within one.
     """
     if size is None or size >= len(samples):
-        return list(samples)
+        return samples
     order = sorted(range(len(samples)), key=lambda index: _lot(samples[index], seed))
     if stratum is not None:
         groups: dict[Hashable, list[int]] = {}

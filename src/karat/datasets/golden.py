@@ -10,6 +10,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.datasets import Dataset, sample_digest
+from karat.datasets._packed import Packed
 from karat.datasets._rows import Rows, read_rows
 from karat.datasets._sampling import draw
 from karat.errors import BadDataset, Fault, did_you_mean
@@ -49,7 +50,7 @@ class Golden:
         rows = read_rows(path)
         faults = self._missing_columns(rows)
         absent = {fault.place.rpartition(".")[2] for fault in faults}
-        samples = []
+        samples = Packed()
         seen: dict[str, int] = {}
         for position, (number, row) in enumerate(rows.rows):
             wrong = [message for key in self._columns if key not in absent for message in self._wrong(key, row)]
@@ -69,9 +70,9 @@ class Golden:
 
     def _missing_columns(self, rows: Rows) -> list[Fault]:
         """Columns that no row has: one fault each, not one a row."""
-        if not rows.rows:
-            return []
         present = {column for _, row in rows.rows for column in row}
+        if not rows.count:
+            return []
         wanted = {**self._columns, **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)}}
         return [
             Fault(

@@ -58,7 +58,7 @@ class Columns:
                 lines.append(self._line([("", ""), *row[1:]], widths))
             else:
                 lines.append(self._line(row, widths))
-        return [Text(" " * _INDENT).append_text(line) for line in lines]
+        return [Text(" " * _INDENT, no_wrap=True).append_text(line) for line in lines]
 
     def _line(self, cells: Sequence[Cell], widths: Sequence[int]) -> Text:
         line = Text()

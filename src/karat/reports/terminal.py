@@ -16,7 +16,7 @@ from karat.journal import RunFolder
 from karat.reports._layout import Columns
 from karat.reports._tables import conditions_table, differences_table, scores_table, servers_table
 from karat.summary import Summary
-from karat.summary.model import Cell, FailureKind, LowSample, Result
+from karat.summary.model import FailureKind, LowCell, LowSample, Result
 from karat.summary.words import NO_DIFFERENCE
 
 __all__ = ["Terminal"]
@@ -58,7 +58,9 @@ class Terminal:
             legacy_windows=False,
         )
         for part in self._parts(summary, width=width):
-            console.print(part)
+            # A row of a table is never folded: over two lines it could not be read.
+            row = isinstance(part, Text) and bool(part.no_wrap)
+            console.print(part, soft_wrap=row)
         lines = out.getvalue().split("\n")
         return {"report.txt": "\n".join(line.rstrip() for line in lines)}
 
@@ -164,7 +166,7 @@ def _lowest(summary: Summary, samples: Iterable[LowSample], width: int) -> Itera
             yield Text(_cell(cell, longest, width), style="dim")
 
 
-def _cell(cell: Cell, longest: int, width: int) -> str:
+def _cell(cell: LowCell, longest: int, width: int) -> str:
     name = formats.excerpt(cell.condition, 24)
     start = f"    {name}{' ' * (longest - formats.width(name))}  {formats.number(cell.mean)}  "
     if cell.n == 0:

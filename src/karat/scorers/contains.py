@@ -25,7 +25,7 @@ class Contains:
         model_config = ConfigDict(extra="forbid")
         texts: list[str] = Field(default=[], description="what is looked for, instead of the golden answer")
         match: Literal["all", "any"] = Field(default="all", description="how many of the texts must be there")
-        case_sensitive: bool = False
+        case_sensitive: bool = False  # whether A and a differ
         negate: bool = Field(default=False, description="true where they are not there")
 
         @field_validator("texts", mode="before")

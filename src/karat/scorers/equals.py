@@ -24,7 +24,7 @@ class Equals:
 
         model_config = ConfigDict(extra="forbid")
         any_of: list[str] = Field(default=[], description="right answers, instead of the golden one")
-        case_sensitive: bool = True
+        case_sensitive: bool = True  # whether A and a differ
         strip: bool = Field(default=True, description="leave out white space at both ends")
         normalize_whitespace: bool = Field(default=True, description="read runs of white space as one space")
         normalize_unicode: bool = Field(default=True, description="compare in Unicode's form NFKC")

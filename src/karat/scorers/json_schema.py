@@ -59,8 +59,8 @@ class JsonSchema:
             alias="schema", description="the schema, or the path of a JSON file with it, from the experiment's folder"
         )
         fence: bool = Field(default=True, description="read the first code fence, where the answer has one")
-        timeout_seconds: float = Field(default=5.0, gt=0, le=60)
-        max_characters: int = Field(default=1_000_000, ge=1)
+        timeout_seconds: float = Field(default=5.0, gt=0, le=60)  # for one answer; after that it has no score
+        max_characters: int = Field(default=1_000_000, ge=1)  # a longer answer has no score
 
     def __init__(self, options: Options, setting: ScorerSetting | None = None) -> None:
         self._options = options

@@ -40,12 +40,12 @@ class Regex:
         model_config = ConfigDict(extra="forbid")
         pattern: str | list[str] = Field(description="a pattern, or several that must all match")
         match: Literal["search", "fullmatch", "match"] = Field(default="search", description="where it must match")
-        ignore_case: bool = False
+        ignore_case: bool = False  # whether A and a are the same
         multiline: bool = Field(default=False, description="^ and $ match at every line")
         dot_all: bool = Field(default=False, description=". matches line breaks too")
         negate: bool = Field(default=False, description="true where it does not match")
-        timeout_seconds: float = Field(default=1.0, gt=0, le=60)
-        max_characters: int = Field(default=1_000_000, ge=1)
+        timeout_seconds: float = Field(default=1.0, gt=0, le=60)  # for one answer; after that it has no score
+        max_characters: int = Field(default=1_000_000, ge=1)  # a longer answer has no score
 
         @field_validator("pattern")
         @classmethod

@@ -168,13 +168,13 @@ def _warnings(run: RunFolder, reading: Reading, status: str, total: Account, fig
         left = plural(total.ledger.not_run, "trial")
         found.append(f"the run is not complete (status: {status}; {left} not run): the numbers will change")
     if reading.duplicates:
-        found.append(f"{plural(reading.duplicates, 'answer')} came after the one that counts, and not used")
+        found.append(f"{plural(reading.duplicates, 'answer')} came after the one that counts: left out")
     if reading.outside:
-        found.append(f"{plural(reading.outside, 'event')} of trials outside the plan left out")
+        found.append(f"{plural(reading.outside, 'event')} of trials outside the plan: left out")
     if reading.foreign:
-        found.append(f"{plural(reading.foreign, 'line')} of the journal that karat did not write so left out")
+        found.append(f"{plural(reading.foreign, 'line')} of the journal not as karat writes them: left out")
     if reading.orphans:
-        found.append(f"{plural(reading.orphans, 'score')} of trials without an answer left out")
+        found.append(f"{plural(reading.orphans, 'score')} of trials without an answer: left out")
     return found + loss_warnings(figures.results, figures.differences)
 
 

@@ -13,7 +13,7 @@ from karat.journal import RunFolder
 from karat.records import Sample, Score
 from karat.summary.figures import known, question_means
 from karat.summary.grids import Grid
-from karat.summary.model import Cell, LowSample
+from karat.summary.model import LowCell, LowSample
 from karat.summary.reading import Reading
 
 __all__ = ["HOW_MANY", "lowest"]
@@ -126,18 +126,18 @@ def _low(
 
 def _cell(
     grid: Grid, condition: str, values: np.ndarray[tuple[int], np.dtype[np.float64]], about: Sequence[_Words]
-) -> Cell:
+) -> LowCell:
     there = ~np.isnan(values)
     n = int(there.sum())
     if n == 0:
-        return Cell(condition=condition, mean=None, sd=None, n=0)
+        return LowCell(condition=condition, mean=None, sd=None, n=0)
     badness = np.where(there, values if grid.info.direction == "lower" else -values, -np.inf)
     worst = about[int(np.argmax(badness))]
     reasons = [text for score in worst.rows.values() if (text := score.reasons.get(grid.info.name))]
     claims = dict.fromkeys(
         formats.excerpt(claim, _LONGEST) for one in about for score in one.rows.values() for claim in score.claims
     )
-    return Cell(
+    return LowCell(
         condition=condition,
         mean=float(values[there].mean()),
         sd=known(float(np.std(values[there], ddof=1))) if n > 1 else None,

@@ -14,7 +14,6 @@ from karat.journal import ServerInfo
 __all__ = [
     "FORMAT_VERSION",
     "Account",
-    "Cell",
     "Cost",
     "Difference",
     "Estimate",
@@ -23,6 +22,7 @@ __all__ = [
     "JudgeMean",
     "Latency",
     "Ledger",
+    "LowCell",
     "LowSample",
     "MetricInfo",
     "Money",
@@ -228,7 +228,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None  # why there is no p-value
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class LowCell(msgspec.Struct, frozen=True, kw_only=True):
     """One question under one condition, on the first metric."""
 
     condition: str
@@ -249,7 +249,7 @@ class LowSample(msgspec.Struct, frozen=True, kw_only=True):
     metric: str
     mean: float  # over the conditions
     gap: float | None  # between the best and the worst condition; None for one condition
-    cells: tuple[Cell, ...]
+    cells: tuple[LowCell, ...]
 
 
 class FailureKind(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ ALPHA = 0.05
 """A difference is said to be shown when its p-value, adjusted over all comparisons shown, is below."""
 
 NO_DIFFERENCE = "no difference shown"
+_HIGHER = " is higher"  # a difference is shown, and no direction is better
 
 
 def winner(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str | None:
@@ -30,7 +31,7 @@ def verdict(info: MetricInfo, a: str, b: str, value: float | None, p: float | No
     if value is None:
         return "not comparable"
     if p is not None and p < ALPHA and value:
-        return f"{b if value > 0 else a} is higher"
+        return f"{b if value > 0 else a}{_HIGHER}"
     return NO_DIFFERENCE
 
 
@@ -47,42 +48,46 @@ def headline(
 
 def said(differences: Sequence[Difference]) -> str:
     """What comparisons show: the largest difference on the first metric that has one, or that there is none."""
-    shown = [one for one in differences if one.winner is not None]
+    shown = [one for one in differences if one.winner is not None] or [
+        one for one in differences if one.verdict.endswith(_HIGHER)
+    ]
     if not shown:
-        return _no_winner(differences)
+        return _nothing_shown(differences)
     first = max((one for one in shown if one.metric == shown[0].metric), key=lambda one: abs(one.estimate.value or 0.0))
     others = len(shown) - 1
-    more = (
-        f"; {formats.plural(others, 'more comparison shows', 'more comparisons show')} a difference" if others else ""
-    )
+    more = formats.plural(others, "more comparison shows", "more comparisons show") if others else ""
     offline = " (offline scores)" if first.offline else ""
-    return f"{_won(first)}{offline}{more}"
+    return f"{_shown(first)}{offline}{f'; {more} a difference' if more else ''}"
 
 
-def _won(one: Difference) -> str:
-    loser = one.a if one.winner == one.b else one.b
+def _shown(one: Difference) -> str:
     found = one.estimate
     value, low, high = found.value or 0.0, found.low, found.high
+    upper, lower = (one.b, one.a) if value > 0 else (one.a, one.b)
     if value < 0 and low is not None and high is not None:
-        value, low, high = -value, -high, -low
+        low, high = -high, -low
     by = formats.estimate(abs(value), low, high)
-    over = formats.plural(one.n_pairs, "question")
-    return f"{one.winner} beats {loser} on {one.metric} by {by} over {over}, p {_p(one.p_adjusted)}"
+    tested = f"{formats.plural(one.n_pairs, 'question')}, p {_p(one.p_adjusted)}"
+    if one.winner is None:
+        return f"{upper} is higher than {lower} on {one.metric} by {by} over {tested}"
+    return f"{one.winner} beats {lower if one.winner == upper else upper} on {one.metric} by {by} over {tested}"
 
 
-def _no_winner(differences: Sequence[Difference]) -> str:
-    first = differences[0]
+def _nothing_shown(differences: Sequence[Difference]) -> str:
+    first = next((one for one in differences if one.estimate.value is not None), None)
+    if first is None:
+        one = differences[0]
+        return f"{one.a} and {one.b} cannot be compared on {one.metric}: no question has a score under both"
     found = first.estimate
     by = f"{formats.signed(found.value)} {formats.signed_interval(found.low, found.high)}".rstrip()
     offline = ", offline scores" if first.offline else ""
+    over = formats.plural(first.n_pairs, "question")
     if len(differences) == 1:
-        return (
-            f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over "
-            f"{formats.plural(first.n_pairs, 'question')}, p {_p(first.p_adjusted)}{offline}"
-        )
+        tested = f"{over}, p {_p(first.p_adjusted)}" if first.p_adjusted is not None else f"{over}, not testable"
+        return f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over {tested}{offline}"
     return (
         f"No difference shown in any of {formats.plural(len(differences), 'comparison')}; "
-        f"{first.b} against {first.a} on {first.metric}: {by} over {formats.plural(first.n_pairs, 'question')}{offline}"
+        f"{first.b} against {first.a} on {first.metric}: {by} over {over}{offline}"
     )
 
 

@@ -28,7 +28,8 @@ def command(source: options.File, chosen: options.Chosen, no_start: bool, result
     """
     from karat.cli.checking import check
 
-    found = check(source.load(), selection=chosen.as_selection(), results=results, start=not no_start)
+    start = output.say if not no_start else None
+    found = check(source.load(), selection=chosen.as_selection(), results=results, start=start)
     output.result(str(found), found)
     output.say(*(f"warning: {text}" for text in found.warnings))
     output.complain(*found.problems)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from karat.cli import options
@@ -15,8 +17,9 @@ __all__ = ["command"]
 @click.argument("first", metavar="RUN[:CONDITION]")
 @click.argument("second", metavar="RUN[:CONDITION]")
 @options.scoring
+@options.results
 @options.output()
-def command(first: str, second: str, scorings: dict[str, str], output: Output) -> Exit:
+def command(first: str, second: str, scorings: dict[str, str], results: Path, output: Output) -> Exit:
     """Show what changed from the first to the second, question by question.
 
     For each metric: the mean difference with its interval, p (Holm, over all comparisons), and
@@ -26,8 +29,8 @@ def command(first: str, second: str, scorings: dict[str, str], output: Output) -
     from karat.cli.sides import split
     from karat.summary import compare
 
-    run_a, condition_a = split(first)
-    run_b, condition_b = split(second, otherwise=run_a)
+    run_a, condition_a = split(first, results=results)
+    run_b, condition_b = split(second, results=results, otherwise=run_a)
     found = compare(run_a, run_b, condition_a=condition_a, condition_b=condition_b, scorings=scorings)
     output.result(str(found), found)
     return Exit.DONE

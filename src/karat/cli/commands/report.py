@@ -20,9 +20,16 @@ __all__ = ["command"]
 @options.out
 @options.report_settings
 @options.scoring
+@options.results
 @options.output()
 def command(
-    run: str, to: str | None, out: Path | None, asked: dict[str, Any], scorings: dict[str, str], output: Output
+    run: str,
+    to: str | None,
+    out: Path | None,
+    asked: dict[str, Any],
+    scorings: dict[str, str],
+    results: Path,
+    output: Output,
 ) -> Exit:
     """Write a report of RUN, which may still be going on.
 
@@ -32,7 +39,7 @@ def command(
     from karat import api
     from karat.cli import reporting
 
-    folder = api.open(run)
+    folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
     summary = api.summarize(folder, scorings=scorings)
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})

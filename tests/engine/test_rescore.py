@@ -69,12 +69,12 @@ class Scorer:
     lines = outcome.run.journal.read_bytes().splitlines(keepends=True)
     whole = [line for line in lines if b'"score"' in line]
     assert len(whole) == 3
-    # What a power cut can leave: an answer, and one of its three rows.
-    outcome.run.journal.write_bytes(b"".join(lines[:3]))
+    # What two power cuts can leave: an answer, two of its three rows, and the first of them again.
+    outcome.run.journal.write_bytes(b"".join([*lines[:4], lines[2]]))
     again = run(tmp_path / "experiment.yaml", resume=outcome.run.path)
-    assert sorted(score.repeat for score in again.run.events_of(Score)) == [0, 0, 1, 2]
+    assert sorted(score.repeat for score in again.run.events_of(Score)) == [0, 0, 0, 1, 1, 2]
     last = run(tmp_path / "experiment.yaml", resume=outcome.run.path)
-    assert len(list(last.run.events_of(Score))) == 4, "complete now"
+    assert len(list(last.run.events_of(Score))) == 6, "complete now"
 
 
 def test_a_failing_scorer_leaves_failures_and_can_be_run_again(experiment: Write, run: Run, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         commands.append((typed("karat", "score", run), "score what has no score"))
     if len(summary.conditions) > 1 and summary.results:
         first, second = summary.conditions[:2]
-        commands.append((typed("karat", "compare", f"{run}:{first}", f"{run}:{second}"), "question by question"))
+        commands.append((typed("karat", "compare", f"{run}:{first}", f":{second}"), "question by question"))
     commands.append((typed("karat", "report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet"))
     width = max(len(command) for command, _ in commands)
     return ["Next:", *(f"  {command:{width}}  # {why}" for command, why in commands)]

@@ -27,7 +27,7 @@ class Past(msgspec.Struct, kw_only=True):
     plan: Plan
     offsets: array[int]  # where a trial's answer stands in the journal, plus 1; 0: nowhere
     agent_faults: bytearray  # 1: failed for good by the agent's fault
-    scored: dict[str, bytearray]  # scoring → rows on disk, by trial; 255: complete
+    scored: dict[str, bytearray]  # scoring → 1 where all its rows are on disk, by trial
     dollars: float = 0.0
     tokens: int = 0
 
@@ -59,17 +59,32 @@ class Past(msgspec.Struct, kw_only=True):
         for index, offset in enumerate(self.offsets):
             if not offset:
                 continue
-            missing = [used for used in scorers if self._rows(used.info.scoring, index) != _COMPLETE]
+            missing = [used for used in scorers if not self._is_scored(used.info.scoring, index)]
             if missing:
                 answer = decoder.decode(next(folder.lines(start=offset - 1)))
                 yield Owed(answer=answer, sample=self.plan[index].sample, scorers=missing)
 
-    def _rows(self, scoring: str, index: int) -> int:
-        rows = self.scored.get(scoring)
-        return rows[index] if rows is not None else 0
+    def _is_scored(self, scoring: str, index: int) -> bool:
+        complete = self.scored.get(scoring)
+        return complete is not None and complete[index] == 1
 
 
-_COMPLETE = 255
+class _Rows:
+    """Which scorings of a trial are whole. A torn one is made again from its first row, so distinct rows count."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str], set[tuple[int | None, str | None, int]]] = {}
+
+    def complete(self, row: _Row) -> bool:
+        """Whether this row makes its scoring of its trial whole."""
+        if row.rows <= 1:
+            return True
+        seen = self._seen.setdefault((row.scoring, row.trial), set())
+        seen.add((row.turn, row.judge, row.repeat))
+        if len(seen) < row.rows:
+            return False
+        del self._seen[row.scoring, row.trial]
+        return True
 
 
 class _Row(msgspec.Struct):
@@ -79,6 +94,9 @@ class _Row(msgspec.Struct):
     trial: str = ""
     scoring: str = ""
     rows: int = 1
+    turn: int | None = None
+    judge: str | None = None
+    repeat: int = 0
     stage: str = ""
     cls: str = msgspec.field(name="class", default="")
     dollars: float | None = None
@@ -97,6 +115,7 @@ def read_past(folder: RunFolder, plan: Plan) -> Past:
     size = len(plan)
     past = Past(plan=plan, offsets=array("q", bytes(8 * size)), agent_faults=bytearray(size), scored={})
     decoder = msgspec.json.Decoder(_Row)
+    rows = _Rows()
     at = 0
     for number, line in enumerate(folder.lines(), start=1):
         start, at = at, at + len(line) + 1
@@ -114,20 +133,16 @@ def read_past(folder: RunFolder, plan: Plan) -> Past:
             past.agent_faults[index] = 0
         elif row.event == "failure" and row.stage == "agent":
             past.agent_faults[index] = row.cls == "agent"
-        elif row.event == "score":
-            _count_row(past.scored.setdefault(row.scoring, bytearray(size)), index, row.rows)
+        elif row.event == "score" and rows.complete(row):
+            past.scored.setdefault(row.scoring, bytearray(size))[index] = 1
     return past
-
-
-def _count_row(rows: bytearray, index: int, wanted: int) -> None:
-    seen = rows[index]
-    rows[index] = _COMPLETE if seen == _COMPLETE or seen + 1 >= wanted else seen + 1
 
 
 def owed_answers(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[Iterator[Owed], int]:
     """The answers of a run that some of these scorers have not seen, and how many answers there are."""
     stop = folder.journal.stat().st_size
-    rows: dict[str, dict[str, int]] = {used.info.scoring: {} for used in scorers}
+    rows = _Rows()
+    scored: dict[str, set[str]] = {used.info.scoring: set() for used in scorers}
     answered: set[str] = set()
     decoder = msgspec.json.Decoder(_Row)
     for line in folder.lines(stop=stop):
@@ -135,15 +150,14 @@ def owed_answers(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[Ite
             answered.add(decoder.decode(line).trial)
         elif line.startswith(b'{"event":"score"'):
             row = decoder.decode(line)
-            if row.scoring in rows:
-                left = rows[row.scoring].get(row.trial, row.rows) - 1
-                rows[row.scoring][row.trial] = max(left, 0)
+            if row.scoring in scored and rows.complete(row):
+                scored[row.scoring].add(row.trial)
 
     def owed() -> Iterator[Owed]:
         samples = {sample.id: sample for sample in folder.samples()}
         seen: set[str] = set()
         for answer in folder.events_of(Answer, stop=stop):
-            missing = [used for used in scorers if rows[used.info.scoring].get(answer.trial, 1) > 0]
+            missing = [used for used in scorers if answer.trial not in scored[used.info.scoring]]
             if answer.trial not in seen and missing:
                 yield Owed(answer=answer, sample=samples[answer.sample], scorers=missing)
             seen.add(answer.trial)

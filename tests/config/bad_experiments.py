@@ -72,7 +72,7 @@ CASES: dict[str, str | bytes] = {
     "conditions: [a, b]\nexecution: fast\nmcp_servers: [docs]\nscorers: equals\nsecrets: KEY\n",
     "numbers out of range": _with(
         "execution:\n  num_repetitions: 0\n  max_concurrent: -1\n  timeout_seconds: 0\n  judge_timeout_seconds: .inf\n"
-        "  max_failures: -0.1\n  seed: -1\n"
+        "  max_failures: -0.1\n"
         "  retry: {max_attempts: 0, initial_backoff_seconds: -1, backoff_multiplier: 0.5}\n"
         "  budget: {usd: 0, tokens: -3}\n"
     ),

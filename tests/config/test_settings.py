@@ -43,9 +43,9 @@ def test_keys_with_dots_are_found(read: Read) -> None:
 
 
 def test_a_variable_in_a_setting_is_filled(read: Read) -> None:
-    found = read(GOOD, settings=["execution.seed=${SEED}"], env={"SEED": "7"})
-    assert found.execution.seed == 7
-    assert found.resolved["execution.seed"].source == "flag"
+    found = read(GOOD, settings=["execution.max_concurrent=${CROWD}"], env={"CROWD": "7"})
+    assert found.execution.max_concurrent == 7
+    assert found.resolved["execution.max_concurrent"].source == "flag"
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,6 @@ class Execution(BaseModel):
     judge_timeout_seconds: Seconds = 120.0  # of one attempt of a scorer
     budget: Budget = Budget()
     max_failures: ShareOrCount = Field(default=0.2, ge=0)  # below 1: a share of the planned trials; else a count
-    seed: Count = Field(default=0, ge=0, lt=2**63)  # of agents that draw at random
 
 
 class _Server(BaseModel):

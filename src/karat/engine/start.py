@@ -77,22 +77,15 @@ async def carry_out(
         else:
             _widen_samples(opened.folder, part)
             await opened.journal.append(resumed("run", part.selected))
-        past, execution = opened.past, experiment.execution
-        watch.planned, watch.before = len(part.selected), past.answered
-        spend = Spend(
-            usd=execution.budget.usd,
-            tokens=execution.budget.tokens,
-            dollars_before=past.dollars,
-            tokens_before=past.tokens,
-        )
+        watch.planned, watch.before = len(part.selected), opened.past.answered
         work = Work(
-            trials=past.to_ask(part.selected, retry_failed=retry_failed),
-            owed=past.owed(opened.folder, part.scorers),
+            trials=opened.past.to_ask(part.selected, retry_failed=retry_failed),
+            owed=opened.past.owed(opened.folder, part.scorers),
             agents=agents,
             broken=broken,
             scorers=part.scorers,
         )
-        limits = _limits(experiment, len(part.selected))
+        spend, limits = _spend(experiment, opened.past), _limits(experiment, len(part.selected))
         loop = Loop(work, journal=opened.journal, limits=limits, spend=spend, watch=watch)
         reason = await _guarded(loop, opened.journal, watch, handle_signals=handle_signals)
         for change in toolbox.changes:
@@ -252,6 +245,11 @@ def _signals(loop: Loop, watch: Watch) -> Iterator[None]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             running.remove_signal_handler(number)
+
+
+def _spend(experiment: Experiment, past: Past) -> Spend:
+    budget = experiment.execution.budget
+    return Spend(usd=budget.usd, tokens=budget.tokens, dollars_before=past.dollars, tokens_before=past.tokens)
 
 
 def _limits(experiment: Experiment, planned: int) -> Limits:

@@ -160,7 +160,6 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scorers: tuple[ScorerInfo, ...] = ()
     servers: tuple[ServerInfo, ...] = ()
     condition_servers: dict[str, tuple[str, ...]] = {}
-    seed: int = 0
     versions: dict[str, str] = {}  # karat, python, and the SDKs in use
     host: str = ""
     source: dict[str, str] = {}  # of answers made elsewhere: file, sha256

@@ -197,7 +197,6 @@ def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[
         scorers=dict(shown),
         rubric=rubric.rubric if rubric is not None else None,
         rubric_digest=rubric.rubric_digest if rubric is not None else None,
-        seed=info.seed,
         servers=info.servers,
         condition_servers=info.condition_servers,
         versions=info.versions,

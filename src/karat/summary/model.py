@@ -298,7 +298,6 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     scorers: dict[str, str]  # name → scoring digest, as shown
     rubric: str | None
     rubric_digest: str | None
-    seed: int
     servers: tuple[ServerInfo, ...]
     condition_servers: dict[str, tuple[str, ...]]
     versions: dict[str, str]

@@ -209,7 +209,7 @@ async def _preflight(
             for condition in selected.conditions
             if any(server.name == name for server in condition.mcp_servers)
         )
-        watch.notice(f"MCP server '{name}' is down, so these conditions are not run: {costs}. {fault.message}")
+        watch.notice(f"{fault.message}; without it these conditions are not run: {costs}")
     return tuple(infos), broken
 
 

@@ -155,7 +155,7 @@ def test_no_report_hands_foreign_escapes_to_a_terminal(tmp_path, journals):
     run = script.end()
     summary = summarize(run)
     texts = [terminal(summary, run, width=80)]
-    texts += [Csv(Csv.Options(rows=rows)).render(summary, run).popitem()[1] for rows in ("summary", "scores")]
+    texts += [next(iter(Csv(Csv.Options(rows=rows)).render(summary, run).values())) for rows in ("summary", "scores")]
     for text in texts:
         assert not set("\x1b\x07\u202e\r\x9b") & set(text)
     assert "[bold]" in texts[0]  # shown, not obeyed
@@ -169,7 +169,7 @@ def test_foreign_text_becomes_no_formula(tmp_path, journals, cell):
     run = script.end()
     summary = summarize(run)
     for rows in ("summary", "scores"):
-        _, text = Csv(Csv.Options(rows=rows)).render(summary, run).popitem()
+        text = next(iter(Csv(Csv.Options(rows=rows)).render(summary, run).values()))
         for row in csv.DictReader(io.StringIO(text)):
             assert row["condition"] == f"'{cell}"
 

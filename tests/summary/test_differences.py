@@ -132,7 +132,7 @@ def test_the_headline_speaks_of_the_first_metric_that_shows_something(tmp_path, 
 
 def test_one_condition_is_told_alone(tmp_path, journals):
     headline = summarize(journals.table(tmp_path / "run", {"a": [[1, 2], [2, 3]]})).headline
-    assert headline == "a: completeness 2.00 [−4.35, 8.35] over 2 questions, 4 answers, offline scores"
+    assert headline == "a: completeness 2.00 [1.00, 5.00] over 2 questions, 4 answers, offline scores"
 
 
 @settings(max_examples=40, deadline=None)

@@ -21,9 +21,10 @@ def test_by_hand(tmp_path, journals):
     result = summarize(journals.table(tmp_path / "run", BY_HAND)).results[0]
     assert result.mean.value == 3
     assert result.mean.n == 2
-    # t with one degree of freedom: 12.7062 · sd(4, 2)/√2 = 12.7062 · 1
-    assert result.mean.low == pytest.approx(3 - 12.7062, abs=1e-4)
-    assert result.mean.high == pytest.approx(3 + 12.7062, abs=1e-4)
+    assert result.mean.se == pytest.approx(1)  # sd(4, 2)/√2
+    # t with one degree of freedom: 3 ± 12.7062 · 1, and no mean of this scale is below 1 or above 5.
+    assert (result.mean.low, result.mean.high) == (1, 5)
+    assert result.mean.method == "t, cut at the end of the scale"
     assert result.within_sd.value == pytest.approx(math.sqrt(0.5))
     assert result.between_sd.value == pytest.approx(math.sqrt(2))
     assert result.top_share.value == pytest.approx(1 / 6)
@@ -34,6 +35,13 @@ def test_by_hand(tmp_path, journals):
     assert (result.reliability.value, result.reliability.k, result.reliability.questions) == (0, 3, 2)
     assert result.judge_sd.value is None
     assert result.judge_sd.reason
+
+
+def test_an_interval_within_the_scale_or_without_one_is_not_cut(tmp_path, journals):
+    free = Metric(name="free")
+    mean = summarize(journals.table(tmp_path / "run", BY_HAND, metric=free)).results[0].mean
+    assert (mean.low, mean.high) == pytest.approx((3 - 12.7062, 3 + 12.7062), abs=1e-4)
+    assert mean.method == "t"
 
 
 def test_each_question_counts_once_however_often_it_was_answered(tmp_path, journals):

@@ -43,7 +43,7 @@ def run_info(
         created=now(),
         kind=experiment.kind,
         plan=_plan_info(selected),
-        dataset=DatasetInfo(kind=dataset.kind, path=str(dataset.path), sha256=dataset.sha256, samples=len(dataset)),
+        dataset=_dataset_info(experiment, dataset),
         experiment=dict(experiment.resolved),
         conditions={condition.name: condition.digest for condition in conditions},
         prompts={
@@ -62,6 +62,13 @@ def run_info(
         versions=_versions(),
         host=f"{platform.system()} {platform.machine()}",
     )
+
+
+def _dataset_info(experiment: Experiment, dataset: Dataset) -> DatasetInfo:
+    # As the file writes it: the folders above are this machine's, and the digest says which data it was.
+    written = experiment.resolved.get("dataset.path")
+    path = str(written.value if written is not None else dataset.path)
+    return DatasetInfo(kind=dataset.kind, path=path, sha256=dataset.sha256, samples=len(dataset))
 
 
 def _plan_info(selected: Plan) -> PlanInfo:

@@ -9,10 +9,19 @@ from rich.text import Text
 from karat import formats
 from karat.reports._layout import Cell, Columns
 from karat.summary import Summary
-from karat.summary.model import Account, Difference, MetricInfo, Result
+from karat.summary.model import Account, Difference, Estimate, MetricInfo, Result
 from karat.summary.words import NO_DIFFERENCE
 
-__all__ = ["conditions_table", "differences_table", "scores_table", "servers_table"]
+__all__ = ["POINT", "conditions_table", "differences_table", "is_point", "scores_table", "servers_table"]
+
+
+POINT = "*"
+"""Marks an interval without width."""
+
+
+def is_point(found: Estimate) -> bool:
+    """Whether all questions gave the same value, so that nothing is known of how questions differ."""
+    return found.low is not None and found.low == found.high
 
 
 def scores_table(summary: Summary, *, wide: bool) -> Columns:
@@ -30,11 +39,11 @@ def scores_table(summary: Summary, *, wide: bool) -> Columns:
         for condition in summary.conditions:
             result = summary.result(condition, metric.key)
             if result is not None:
-                table.row(condition, _score_cells(result, heads[1:]), indent=2)
+                table.row(condition, _score_cells(metric, result, heads[1:]), indent=2)
     return table
 
 
-def _score_cells(result: Result, heads: Sequence[str]) -> list[Cell]:
+def _score_cells(metric: MetricInfo, result: Result, heads: Sequence[str]) -> list[Cell]:
     mean, planned = result.mean, result.n_answers + result.n_missing
     answers = formats.count(result.n_answers)
     bounds = f"{formats.number(result.worst.value)} … {formats.number(result.best.value)}"
@@ -44,10 +53,11 @@ def _score_cells(result: Result, heads: Sequence[str]) -> list[Cell]:
         "answers": f"{answers} of {formats.count(planned)}" if result.n_missing else answers,
         "bounds": bounds if result.n_missing else "",
         "± judge": formats.number(result.judge_sd.value),
-        "best": formats.share(result.top_share.value),
+        "best": "" if metric.kind == "share" else formats.share(result.top_share.value),  # it would be the mean again
         "reliable": formats.share(result.reliability.value),
     }
     interval = formats.interval(mean.low, mean.high) or formats.UNKNOWN
+    interval += POINT if is_point(mean) else ""
     return [(texts.get(head, interval), "") for head in heads]
 
 
@@ -126,10 +136,11 @@ def differences_table(summary: Summary, *, wide: bool) -> Columns:
 
 def _difference_cells(one: Difference, *, wide: bool) -> list[Cell]:
     found = one.estimate
+    interval = formats.signed_interval(found.low, found.high) or formats.UNKNOWN
     extra = [(formats.number(one.effect), ""), (formats.count(one.n_pairs), "")]
     return [
         (formats.signed(found.value), ""),
-        (formats.signed_interval(found.low, found.high) or formats.UNKNOWN, ""),
+        (interval + (POINT if is_point(found) else ""), ""),
         (formats.p_value(one.p_adjusted), ""),
         *(extra if wide else []),
         (_verdict(one, wide=wide), "green" if one.winner is not None else ""),

@@ -14,7 +14,14 @@ from rich.text import Text
 from karat import formats
 from karat.journal import RunFolder
 from karat.reports._layout import Columns
-from karat.reports._tables import conditions_table, differences_table, scores_table, servers_table
+from karat.reports._tables import (
+    POINT,
+    conditions_table,
+    differences_table,
+    is_point,
+    scores_table,
+    servers_table,
+)
 from karat.summary import Summary
 from karat.summary.model import FailureKind, LowCell, LowSample, Result
 from karat.summary.words import NO_DIFFERENCE
@@ -23,6 +30,7 @@ __all__ = ["Terminal"]
 
 _WIDE = 100  # columns from which on there is room for more numbers
 _MOST_KINDS = 10  # of failure that are shown
+_POINT_LEGEND = f"{POINT}: all questions alike, so nothing is known of how others would differ."
 
 
 class Terminal:
@@ -112,6 +120,7 @@ def _section(title: str, table: Columns, width: int, legend: str = "") -> Iterab
 def _scores_legend(summary: Summary) -> str:
     level = formats.level(summary.level)
     parts = [f"mean over questions with its {level} interval; ± is the spread between repetitions of one question."]
+    parts += [_POINT_LEGEND] if any(is_point(result.mean) for result in summary.results) else []
     if any(result.n_missing for result in summary.results):
         parts.append("bounds: the mean if every missing score were the worst, or the best, of the scale.")
     if summary.offline:
@@ -124,9 +133,11 @@ def _trials_legend(summary: Summary) -> str:
     unknown = cost.agent.unknown + cost.judge.unknown
     first = summary.metrics[0].key if summary.metrics else None
     parts = [_retried(one) for one in summary.results if one.retried.answers and one.metric == first]
-    if unknown:
+    if unknown and not cost.agent.known + cost.judge.known:
+        parts.append("cost –: nobody told what a call costs.")
+    elif unknown:
         calls = formats.plural(unknown, "call")
-        parts.append(f"{calls} with no known price: a cost of – is not known, ≥ leaves them out.")
+        parts.append(f"{calls} with no known price: – is not known, ≥ leaves them out.")
     return " ".join(parts)
 
 
@@ -143,6 +154,9 @@ def _differences_legend(summary: Summary, *, wide: bool) -> str:
     count = formats.plural(len(summary.differences), "comparison")
     effect = "; d: difference over its standard deviation" if wide else ""
     legend = f"second minus first, paired by question; p after Holm over {count}{effect}."
+    if len(summary.differences) > 1:
+        legend += " An interval stands for its comparison alone, so it may leave out 0 where p shows no difference."
+    legend += f" {_POINT_LEGEND}" if any(is_point(one.estimate) for one in summary.differences) else ""
     if all(one.verdict != NO_DIFFERENCE for one in summary.differences):
         return legend
     meant = "“No difference shown” does not mean" if wide else "“Not shown”: no difference shown, which does not mean"

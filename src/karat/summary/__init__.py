@@ -165,8 +165,9 @@ def _warnings(run: RunFolder, reading: Reading, status: str, total: Account, fig
 
     found = [f"MCP server '{one.name}' did not answer: {clean(one.fault)}" for one in run.info.servers if one.fault]
     if status != "done":
-        left = plural(total.ledger.not_run, "trial")
-        found.append(f"the run is not complete (status: {status}; {left} not run): the numbers will change")
+        left = total.ledger.not_run
+        state = f"the run is not complete (status: {status}; {plural(left, 'trial')} not run): the numbers will change"
+        found.append(state if left else f"every trial was run, but the run did not end by itself (status: {status})")
     if reading.duplicates:
         found.append(f"{plural(reading.duplicates, 'answer')} came after the one that counts: left out")
     if reading.outside:

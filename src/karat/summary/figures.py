@@ -58,7 +58,7 @@ def _result(grid: Grid, index: int, condition: str, retried: Flags, *, level: fl
     return Result(
         condition=condition,
         metric=info.key,
-        mean=_estimate(_mean(info, flat, questions, level)),
+        mean=_estimate(_mean(info, flat, questions, level), info.low, info.high),
         within_sd=_quantity(pooled_sd(flat, questions, level=level)),
         between_sd=_quantity(between_sd(flat, questions, level=level)),
         judge_sd=_judge_sd(grid, index),
@@ -83,15 +83,20 @@ def _mean(info: MetricInfo, flat: Floats, questions: NDArray[np.int64], level: f
     return mean_interval(flat, questions, level=level)
 
 
-def _estimate(found: Interval | PairedDifference) -> Estimate:
+def _estimate(found: Interval | PairedDifference, least: float | None, most: float | None) -> Estimate:
+    """`least`, `most`: what the number can be at all; a t interval knows nothing of a scale's ends."""
+    low, high = known(found.low), known(found.high)
+    inside_low = max(low, least) if low is not None and least is not None else low
+    inside_high = min(high, most) if high is not None and most is not None else high
+    cut = (inside_low, inside_high) != (low, high)
     return Estimate(
         value=known(found.value),
-        low=known(found.low),
-        high=known(found.high),
+        low=inside_low,
+        high=inside_high,
         se=known(found.se),
         n=found.n,
         level=found.level,
-        method=found.method,
+        method=f"{found.method}, cut at the end of the scale" if cut else found.method,
         reason=found.reason,
     )
 
@@ -254,11 +259,12 @@ def difference(
 ) -> Difference:
     """One comparison, with the words that its numbers allow. `p`: adjusted."""
     value, p_adjusted = known(found.value), known(p)
+    span = info.high - info.low if info.low is not None and info.high is not None else None
     return Difference(
         metric=info.key,
         a=names[0],
         b=names[1],
-        estimate=_estimate(found),
+        estimate=_estimate(found, None if span is None else -span, span),
         p=known(found.p),
         p_adjusted=p_adjusted,
         effect=known(found.d_z),

@@ -37,6 +37,7 @@ __all__ = [
     "BadPlugin",
     "BadRubric",
     "BadRun",
+    "Caught",
     "Fault",
     "InfrastructureFault",
     "JudgeFault",
@@ -74,6 +75,28 @@ def did_you_mean(word: str, known: Iterable[str], *, listing: bool = True) -> st
     if listing and 0 < len(names) <= 12:
         return f" (known: {', '.join(names)})"
     return ""
+
+
+class Caught:
+    """What a block of foreign code raised, kept instead of passed on.
+
+    For the two borders where foreign code is entered and whoever called it must hear of it
+    in another place: importing a plug-in, and a call on a thread of its own.
+
+    >>> with Caught() as caught:
+    ...     int("x")
+    >>> type(caught.error).__name__
+    'ValueError'
+    """
+
+    error: BaseException | None = None
+
+    def __enter__(self) -> Caught:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        self.error = error
+        return True
 
 
 class KaratError(Exception):

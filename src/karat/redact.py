@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 from collections.abc import Mapping
@@ -13,6 +14,10 @@ __all__ = ["SHORTEST_SECRET", "Redactor"]
 SHORTEST_SECRET = 8
 """Characters. A shorter value (`3`, `true`) would be masked in places where it is no secret."""
 
+_DISTINCT = 64
+"""Characters of a secret that no other text begins with."""
+
+_PERCENT = re.compile("%[0-9A-F]{2}")
 _JSON_DEPTH = 3
 """A tool's result is JSON in a string of a message that is JSON, and may quote JSON itself."""
 
@@ -36,7 +41,11 @@ class Redactor:
                     names.setdefault(spelling, f"${{{name}}}")
         self._names = names
         longest_first = sorted(names, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if names else None
+        forms = [
+            *map(re.escape, longest_first),
+            *(_cut_short(value) for value in secrets.values() if len(value) >= SHORTEST_SECRET),
+        ]
+        self._pattern = re.compile("|".join(forms)) if names else None
 
     def __bool__(self) -> bool:
         return self._pattern is not None
@@ -44,17 +53,45 @@ class Redactor:
     def __call__(self, text: str) -> str:
         if self._pattern is None:
             return text
-        return self._pattern.sub(lambda found: self._names[found[0]], text)
+        return self._pattern.sub(self._mask, text)
+
+    def _mask(self, found: re.Match[str]) -> str:
+        whole = self._names.get(found[0])
+        if whole is not None:
+            return whole
+        return next((name for form, name in self._names.items() if form.startswith(found[0])), "${SECRET}")
+
+
+def _cut_short(value: str) -> str:
+    """The beginning of a secret where somebody cut the text: eight characters before "…", half of it at an end."""
+    half = min(max(SHORTEST_SECRET, -(-len(value) // 2)), _DISTINCT)
+    cut = f"{_prefixes(value, SHORTEST_SECRET)}(?=…)|{_prefixes(value, half)}(?=[\"'\\\\]|\\Z)"
+    if len(value) <= _DISTINCT:
+        return cut
+    # So much of a long one (a private key) says enough, wherever it ends.
+    return f"{re.escape(value[:_DISTINCT])}[^\\s\"'\\\\…]*|{cut}"
+
+
+def _prefixes(value: str, shortest: int) -> str:
+    rest = value[shortest : min(len(value) - 1, _DISTINCT)]
+    return re.escape(value[:shortest]) + "".join(f"(?:{re.escape(letter)}" for letter in rest) + ")?+" * len(rest)
 
 
 def _spellings(value: str) -> set[str]:
     raw = value.encode("utf-8", "surrogatepass")
-    forms = {
-        value,
-        json.dumps(value)[1:-1].replace("/", "\\/"),
+    percent = {
         quote(value, safe="", errors="replace"),
         quote(value, errors="replace"),
         quote_plus(value, errors="replace"),
+    }
+    forms = {
+        value,
+        value.strip(),
+        repr(value)[1:-1],
+        html.escape(value),
+        json.dumps(value)[1:-1].replace("/", "\\/"),
+        *percent,
+        *(_PERCENT.sub(lambda found: found[0].lower(), form) for form in percent),
     }
     for _ in range(_JSON_DEPTH):
         forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms for ascii_only in (True, False)}

@@ -7,8 +7,9 @@ import contextvars
 import queue
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
+
+from karat.errors import Caught
 
 __all__ = ["Threads"]
 
@@ -43,37 +44,23 @@ class Threads:
     def _serve(self, inbox: queue.SimpleQueue[_Work]) -> None:
         while True:
             work, done, loop = inbox.get()
-            with _Outcome() as outcome:
-                outcome.value = work()
+            value = None
+            with Caught() as caught:
+                value = work()
             if loop.is_closed():
                 return
-            loop.call_soon_threadsafe(self._finish, inbox, done, outcome)
+            loop.call_soon_threadsafe(self._finish, inbox, done, value, caught.error)
 
-    def _finish(self, inbox: queue.SimpleQueue[_Work], done: asyncio.Future[Any], outcome: _Outcome) -> None:
+    def _finish(
+        self, inbox: queue.SimpleQueue[_Work], done: asyncio.Future[Any], value: Any, problem: BaseException | None
+    ) -> None:
         self._idle.append(inbox)
         if done.cancelled():
             return
-        problem = outcome.problem
         if problem is None:
-            done.set_result(outcome.value)
+            done.set_result(value)
         elif isinstance(problem, Exception) and not isinstance(problem, StopIteration):
             done.set_exception(problem)
         else:
             # KeyboardInterrupt, SystemExit and StopIteration cannot pass through a future as themselves.
             done.set_exception(RuntimeError(f"{type(problem).__name__}: {problem}"))
-
-
-class _Outcome:
-    """What a call came to: a value or an exception, carried from its thread to the caller's."""
-
-    value: Any = None
-    problem: BaseException | None = None
-
-    def __enter__(self) -> _Outcome:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        self.problem = error
-        return True

@@ -308,3 +308,85 @@ def test_a_secret_equal_to_a_name_of_the_experiment_does_not_tear_rows_apart() -
     )
     event = json.loads(line)
     assert (event["condition"], event["replies"][0]["text"]) == ("baseline", "${KEY}")
+
+
+def test_half_a_secret_is_masked_where_a_text_was_cut() -> None:
+    redact = Redactor({"KEY": "s3cr3t-value-abcdefghijkl", "PEM": "k" * 30 + "".join(map(str, range(2000)))})
+    assert redact("it is s3cr3t-va… and so on") == "it is ${KEY}… and so on"
+    assert redact("it is s3cr3t-value-abcdef") == "it is ${KEY}"
+    assert redact("the s3cr3t-val is not at an end") == "the s3cr3t-val is not at an end"
+    assert redact("s3cr3t-val") == "s3cr3t-val", "less than half of it is any text"
+    assert redact("key: " + "k" * 30 + "".join(map(str, range(400)))) == "key: ${PEM}"
+    line = Codec(redact).line(answer("it is s3cr3t-value-abc… and s3cr3t-value-abcdefg"))
+    assert b"s3cr3t" not in line
+
+
+def test_a_tools_own_keys_are_no_names_of_the_experiment() -> None:
+    call = ToolCall(tool="t", server="s", input={"class": "s3cr3t-value", "condition": {"event": "s3cr3t-value"}})
+    line = Codec(Redactor({"KEY": "s3cr3t-value"})).line(
+        Answer(
+            trial="t",
+            sample="s",
+            condition="a",
+            repetition=0,
+            replies=(Reply(text="", tool_calls=(call,)),),
+            started="",
+            seconds=0,
+        )
+    )
+    assert b"s3cr3t" not in line
+    sample = Sample(id="0", position=0, digest="d", turns=(), metadata={"class": "s3cr3t-value"})
+    assert b"s3cr3t" not in Codec(Redactor({"KEY": "s3cr3t-value"})).line(sample)
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "journal.lock"])
+def test_a_link_in_a_run_folder_is_not_written_through(tmp_path: Path, name: str) -> None:
+    run = new_run(tmp_path)
+    mine = tmp_path / "mine.txt"
+    mine.write_text("precious, without a newline at its end")
+    (run.path / name).symlink_to(mine)
+    with pytest.raises(BadRun, match="is a link"):
+        write(run.path, Head(format=1, run="x"))
+    assert mine.read_text() == "precious, without a newline at its end"
+
+
+def test_a_file_that_is_no_journal_is_not_truncated(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    run.journal.write_text("dear diary")
+    with pytest.raises(BadRun, match="is no journal"):
+        write(run.path, Head(format=1, run="x"))
+    assert run.journal.read_text() == "dear diary"
+
+
+def test_scoring_a_stopped_run_does_not_make_it_done(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    write(run.path, Head(format=1, run=run.info.run), End(at="now", reason="budget", seconds=1.0))
+    write(run.path, Resume(at="now", versions={}, host="h", pid=1, command="score"))
+    assert run.status() == "budget"
+    write(run.path, End(at="now", reason="done", seconds=1.0, command="score"))
+    assert run.status() == "budget"
+    write(run.path, Resume(at="now", versions={}, host="h", pid=1), End(at="now", reason="done", seconds=1.0))
+    assert run.status() == "done"
+
+
+def test_a_journal_of_a_newer_format_or_of_another_run_is_refused(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    write(run.path, Head(format=FORMAT_VERSION + 1, run=run.info.run))
+    with pytest.raises(BadRun, match="update karat"):
+        RunFolder.open(run.path)
+    run.journal.unlink()
+    write(run.path, Head(format=FORMAT_VERSION, run="other"))
+    with pytest.raises(BadRun, match="is of run other"):
+        RunFolder.open(run.path)
+
+
+def test_a_child_that_an_agent_forks_does_not_keep_the_run_locked(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    script = (
+        "import asyncio,os,sys,time\nfrom pathlib import Path\nfrom karat.journal import Journal\n"
+        "async def go():\n async with Journal(Path(sys.argv[1])):\n"
+        "  if os.fork() == 0:\n   time.sleep(20)\n   os._exit(0)\n  os._exit(1)\n"
+        "asyncio.run(go())"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script, str(run.path)], check=False)
+    write(run.path, Head(format=1, run="x"))

@@ -91,6 +91,14 @@ class Execution(BaseModel):
     budget: Budget = Budget()
     max_failures: ShareOrCount = Field(default=0.2, ge=0)  # below 1: a share of the planned trials; else a count
 
+    def most_failures(self, planned: int) -> float:
+        """With so many failed trials a run of `planned` ones stops; at least one may fail.
+
+        >>> Execution().most_failures(40), Execution(max_failures=0).most_failures(40)
+        (8.0, 1.0)
+        """
+        return max(1.0, self.max_failures * planned if self.max_failures < 1 else self.max_failures)
+
 
 class _Server(BaseModel):
     model_config = Strictly

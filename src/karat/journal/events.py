@@ -85,17 +85,19 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     message: str
     retriable: bool = False
     stage: Literal["agent", "score"] = "agent"
-    usage: Usage | None = None
+    usage: Usage | None = None  # of the call that failed; what was said before it stands in `replies`
     dollars: float | None = None
     seconds: float | None = None
+    replies: tuple[Reply, ...] = ()  # turns that were answered, and paid for, before the attempt failed
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True, tag="end", tag_field="event"):
+class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="end", tag_field="event"):
     """The process that wrote the run ended on purpose."""
 
     at: str  # UTC, ISO 8601
     reason: Literal["done", "interrupted", "max_failures", "budget"]
     seconds: float  # of this part of the run
+    command: Literal["run", "score"] = "run"
 
 
 Event = Head | Resume | ReplyEvent | Attempt | Answer | Score | Failure | End

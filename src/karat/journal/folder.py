@@ -14,8 +14,9 @@ import msgspec
 
 from karat.errors import BadRun
 from karat.journal.codec import Codec, decode
-from karat.journal.events import FORMAT_VERSION, Attempt, End, Event, PlanInfo, Resume, RunInfo, ScorerInfo
+from karat.journal.events import FORMAT_VERSION, Attempt, End, Event, Head, PlanInfo, Resume, RunInfo, ScorerInfo
 from karat.journal.lock import RunLock
+from karat.journal.writer import sync_folder
 from karat.records import Answer, Failure, Sample, Score
 from karat.redact import Redactor
 
@@ -57,8 +58,9 @@ def create_run(
     folder.write_samples(samples, redact=redact)
     line = Codec(redact).line(folder.info)
     write_durably(building / "run.json", [msgspec.json.format(line, indent=2), b"\n"])
+    sync_folder(building)
     building.rename(final)
-    _sync_folder(results)
+    sync_folder(results)
     return RunFolder(final, folder.info)
 
 
@@ -91,9 +93,22 @@ class RunFolder:
             if known.format > FORMAT_VERSION:
                 newer = f"has format {known.format}, this karat reads up to {FORMAT_VERSION}: update karat"
                 raise BadRun(str(path), newer)
-            return cls(folder, msgspec.json.decode(raw, type=RunInfo))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            run = cls(folder, msgspec.json.decode(raw, type=RunInfo))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadRun(str(path), f"run.json is damaged: {error}") from error
+        run._check_head()
+        return run
+
+    def _check_head(self) -> None:
+        first = next(self.lines(), b"")
+        if not first.startswith(b'{"event":"head"'):
+            return
+        head = decode(first, path=str(self.path), number=1)
+        if isinstance(head, Head) and head.format > FORMAT_VERSION:
+            newer = f"its journal has format {head.format}, this karat reads up to {FORMAT_VERSION}: update karat"
+            raise BadRun(str(self.path), newer)
+        if isinstance(head, Head) and head.run != self.info.run:
+            raise BadRun(str(self.path), f"the journal is of run {head.run}, run.json of {self.info.run}")
 
     @property
     def journal(self) -> Path:
@@ -139,7 +154,7 @@ class RunFolder:
             for number, line in enumerate(file, start=1):
                 try:
                     yield decoder.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise BadRun(str(self.path), f"samples.jsonl, line {number}: {error}") from error
 
     def write_samples(self, samples: Iterable[Sample], *, redact: Redactor) -> None:
@@ -173,15 +188,32 @@ class RunFolder:
         return tuple(found.values())
 
     def status(self) -> Status:
-        """How the run stands. "crashed": its process ended without saying so; resume it."""
+        """How the run stands. "crashed": its process ended without saying so; resume it.
+
+        `karat score` does not change it: a run that was stopped is not done because it was scored.
+        """
         if RunLock(self.path).held():
             return "running"
         last = self._last_line()
-        if last.startswith(b'{"event":"end"'):
-            event = decode(last, path=str(self.path), number=0)
-            if isinstance(event, End):
-                return event.reason
-        return "crashed"
+        ended = decode(last, path=str(self.path), number=0) if last.startswith(b'{"event":"end"') else None
+        if isinstance(ended, End) and ended.command == "run":
+            return ended.reason
+        status: Status = "crashed"
+        if ended is not None or self._scored_again():
+            for event in self._ends():
+                status = event.reason if isinstance(event, End) else "crashed"
+        return status
+
+    def _scored_again(self) -> bool:
+        return any(resume.command == "score" for resume in self.events_of(Resume))
+
+    def _ends(self) -> Iterator[End | Resume]:
+        """Begins and ends of the run's own parts."""
+        for number, line in enumerate(self.lines(), start=1):
+            if line.startswith((b'{"event":"end"', b'{"event":"resume"')):
+                event = decode(line, path=str(self.path), number=number)
+                if isinstance(event, (End, Resume)) and event.command == "run":
+                    yield event
 
     def _last_line(self) -> bytes:
         try:
@@ -217,11 +249,4 @@ def write_durably(path: Path, parts: Iterable[bytes]) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
-
-
-def _sync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    sync_folder(path.parent)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import stat
 import time
 from pathlib import Path
 
 import msgspec
 
-from karat.errors import RunBusy
+from karat.errors import BadRun, RunBusy
 
-__all__ = ["Holder", "RunLock"]
+__all__ = ["Holder", "RunLock", "open_own"]
 
 _PATIENCE_SECONDS = 0.5  # a reader that looks whether a run goes on holds the lock for microseconds
 
@@ -36,7 +37,7 @@ class RunLock:
 
     def acquire(self) -> None:
         """Raises RunBusy with the holder's pid and host."""
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = open_own(self._path)
         give_up = time.monotonic() + _PATIENCE_SECONDS
         while not _try(fd, fcntl.LOCK_EX):
             if time.monotonic() > give_up:
@@ -46,11 +47,13 @@ class RunLock:
                 raise RunBusy(str(self._path.parent), pid=pid, host=host)
             time.sleep(0.02)
         os.ftruncate(fd, 0)
-        os.pwrite(fd, msgspec.json.encode(Holder(pid=os.getpid(), host=socket.gethostname())), 0)
+        os.write(fd, msgspec.json.encode(Holder(pid=os.getpid(), host=socket.gethostname())))
         self._fd = fd
+        _held.add(fd)
 
     def release(self) -> None:
         if self._fd is not None:
+            _held.discard(self._fd)
             os.ftruncate(self._fd, 0)
             os.close(self._fd)
             self._fd = None
@@ -72,6 +75,32 @@ class RunLock:
             return msgspec.json.decode(self._path.read_bytes(), type=Holder)
         except (OSError, msgspec.DecodeError):
             return None
+
+
+def open_own(path: Path) -> int:
+    """A file of the run folder, for writing. Raises BadRun for a link: the folder may come from somebody else."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        what = "is a link; a run is written to in its own folder only" if path.is_symlink() else f"{error.strerror}"
+        raise BadRun(str(path), what) from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise BadRun(str(path), "is no regular file")
+    return fd
+
+
+# A child that an agent forks must not keep the run locked after this process has ended.
+_held: set[int] = set()
+
+
+def _let_go() -> None:
+    for fd in _held:
+        os.close(fd)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 def _try(fd: int, how: int) -> bool:

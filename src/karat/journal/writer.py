@@ -11,16 +11,19 @@ import asyncio
 import os
 import queue
 import threading
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
-from karat.errors import BadRun
+from karat.errors import BadRun, Caught
 from karat.journal.codec import Codec
 from karat.journal.events import Event
-from karat.journal.lock import RunLock
+from karat.journal.lock import RunLock, open_own
 from karat.redact import Redactor
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "sync_folder"]
+
+_FIRST = b'{"event":"'
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -42,16 +45,26 @@ class Journal:
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._fd = -1
         self._size = 0
-        self._broken: OSError | None = None
+        self._broken: BaseException | None = None
 
     async def __aenter__(self) -> Journal:
         self._lock.acquire()
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        self._size = _without_torn_tail(self._fd)
-        self._loop = asyncio.get_running_loop()
-        self._thread = threading.Thread(target=self._write_all, name="karat-journal", daemon=True)
-        self._thread.start()
+        with ExitStack() as undo:
+            undo.callback(self._lock.release)
+            self._fd = open_own(self.path)
+            undo.callback(os.close, self._fd)
+            self._size = _without_torn_tail(self._fd, str(self.path))
+            sync_folder(self.path.parent)
+            self._loop = asyncio.get_running_loop()
+            self._thread = threading.Thread(target=self._write_all, name="karat-journal", daemon=True)
+            self._thread.start()
+            undo.pop_all()
         return self
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever written."""
+        return self._size == 0
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -69,6 +82,9 @@ class Journal:
         It raises BadRun when the disk refuses.
         """
         done: asyncio.Future[None] = self._loop.create_future()
+        if self._broken is not None:
+            _settle([done], self._broken, str(self.path))
+            return done
         lines = self._codec.line(events[0]) if len(events) == 1 else b"".join(map(self._codec.line, events))
         self._queue.put((lines, done))
         return done
@@ -90,28 +106,30 @@ class Journal:
                 self._commit(batch)
 
     def _commit(self, batch: list[_Item]) -> None:
-        problem = self._broken
-        if problem is None:
-            try:
+        if self._broken is None:
+            with Caught() as caught:
                 self._size += _write(self._fd, b"".join([line for line, _ in batch]))
                 _sync(self._fd)
-            except OSError as error:
+            if caught.error is not None:
                 # What stands behind the last full sync is unknown: cut it off, and write no more.
-                problem = self._broken = error
+                self._broken = caught.error
                 _truncate(self._fd, self._size)
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(_settle, [done for _, done in batch], problem, str(self.path))
+        # The loop may have been closed under us: then nobody waits any more.
+        with suppress(RuntimeError):
+            waiting = [done for _, done in batch]
+            self._loop.call_soon_threadsafe(_settle, waiting, self._broken, str(self.path))
 
 
-def _settle(waiting: list[asyncio.Future[None]], problem: OSError | None, path: str) -> None:
+def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, path: str) -> None:
     for done in waiting:
-        if done.cancelled():
+        if done.done():
             continue
         if problem is None:
             done.set_result(None)
         else:
             remedy = "what was journalled before is safe: make room, then go on with --resume"
-            done.set_exception(BadRun(path, f"the disk refused to write ({problem.strerror}); {remedy}"))
+            why = getattr(problem, "strerror", None) or repr(problem)
+            done.set_exception(BadRun(path, f"the disk refused to write ({why}); {remedy}"))
 
 
 def _write(fd: int, data: bytes) -> int:
@@ -129,8 +147,19 @@ def _truncate(fd: int, size: int) -> None:
         return
 
 
-def _without_torn_tail(fd: int) -> int:
+def sync_folder(path: Path) -> None:
+    """Makes the names in a folder durable, as a sync of a file makes its content."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _without_torn_tail(fd: int, path: str) -> int:
     size = os.fstat(fd).st_size
+    if size and not os.pread(fd, len(_FIRST), 0).startswith(_FIRST[: min(size, len(_FIRST))]):
+        raise BadRun(path, "is no journal: it does not begin with an event")
     end, block = size, 65536
     while end > 0:
         start = max(0, end - block)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import ipaddress
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -88,3 +90,16 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             pytest.fail("\n".join([*lines, "If this is right: pytest --accept"]), pytrace=False)
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def journals() -> ModuleType:
+    """The module that writes scripted journals. Tests are no package, so it is loaded from its file."""
+    name = "karat_tests_journals"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, TESTS / "summary" / "journals.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]

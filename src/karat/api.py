@@ -100,6 +100,8 @@ async def carry_out(
     """What `run`, `arun` and the command do: refuses what cannot be run, then hands over to the engine."""
     from karat import engine
 
+    if not isinstance(experiment, (Experiment, str, os.PathLike)):
+        raise BadOption("karat.run", f"want an Experiment or the path of an experiment file, got {experiment!r:.60}")
     if not isinstance(experiment, Experiment):
         experiment = load(os.fspath(experiment))
     experiment.require_runnable()
@@ -122,18 +124,20 @@ def open(run: RunLike, *, results: str | os.PathLike[str] = "results") -> RunFol
     """
     if isinstance(run, RunFolder):
         return run
+    if not isinstance(run, (str, os.PathLike)):
+        raise BadOption("karat.open", f"want a run, its folder or the beginning of its name, got {run!r:.60}")
     path, text = Path(run), os.fspath(run)
     if path.exists():
         inside = [] if path.is_file() or (path / "run.json").exists() else _runs(path)
-        return RunFolder.open(inside[-1] if inside else path)
+        return _opened(inside[-1] if inside else path)
     below = _runs(Path(results))
     if text == "latest" and below:
-        return RunFolder.open(below[-1])
+        return _opened(below[-1])
     found = [
         folder for folder in below if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text)
     ]
     if len(found) == 1:
-        return RunFolder.open(found[0])
+        return _opened(found[0])
     if found:
         shown = "".join(f"\n  {folder}" for folder in found[-5:])
         raise BadRun(text, f"{len(found)} runs in {results} are called so; say which, e.g. one of the newest:{shown}")
@@ -179,6 +183,13 @@ def compare(
     return summary.compare(first, first, condition_a=a, condition_b=b, scorings=scorings, level=level)
 
 
+def _opened(path: Path) -> RunFolder:
+    try:
+        return RunFolder.open(path)
+    except RecursionError as error:
+        raise BadRun(str(path), "run.json is damaged: its values are nested too deeply") from error
+
+
 def _second_run(first: RunFolder, run: RunLike) -> RunFolder:
     try:
         return open(run)
@@ -199,7 +210,7 @@ def _runs(folder: Path) -> list[Path]:
     for file in folder.glob("[!.]*/run.json"):
         try:
             found.append((msgspec.json.decode(file.read_bytes(), type=Created).created, file.parent))
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
     return [path for _, path in sorted(found)]
 

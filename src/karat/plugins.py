@@ -15,12 +15,13 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat.errors import BadPlugin, Fault, UnknownPlugin, did_you_mean
+from karat.errors import BadPlugin, Caught, Fault, KaratError, UnknownPlugin, did_you_mean
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -168,7 +169,13 @@ def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
         raise BadPlugin(
             plugin.__name__, f"its constructor asks for {wanted}; it may ask for {', '.join(sorted(offered))}"
         )
-    return plugin(**taken)
+    with Caught() as caught:
+        built = plugin(**taken)
+    if caught.error is None:
+        return built
+    if isinstance(caught.error, (KaratError, KeyboardInterrupt)):
+        raise caught.error
+    raise BadPlugin(plugin.__name__, f"its constructor failed: {_told(caught.error)}") from caught.error
 
 
 def describe(family: str, *, package: str | None = None) -> list[Description]:
@@ -214,19 +221,56 @@ def _public_class(module: Any) -> type[Any]:
 
 
 def load(name: str, *, folder: Path | None = None) -> Any:
-    """What "module:name" points at. The module is found from `folder` last. Raises BadPlugin."""
+    """What "module:name" points at. The module is found from `folder` last. Raises BadPlugin.
+
+    Whatever the module raises while it is imported is its fault, and said so.
+    """
     module_name, _, attribute = name.partition(":")
-    if folder is not None and str(folder) not in sys.path:
-        sys.path.append(str(folder))
-    try:
-        module = importlib.import_module(module_name)
-    except (ImportError, SyntaxError, ValueError) as error:
-        raise BadPlugin(name, f"module '{module_name}' cannot be imported: {error}") from error
+    with Caught() as caught:
+        module = _module(module_name, folder)
+    if isinstance(caught.error, KeyboardInterrupt):
+        raise caught.error
+    if caught.error is not None:
+        why = f"{caught.error}" if isinstance(caught.error, ImportError) else _told(caught.error)
+        raise BadPlugin(name, f"module '{module_name}' cannot be imported: {why}") from caught.error
     try:
         return getattr(module, attribute)
     except AttributeError as error:
         hint = did_you_mean(attribute, [key for key in vars(module) if not key.startswith("_")])
         raise BadPlugin(name, f"module '{module_name}' has no '{attribute}'{hint}") from error
+
+
+_folders: list[str] = []  # that were appended to sys.path: modules of experiments, not libraries
+
+
+def _module(name: str, folder: Path | None) -> Any:
+    if folder is None:
+        return importlib.import_module(name)
+    home = str(folder.resolve())
+    if home not in _folders:
+        _folders.append(home)
+        sys.path.append(home)
+    module = importlib.import_module(name)
+    found = getattr(module, "__file__", None)
+    elsewhere = [other for other in _folders if other != home]
+    if found is None or not any(Path(found).is_relative_to(other) for other in elsewhere):
+        return module
+    # Two experiments of one process may each have an `agent.py`: each gets its own.
+    own = folder.resolve().joinpath(*name.split(".")).with_suffix(".py")
+    if Path(found).is_relative_to(home) or not own.is_file():
+        return module
+    private = f"_karat_{blake2b(home.encode(), digest_size=6).hexdigest()}_{name.replace('.', '_')}"
+    if private not in sys.modules:
+        spec = importlib.util.spec_from_file_location(private, own)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[private] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[private])
+    return sys.modules[private]
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _as_class(found: Any, name: str) -> type[Any]:

@@ -8,7 +8,8 @@ it never means zero.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from contextlib import suppress
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -29,6 +30,8 @@ __all__ = [
     "Trial",
     "Turn",
     "Usage",
+    "checked",
+    "plain",
 ]
 
 LedgerClass = Literal["scored", "agent", "infrastructure", "judge", "limit", "not_run"]
@@ -216,3 +219,27 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     direction: Literal["higher", "lower", "none"] = "higher"  # which way is better
     kind: Literal["ordinal", "share", "number"] = "number"  # share: 0/1 for each answer
     description: str = ""
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's as Python's own; whatever else JSON cannot hold raises TypeError."""
+    item = getattr(value, "item", None)
+    if callable(item) and getattr(value, "shape", None) == ():
+        return item()
+    raise TypeError(f"a {type(value).__name__} cannot be written to the journal")
+
+
+_encode = msgspec.json.Encoder().encode
+_Record = TypeVar("_Record", bound=msgspec.Struct)
+
+
+def checked(value: _Record) -> _Record:
+    """The same record, known to be what its fields say and to fit into the journal.
+
+    Structs do not check what they are made of, and plug-ins make them. Raises TypeError,
+    ValueError (also as msgspec.ValidationError), OverflowError or RecursionError.
+    """
+    found = msgspec.convert(msgspec.to_builtins(value, enc_hook=plain), type(value))
+    with suppress(UnicodeEncodeError):  # half a surrogate pair: the journal mends it
+        _encode(found)
+    return found

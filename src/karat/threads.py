@@ -9,9 +9,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from karat.errors import Caught
+from karat.errors import AgentFault, Caught
 
-__all__ = ["Threads"]
+__all__ = ["MOST_THREADS", "Threads"]
+
+MOST_THREADS = 1000
 
 _Work = tuple[Callable[[], Any], "asyncio.Future[Any]", asyncio.AbstractEventLoop]
 
@@ -25,10 +27,15 @@ class Threads:
     """
 
     def __init__(self) -> None:
-        self._idle: list[queue.SimpleQueue[_Work]] = []
+        self._idle: list[queue.SimpleQueue[_Work | None]] = []
+        self._alive = 0
+        self._closed = False
 
     async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """What the function returns or raises; the caller's context variables are its own too."""
+        """What the function returns or raises; the caller's context variables are its own too.
+
+        Raises AgentFault when more calls hang than anybody will wait for.
+        """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
         context = contextvars.copy_context()
@@ -36,25 +43,47 @@ class Threads:
         inbox.put((lambda: context.run(function, *arguments, **named), done, loop))
         return await done
 
-    def _started(self) -> queue.SimpleQueue[_Work]:
-        inbox: queue.SimpleQueue[_Work] = queue.SimpleQueue()
+    def close(self) -> None:
+        """Ends the threads that wait; one that hangs ends with its call, or with the process."""
+        self._closed = True
+        for inbox in self._idle:
+            inbox.put(None)
+        self._idle.clear()
+
+    def _started(self) -> queue.SimpleQueue[_Work | None]:
+        if self._alive >= MOST_THREADS:
+            message = f"{MOST_THREADS} calls hang, each on its thread: the function must come back, or be async"
+            raise AgentFault("threads_exhausted", message)
+        self._alive += 1
+        inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         threading.Thread(target=self._serve, args=(inbox,), name="karat-call", daemon=True).start()
         return inbox
 
-    def _serve(self, inbox: queue.SimpleQueue[_Work]) -> None:
+    def _serve(self, inbox: queue.SimpleQueue[_Work | None]) -> None:
         while True:
-            work, done, loop = inbox.get()
+            item = inbox.get()
+            if item is None:
+                return
+            work, done, loop = item
             value = None
             with Caught() as caught:
                 value = work()
-            if loop.is_closed():
-                return
-            loop.call_soon_threadsafe(self._finish, inbox, done, value, caught.error)
+            try:
+                loop.call_soon_threadsafe(self._finish, inbox, done, value, caught.error)
+            except RuntimeError:
+                return  # the loop was closed meanwhile: nobody waits
 
     def _finish(
-        self, inbox: queue.SimpleQueue[_Work], done: asyncio.Future[Any], value: Any, problem: BaseException | None
+        self,
+        inbox: queue.SimpleQueue[_Work | None],
+        done: asyncio.Future[Any],
+        value: Any,
+        problem: BaseException | None,
     ) -> None:
-        self._idle.append(inbox)
+        if self._closed:
+            inbox.put(None)
+        else:
+            self._idle.append(inbox)
         if done.cancelled():
             return
         if problem is None:

@@ -50,6 +50,38 @@ def test_debug_shows_the_traceback(capsys):
     assert "test_ending.py" in told
 
 
+def test_nothing_that_is_told_holds_a_secret(capsys):
+    ending = Ending()
+    ending.secrets["RAG_KEY"] = "correct-horse-battery"
+    ending.debug = True
+    with ending:
+        raise BadOption("--set", "no server at correct-horse-battery")
+    told = capsys.readouterr().err
+    assert "no server at ${RAG_KEY}" in told
+    assert "Traceback" in told
+    assert "correct-horse" not in told
+
+
+def test_a_command_keeps_the_secrets_of_its_experiment_to_itself(karat, experiment, here, monkeypatch):
+    monkeypatch.setenv("KARAT_TEST_TOKEN", "correct-horse-battery")
+    (here / "bad.py").write_text("import os\nraise ImportError(os.environ['KARAT_TEST_TOKEN'])\n", encoding="utf-8")
+    settings = ("--set", "secrets=[KARAT_TEST_TOKEN]", "--set", "agent={type: python, target: 'bad:query'}")
+    done = karat("run", experiment.name, *settings, "--debug")
+    assert done.code == 2
+    assert "correct-horse" not in done.err
+    assert "${KARAT_TEST_TOKEN}" in done.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [("--version",), ("list", "scorers"), ("list", "scorers", "--json")])
+def test_a_full_device_is_told_in_one_line(here, words):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "karat", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (2, "karat: the output could not be written: No space left on device\n")
+
+
 def test_the_codes_of_the_errors_are_those_of_the_commands():
     assert {error.exit_code for error in (KaratError, BadOption)} == {Exit.KARAT_FAULT, Exit.CHANGE_SOMETHING}
 

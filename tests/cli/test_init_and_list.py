@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from karat import plugins
@@ -13,7 +15,7 @@ def test_init_writes_an_example_that_runs_as_it_stands(process, here):
     assert made.out.splitlines() == [
         f"mine/{name}" for name in ("README.md", "agent.py", "experiment.yaml", "questions.jsonl")
     ]
-    commands = [line.split() for line in made.err.splitlines() if line.startswith("  karat")]
+    commands = [shlex.split(line) for line in made.err.partition("Next:\n")[2].splitlines()]
     assert [words[1] for words in commands] == ["check", "run"]
     for words in commands:
         done = process(*words[1:])

@@ -28,6 +28,7 @@ def watch(**counts: object) -> Watch:
          "1/9 · answered 1 · ≥ $0.50"),
         ({"planned": 12, "answered": 1, "settled": 1, "dollars_unknown": True}, "1/12 · answered 1 · –"),
         ({"planned": 12, "before": 10, "answered": 1, "settled": 1}, "11/12 · answered 11 · $0.00"),
+        ({"planned": 2, "before": 2}, "2/2 · answered 2"),
         ({"planned": 12, "before": 10, "settled": 9}, "12/12 · answered 10"),
         ({"planned": 12, "answered": 1, "settled": 1, "in_flight": 2, "draining": "interrupted"},
          "1/12 · answered 1 · in flight 2 · $0.00 · finishing"),

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
+import sys
 from pathlib import Path
+
+import pytest
 
 
 def the_run(here: Path) -> Path:
     (found,) = (here / "results").iterdir()
     return found
+
+
+def next_commands(done) -> list[list[str]]:
+    """What is suggested, as a shell would take it apart."""
+    found = [shlex.split(line, comments=True) for line in done.err.partition("Next:\n")[2].splitlines()]
+    return [words for words in found if words]
 
 
 def test_a_run_prints_its_table_its_files_and_what_to_type_next(karat, experiment, here):
@@ -24,14 +35,32 @@ def test_a_run_prints_its_table_its_files_and_what_to_type_next(karat, experimen
 
 
 def test_the_commands_to_type_next_can_be_typed(karat, experiment):
-    done = karat("run", experiment.name)
-    commands = [line.partition("#")[0].split() for line in done.err.partition("Next:")[2].splitlines()]
-    commands = [words for words in commands if words]
-    assert [words[:2] for words in commands] == [["karat", "compare"], ["karat", "report"]]
+    done = karat("run", experiment.name, "--results", "my results")
+    commands = next_commands(done)
+    assert [words[1] for words in commands] == ["compare", "report"]
     for words in commands:
         again = karat(*words[1:])
         assert again.code == 0, again.err
         assert again.out
+
+
+@pytest.mark.parametrize("found", [True, False], ids=["on the path", "elsewhere"])
+def test_the_program_is_called_as_the_shell_finds_it(process, experiment, here, found):
+    program = Path(sys.executable).with_name("karat")
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}" if found else "/usr/bin:/bin"
+    done = process("run", experiment.name, "--set", f"agent.command=['{sys.executable}', adder.py]", PATH=path)
+    assert done.code == 0, done.err
+    assert {words[0] for words in next_commands(done)} == {"karat" if found else str(program)}
+
+
+def test_where_nothing_was_scored_no_comparison_is_suggested(karat, experiment, here):
+    (here / "adder.py").write_text("import sys\nsys.exit('out of paper')\n", encoding="utf-8")
+    done = karat("run", experiment.name, "--set", "execution.retry.max_attempts=1")
+    assert done.code == 3
+    assert "max_failures" in done.out
+    (again,) = next_commands(done)
+    assert again[-1] == "--retry-failed"
+    assert "--resume" in again
 
 
 def test_quiet_leaves_standard_error_empty_and_the_result_whole(karat, experiment):
@@ -81,7 +110,7 @@ def test_a_failed_trial_ends_the_run_with_3_and_says_how_to_go_on(karat, experim
     done = karat("run", experiment.name, "--set", "execution.retry.max_attempts=1", "--set", "execution.max_failures=9")
     assert done.code == 3
     assert "out of paper" in done.out
-    again = next(line for line in done.err.splitlines() if "--retry-failed" in line).partition("#")[0].split()
+    again = next(words for words in next_commands(done) if "--retry-failed" in words)
     adder.write_text(right, encoding="utf-8")
     mended = karat(*again[1:], "--json")
     assert mended.code == 0
@@ -131,6 +160,34 @@ def test_what_a_python_agent_prints_does_not_mix_with_the_result(process, experi
     assert done.err.count("hello") == 8
 
 
+CHATTY = """
+import logging, sys
+def query(user_query, *_):
+    print("\\x1b[31mhel", end="")
+    print("lo\\x1b[0m")
+    print("\\x1b]0;title\\x07to stderr", file=sys.stderr)
+    logging.getLogger("agent").warning("logged")
+    return "4"
+"""
+
+
+def test_what_a_python_agent_prints_is_an_event_among_events(process, experiment, here):
+    (here / "chatty.py").write_text(CHATTY, encoding="utf-8")
+    done = process("run", experiment.name, "--set", "agent={type: python, target: 'chatty:query'}", "--events")
+    assert done.code == 0, done.err
+    events = [json.loads(line) for line in done.err.splitlines()]
+    printed = [event["text"] for event in events if event["event"] == "output"]
+    assert sorted(set(printed)) == ["hello", "logged", "to stderr"]
+    assert len(printed) == 24
+
+
+def test_what_a_python_agent_prints_cannot_steer_the_terminal(process, experiment, here):
+    (here / "chatty.py").write_text(CHATTY, encoding="utf-8")
+    done = process("run", experiment.name, "--set", "agent={type: python, target: 'chatty:query'}")
+    assert done.err.count("hello\n") == done.err.count("to stderr\n") == 8
+    assert "\x1b" not in done.err + done.out
+
+
 def test_a_broken_server_is_told_once_and_costs_its_conditions_only(karat, experiment):
     server = "mcp_servers={gone: {type: stdio, command: python, args: [-c, 'raise SystemExit(\"no index\")']}}"
     lists = ("--set", server, "--set", "conditions.add.mcp_servers=[gone]")
@@ -141,6 +198,8 @@ def test_a_broken_server_is_told_once_and_costs_its_conditions_only(karat, exper
     ledger = karat("report", "latest", "--json").json["accounts"]
     assert ledger["guess"]["ledger"]["scored"] == 4
     assert ledger["add"]["ledger"]["infrastructure"] == 4
+    assert done.out.count("'gone'") == 1
+    assert "Warnings\n  add: no score on any metric, so it is compared with nothing\n" in done.out
 
 
 def test_secrets_do_not_show_in_the_events(karat, experiment, here, monkeypatch):

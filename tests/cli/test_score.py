@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from hashlib import sha256
 
 import pytest
@@ -60,6 +61,104 @@ def test_a_run_never_names_the_code_that_scores_it(karat, run, here):
     assert "os:system" in done.err
 
 
+FLAKY = """
+from pathlib import Path
+class Flaky:
+    def score(self, sample, answer):
+        if not Path("mended").exists():
+            raise RuntimeError("not yet")
+        return "2" in answer.text
+"""
+
+
+def test_a_scorer_in_code_is_named_by_the_command_that_is_printed(karat, experiment, here):
+    (here / "sc.py").write_text(FLAKY, encoding="utf-8")
+    scorers = ("--set", "judge=null", "--set", "scorers=[{type: 'sc:Flaky', name: flaky}, equals]")
+    ran = karat("run", experiment.name, *scorers, "--set", "execution.max_failures=99")
+    assert ran.code == 3
+    run = next(path for path in (here / "results").iterdir())
+    refused = karat("score", run.relative_to(here))
+    assert refused.code == 2
+    assert """--scorer '{type: "sc:Flaky", name: flaky}' --scorer '{type: equals, name: equals""" in refused.err
+    command = shlex.split(refused.err.splitlines()[-1])
+    assert command in [shlex.split(line, comments=True) for line in ran.err.splitlines() if "Flaky" in line]
+    (here / "mended").touch()
+    done = karat(*command[1:], "--json")
+    assert done.code == 0, done.err
+    summary = done.json["summary"]
+    assert [metric["key"] for metric in summary["metrics"]] == ["flaky", "equals"]
+    assert summary["total"]["ledger"]["scored"] == 8
+    assert (run / "journal.jsonl").read_text(encoding="utf-8").count('"scorer":"equals"') == 8
+
+
+def test_scoring_masks_the_secrets_of_the_run(karat, experiment, here, monkeypatch):
+    monkeypatch.setenv("KARAT_TEST_TOKEN", "correct-horse-battery")
+    settings = ("--set", "agent.env.TOKEN=${KARAT_TEST_TOKEN}")
+    run = karat("run", experiment.name, *settings, "--json", "-q").json["run"]
+    (here / "leak.py").write_text(
+        "import os\nclass Leak:\n    def score(self, sample, answer):\n        return os.environ['KARAT_TEST_TOKEN']\n",
+        encoding="utf-8",
+    )
+    done = karat("score", run, "--scorer", "{type: 'leak:Leak', name: leak}", "--events")
+    assert "${KARAT_TEST_TOKEN}" in done.err
+    assert "correct-horse" not in done.err + done.out + (here / run / "journal.jsonl").read_text(encoding="utf-8")
+
+
+def test_a_model_as_judge_is_for_a_later_version(karat, run):
+    done = karat("score", run, "--judge", "anthropic:claude")
+    assert done.code == 2
+    assert "a model as judge comes with a later version of karat" in done.err
+    assert "overlap" in done.err
+
+
+def test_a_stopped_run_stays_stopped_after_its_answers_were_scored(karat, experiment, here):
+    (here / "adder.py").write_text("import sys\nsys.exit('out of paper')\n", encoding="utf-8")
+    karat("run", experiment.name, "--set", "execution.retry.max_attempts=1")
+    done = karat("score", "latest", "--scorer", "equals", "--json")
+    assert done.json["summary"]["status"] == "max_failures"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        pytest.param('"max_claims": ', '"max_clams": ', "no such key", id="options of a scorer"),
+        pytest.param('"repetitions": 1', '"repetitions": -1', "repetitions is -1", id="fewer than none"),
+        pytest.param('"repetitions": 1', f'"repetitions": {10**12}', "want 1 to 100000", id="without end"),
+        pytest.param('"value": 600.0', '"value": "soon"', "execution.timeout_seconds: must be a number", id="a limit"),
+    ],
+)
+def test_a_run_folder_that_karat_did_not_write_is_a_bad_run(karat, run, here, old, new, said):
+    path = here / run / "run.json"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    done = karat("score", run)
+    assert done.code == 2, done.err
+    assert said in done.err
+
+
+def test_values_nested_without_end_are_a_bad_run(karat, run, here):
+    deep = "[" * 20_000 + "]" * 20_000
+    path = here / run / "run.json"
+    good = path.read_text(encoding="utf-8")
+    path.write_text(good.replace('"value": 600.0', f'"value": {deep}'), encoding="utf-8")
+    assert karat("report", run).code == 2
+    assert karat("report", "nothing").code == 2
+    path.write_text(good, encoding="utf-8")
+    with (here / run / "journal.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"event":"answer","trial":"x","more":' + deep + "}\n")
+    assert karat("report", run).code == 2
+    assert karat("score", run).code == 2
+
+
+def test_an_answer_to_a_sample_that_is_gone_is_a_bad_run(karat, run, here):
+    path = here / run / "samples.jsonl"
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")
+    done = karat("score", run, "--scorer", "equals")
+    assert done.code == 2
+    assert "lacks 'q1'" in done.err
+
+
 def test_what_is_for_files_is_refused_for_a_run(karat, run):
     done = karat("score", run, "--dataset", "questions.jsonl")
     assert done.code == 2
@@ -96,6 +195,15 @@ def test_answers_that_a_file_does_not_hold_are_missing_and_the_others_scored(kar
     assert summary["total"]["ledger"] == {
         "planned": 8, "scored": 3, "agent": 5, "infrastructure": 0, "judge": 0, "limit": 0, "not_run": 0,
     }  # fmt: skip
+
+
+def test_answers_to_unknown_samples_are_counted_and_named(karat, experiment, here):
+    write(here, [{"id": f"q{n}", "answer": "4"} for n in (1, 2, 7, 8)] + [{"id": "q7", "answer": "5"}])
+    told = "3 answers left out: the dataset has no sample called 'q7', 'q8'"
+    done = karat("score", "mine.jsonl", "--dataset", "questions.jsonl")
+    assert told in done.out
+    assert told in done.err
+    assert told in karat("score", "mine.jsonl", "--dataset", "questions.jsonl", "--json").json["summary"]["warnings"]
 
 
 def test_columns_may_be_called_otherwise(karat, here):

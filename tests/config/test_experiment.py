@@ -239,11 +239,11 @@ def test_a_file_that_is_not_there_is_told_with_its_nearest_name(folder: Path) ->
 @pytest.mark.parametrize(
     ("name", "slug"),
     [
-        ("Größe & Gewicht: v2", "groe-gewicht-v2"),
+        ("Größe & Gewicht: v2", "gr-e-gewicht-v2"),
         ("日本", "run"),
         ("../up", None),
         ("a" * 200, "a" * 60),
-        ("1.2", "1.2"),
+        ("1.2", "1-2"),
     ],
 )
 def test_names_become_slugs(read: Read, name: str, slug: str | None) -> None:
@@ -252,6 +252,19 @@ def test_names_become_slugs(read: Read, name: str, slug: str | None) -> None:
             read(f"name: '{name}'\n{GOOD}")
     else:
         assert read(f"name: '{name}'\n{GOOD}").slug == slug
+
+
+def test_a_misspelt_path_is_one_fault_with_the_key_that_was_meant(read: Read) -> None:
+    with pytest.raises(BadExperiment) as caught:
+        read(GOOD.replace("path:", "pth:", 1))
+    assert [(fault.place, fault.message) for fault in caught.value.faults] == [
+        ("dataset.pth", "no such key (did you mean 'path'?)")
+    ]
+
+
+def test_a_dataset_that_is_there_and_no_file_is_not_said_to_be_missing(read: Read) -> None:
+    with pytest.raises(BadExperiment, match="'/dev/null' is not a regular file"):
+        read(GOOD.replace("questions.jsonl", "/dev/null", 1))
 
 
 def test_reading_loads_nothing_heavy(folder: Path) -> None:

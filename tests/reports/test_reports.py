@@ -121,6 +121,39 @@ def test_terminal_with_names_that_do_not_fit(tmp_path, journals, golden):
     golden("terminal-long-names.txt", text)
 
 
+def test_bounds_go_from_low_to_high_also_where_lower_is_better(tmp_path, journals):
+    fewer = Metric(name="errors", low=0, high=4, kind="ordinal", direction="lower")
+    run = journals.table(tmp_path / "run", {"a": [[1], [None]], "b": [[2], [3]]}, metric=fewer)
+    text = terminal(summarize(run), run, width=120)
+    assert "0.50 … 2.50" in text
+    assert "whose every repetition reached at most 1." in text
+
+
+def test_the_legend_says_what_best_and_reliable_are(tmp_path, journals):
+    scorer = msgspec.structs.replace(journals.JUDGE, metrics=(METRICS[0], Metric(name="right", kind="share")))
+    script = journals.Script(tmp_path / "run", samples=1, conditions=("only",), scorers=(scorer,))
+    script.answer(0, "only")
+    script.score(0, "only", values={"factual_adherence": 4, "right": True}, scorer=scorer)
+    run = script.end()
+    text = " ".join(terminal(summarize(run), run, width=120).split())
+    assert "best: the share of answers with the best value." in text
+    assert "every repetition reached at least 4 (factual_adherence), at least 1 (right)." in text
+    assert "best:" not in terminal(summarize(run), run, width=80)
+
+
+@pytest.mark.parametrize("name", ["../up.txt", "/etc/up.txt", "a\\b", "..", "", "a\0b"])
+def test_a_report_writes_plain_names_only(tmp_path, name):
+    with pytest.raises(BadOption, match="plain name"):
+        save({"good.txt": "", name: "text"}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_names_of_files_are_harmless_whatever_the_run_folder_says(tmp_path, journals):
+    run = journals.Script(tmp_path / "run", run="../../../up", created="../../../..", name="../x").end()
+    names = list(Keval().render(summarize(run), run))
+    assert save(dict.fromkeys(names, ""), tmp_path / "out") == [tmp_path / "out" / name for name in names]
+
+
 def test_offline_stands_beside_every_score(run):
     text = terminal(summarize(run), run, width=120)
     for metric in METRICS:

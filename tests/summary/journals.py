@@ -16,6 +16,7 @@ from karat.journal import (
     End,
     Head,
     PlanInfo,
+    ReplyEvent,
     Resume,
     RunFolder,
     RunInfo,
@@ -111,10 +112,14 @@ class Script:
         reply: Reply | None = None,
         attempts: int = 1,
         seconds: float = 1.0,
+        replies: tuple[Reply, ...] = (),
     ) -> None:
-        said = reply or Reply(text=f"Answer {row} {condition} {repetition}.", dollars=0.0)
+        said = replies or (reply or Reply(text=f"Answer {row} {condition} {repetition}.", dollars=0.0),)
         place = self.place(row, condition, repetition)
-        self.write(Answer(**place, replies=(said,), attempts=attempts, started="2026-11-20T12:00:00Z", seconds=seconds))
+        self.write(Answer(**place, replies=said, attempts=attempts, started="2026-11-20T12:00:00Z", seconds=seconds))
+
+    def reply(self, row: int, condition: str, repetition: int = 0, *, reply: Reply, attempt: int = 1) -> None:
+        self.write(ReplyEvent(trial=self.trial(row, condition, repetition), attempt=attempt, turn=0, reply=reply))
 
     def score(
         self,
@@ -146,7 +151,7 @@ class Script:
         facts: dict[str, Any] = {"cls": "infrastructure", "kind": "rate_limit", "message": "slow down", **more}
         self.write(Attempt(trial=self.trial(row, condition, repetition), n=n, **facts))
 
-    def resume(self, *scorers: ScorerInfo, plan: PlanInfo | None = None) -> None:
+    def resume(self, *scorers: ScorerInfo, plan: PlanInfo | None = None, **more: Any) -> None:
         command = "score" if scorers else "run"
         self.write(
             Resume(
@@ -157,11 +162,16 @@ class Script:
                 command=command,
                 scorers=scorers,
                 plan=plan,
+                **more,
             )
         )
 
-    def end(self, reason: str = "done") -> RunFolder:
-        self.write(End(at="2026-11-20T12:10:00Z", reason=reason, seconds=600.0))
+    def pause(self, reason: str, **more: Any) -> None:
+        """The end of a part that is not the last."""
+        self.write(End(at="2026-11-20T12:10:00Z", reason=reason, seconds=600.0, **more))
+
+    def end(self, reason: str = "done", **more: Any) -> RunFolder:
+        self.pause(reason, **more)
         return self.stop()
 
     def stop(self) -> RunFolder:

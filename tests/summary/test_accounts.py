@@ -101,9 +101,118 @@ def test_failures_are_gathered_by_kind_with_one_example(script):
     script.failure(2, "baseline", kind="crash", message="another")
     found = summarize(script.end()).failures
     assert [(one.cls, one.kind, one.trials, one.attempts, one.example) for one in found] == [
-        ("agent", "crash", 2, 0, "Traceback"),
-        ("infrastructure", "rate_limit", 1, 2, "slow down"),
+        ("agent", "crash", 2, 0, "another"),
+        ("infrastructure", "rate_limit", 1, 2, "gave up"),
     ]
+
+
+def test_crashes_are_told_apart_by_the_exception(script):
+    script.failure(0, "baseline", message="KeyError: 'a' (agent.py, line 3, in query)")
+    script.failure(1, "baseline", message="KeyError: 'b' (agent.py, line 3, in query)")
+    script.failure(2, "baseline", message="ValueError: no")
+    script.failure(3, "baseline", message="what: a sentence")
+    script.failure(0, "with-docs", kind="exit", message="KeyError: not a crash")
+    found = {(one.kind, one.error): (one.trials, one.example[:13]) for one in summarize(script.end()).failures}
+    assert found == {
+        ("crash", "KeyError"): (2, "KeyError: 'b'"),
+        ("crash", "ValueError"): (1, "ValueError: n"),
+        ("crash", "what"): (1, "what: a sente"),
+        ("exit", None): (1, "KeyError: not"),
+    }
+
+
+def test_exceptions_without_end_are_gathered(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=70, conditions=("only",), scorers=())
+    for row in range(70):
+        script.failure(row, "only", message=f"Error{row}: no")
+    found = summarize(script.end()).failures
+    assert (len(found), found[0].error, found[0].trials) == (51, None, 20)
+
+
+def test_the_example_is_the_newest_failure_that_stands(script):
+    script.failure(0, "baseline", message="KeyError: first")
+    script.failure(1, "baseline", message="KeyError: second")
+    script.failure(2, "baseline", message="KeyError: third")
+    script.resume()
+    script.answer(2, "baseline")
+    script.failure(3, "baseline", message="ValueError: mended")
+    script.answer(3, "baseline")
+    found = summarize(script.end()).failures
+    assert [(one.error, one.trials, one.example) for one in found] == [("KeyError", 2, "KeyError: second")]
+
+
+def test_failures_of_scorers_name_the_scorer(tmp_path, journals):
+    other = msgspec.structs.replace(journals.JUDGE, name="tone", scoring="cc" * 16)
+    script = journals.Script(tmp_path / "run", samples=2, conditions=("only",), scorers=(journals.JUDGE, other))
+    bad = {"cls": "judge", "stage": "score", "kind": "malformed"}
+    script.scored(0, "only", value=3)
+    script.attempt(0, "only", message="tone: want a number", **bad)
+    script.failure(0, "only", message="tone: want a number", scorer="tone", scoring=other.scoring, **bad)
+    script.answer(1, "only")
+    script.attempt(1, "only", message="judge: slow", **bad)
+    script.score(1, "only", value=3)
+    script.score(1, "only", value=3, scorer=other)
+    found = summarize(script.end()).failures
+    assert [(one.scorer, one.trials, one.attempts, one.example) for one in found] == [
+        ("tone", 1, 1, "tone: want a number"),
+        ("judge", 0, 1, "judge: slow"),
+    ]
+
+
+CALLS = (
+    ToolCall(tool="search", server="docs", error="no such index", milliseconds=30.0),
+    ToolCall(tool="search", server="docs", error="no such index", milliseconds=10.0),
+)
+
+
+def said(dollars: float | None, *, calls: tuple[ToolCall, ...] = (), tokens: int = 10) -> Reply:
+    return Reply(text="x", dollars=dollars, usage=Usage(input_tokens=tokens), tool_calls=calls)
+
+
+def test_what_was_said_before_an_attempt_failed_was_paid_and_called(script):
+    gate = {"cls": "agent", "kind": "gate_tool_success", "message": "every call failed"}
+    script.attempt(0, "baseline", replies=(said(0.5, calls=CALLS),), **gate)
+    script.answer(0, "baseline", attempts=2, reply=said(0.25, calls=CALLS[:1]))
+    account = summarize(script.end()).accounts["baseline"]
+    assert account.cost.agent == Money(known=0.75, unknown=0)
+    assert (account.tokens.input, account.tokens.unknown, account.failed_attempts) == (20, 0, 1)
+    assert account.servers == (ServerUse(server="docs", calls=3, errors=3, trials=1, median_ms=30.0, p95_ms=30.0),)
+
+
+def test_an_attempt_that_failed_in_its_second_turn_cost_both_calls(script):
+    script.attempt(0, "baseline", replies=(said(0.5),), dollars=0.125, usage=Usage(input_tokens=1))
+    script.failure(0, "baseline", cls="infrastructure", kind="rate_limit")
+    account = summarize(script.end()).accounts["baseline"]
+    assert (account.cost.agent, account.tokens.input) == (Money(known=0.625, unknown=0), 11)
+
+
+def test_replies_are_counted_once_whether_or_not_their_attempt_was_told(script):
+    script.reply(0, "baseline", reply=said(0.5, calls=CALLS), attempt=1)
+    script.attempt(0, "baseline", n=1, dollars=0.0, usage=Usage(), replies=(said(0.5, calls=CALLS),))
+    script.reply(0, "baseline", reply=said(0.25), attempt=2)
+    script.answer(0, "baseline", attempts=2, reply=said(0.25))
+    script.reply(1, "with-docs", reply=said(0.125, calls=CALLS[:1]), attempt=1)  # then the process was killed
+    script.resume()
+    script.reply(1, "with-docs", reply=said(1.0), attempt=1)
+    script.answer(1, "with-docs", reply=said(1.0))
+    summary = summarize(script.end())
+    assert summary.accounts["baseline"].cost.agent == Money(known=0.75, unknown=0)
+    assert summary.accounts["baseline"].servers[0].calls == 2
+    assert summary.accounts["with-docs"].cost.agent == Money(known=1.125, unknown=0)
+    assert summary.accounts["with-docs"].servers[0].calls == 1
+    assert summary.total.tokens.input == 40
+    assert summary.total.retried == 1
+
+
+def test_replies_of_a_process_that_was_killed_are_in_the_total(script):
+    script.reply(1, "with-docs", reply=said(0.125), attempt=1)
+    summary = summarize(script.stop())
+    assert (summary.total.cost.agent.known, summary.accounts["with-docs"].cost.agent.known) == (0.125, 0)
+
+
+def test_an_answer_of_several_turns_is_one_trial_of_its_server(script):
+    script.answer(0, "baseline", replies=(said(0.0, calls=CALLS), said(0.0, calls=CALLS)))
+    assert [(use.calls, use.trials) for use in summarize(script.end()).accounts["baseline"].servers] == [(4, 1)]
 
 
 def test_kinds_without_end_are_gathered(tmp_path, journals):

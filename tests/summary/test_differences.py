@@ -109,6 +109,38 @@ def test_only_shared_questions_are_compared_and_uneven_losses_are_said(tmp_path,
     assert "4 shared questions: too few" in text
 
 
+def metrics_run(folder, journals, rows):
+    """Scores on three metrics alike: condition → questions; None: the trial failed."""
+    metrics = tuple(Metric(name=name, low=1, high=5, kind="ordinal") for name in ("x", "y", "z"))
+    scorer = msgspec.structs.replace(journals.JUDGE, metrics=metrics)
+    count = len(next(iter(rows.values())))
+    script = journals.Script(folder, samples=count, conditions=tuple(rows), scorers=(scorer,))
+    for condition, values in rows.items():
+        for row, value in enumerate(values):
+            if value is None:
+                script.failure(row, condition)
+            else:
+                script.answer(row, condition)
+                script.score(row, condition, values=dict.fromkeys("xyz", value), scorer=scorer)
+    return script.end()
+
+
+def test_what_is_lost_alike_on_several_metrics_is_said_once(tmp_path, journals):
+    rows = {"a": [1, None, 3, 4, 5, 1, 2, 3], "b": [2] * 8, "c": [3] * 8}
+    lost = "1 question lost (1 without a score under a, 0 under {}); what is compared may not be like"
+    assert summarize(metrics_run(tmp_path / "run", journals, rows)).warnings == (
+        f"b against a on 3 metrics: {lost.format('b')}",
+        f"c against a on 3 metrics: {lost.format('c')}",
+        "scores are missing unevenly on 3 metrics (a 1, b 0, c 0): see the bounds",
+    )
+
+
+def test_a_condition_without_any_score_is_said_once_and_asks_for_no_more_questions(tmp_path, journals):
+    rows = {"a": [1, 2, 3, 4, 5, 1, 2, 3], "b": [None] * 8}
+    warnings = summarize(metrics_run(tmp_path / "run", journals, rows)).warnings
+    assert warnings == ("b: no score on any metric, so it is compared with nothing",)
+
+
 def test_even_losses_make_no_noise(tmp_path, journals):
     scores = {"a": [[1], [None], *[[3]] * 6], "b": [[2], [None], *[[4]] * 6]}
     assert summarize(journals.table(tmp_path / "run", scores)).warnings == ()

@@ -51,7 +51,7 @@ def test_a_failure_that_a_resume_mended_is_none(script):
     summary = summarize(script.end())
     assert summary.total.ledger == ledger(scored=1, not_run=3)
     assert summary.total.retried == 1
-    assert [(one.kind, one.trials) for one in summary.failures] == [("crash", 0)]
+    assert summary.failures == ()
 
 
 def test_an_answer_without_a_score_is_the_judges_fault_when_it_said_so(script, journals):
@@ -80,6 +80,62 @@ def test_a_score_that_came_later_mends_the_judges_failure(script, journals):
 def test_a_missing_score_is_the_judges_fault_only_when_the_run_was_carried_through(script, reason, wanted):
     script.answer(0, "only", 0)
     assert total(script.end(reason)) == wanted
+
+
+def test_scoring_a_stopped_run_with_another_scorer_makes_its_gaps_nobodys_fault(script, journals):
+    second = msgspec.structs.replace(journals.JUDGE, name="contains", scoring="cc" * 16)
+    script.answer(0, "only", 0)
+    script.pause("interrupted")
+    script.resume(second)
+    script.score(0, "only", value=1, scorer=second)
+    assert total(script.end("done")) == ledger(not_run=4)
+
+
+def test_a_scoring_that_was_stopped_is_to_be_gone_on_with(script, journals):
+    second = msgspec.structs.replace(journals.JUDGE, name="contains", scoring="cc" * 16)
+    for row in (0, 1):
+        script.scored(row, "only", 0, value=3)
+    script.pause("done")
+    script.resume(second)
+    script.score(0, "only", value=1, scorer=second)
+    assert total(script.end("interrupted")) == ledger(scored=1, not_run=3)
+
+
+def test_trials_that_no_part_ran_are_a_warning_also_where_every_part_ended_well(script):
+    script.scored(0, "only", 0, value=3)
+    (warning,) = [text for text in summarize(script.end("done")).warnings if "not run" in text]
+    assert warning.startswith("3 trials not run, because the last part was a selection")
+
+
+def test_conditions_that_a_resume_added_have_their_digests(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", conditions=("a",))
+    plan = PlanInfo(samples=2, conditions=("a", "b"), repetitions=1)
+    script.resume(plan=plan, conditions={"a": "00" * 16, "b": "bb" * 16}, agents={"a": "aa" * 16, "b": "cc" * 16})
+    found = summarize(script.end()).provenance
+    assert found.conditions == {"a": f"{0:032x}", "b": "bb" * 16}
+    assert found.agents == {"a": "aa" * 16, "b": "cc" * 16}
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        pytest.param({"repetitions": 10**12}, "repetitions is 1000000000000", id="too many repetitions"),
+        pytest.param({"repetitions": 0}, "want 1 to 100000", id="none"),
+        pytest.param({"conditions": ("only", "only")}, "names a condition twice", id="a condition twice"),
+    ],
+)
+def test_a_plan_that_karat_would_not_write_is_a_bad_run(tmp_path, journals, plan, said):
+    facts = {"samples": 2, "conditions": ("only",), "repetitions": 1, **plan}
+    run = journals.Script(tmp_path / "run", plan=PlanInfo(**facts)).stop()
+    with pytest.raises(BadRun, match=said):
+        summarize(run)
+
+
+def test_numbers_and_depths_without_bounds_are_a_bad_run(script, journals):
+    script.answer(0, "only", 0)
+    script.score(0, "only", value=1, repeat=10**12)
+    with pytest.raises(BadRun, match="too large"):
+        summarize(script.stop())
 
 
 def test_without_scorers_an_answer_is_enough(tmp_path, journals):

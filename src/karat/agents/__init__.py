@@ -5,6 +5,9 @@ the trial is cut off. Sessions of one agent may be open concurrently. `ask` retu
 Reply or raises a TrialFault (errors.py) that says whose fault it was and whether
 another attempt could help; any other exception is a crash of the agent.
 
+An agent that holds something for the whole run (a client, threads) may have `aclose`,
+which is called once, at its end.
+
 An agent without sessions implements `ask` alone (`SimpleAgent`); `as_agent` does the
 rest. One that must know which repetition it is asked for takes the keyword `trial`.
 """
@@ -56,6 +59,8 @@ class TrialAgent(Protocol):
 
     def session(self, trial: Trial) -> AbstractAsyncContextManager[Session]: ...
 
+    async def aclose(self) -> None: ...
+
 
 class AgentSetting(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent's constructor may ask for besides its options, by the name `setting`."""
@@ -77,7 +82,7 @@ def as_agent(found: Any) -> TrialAgent:
 class _WithSessions:
     def __init__(self, agent: Any) -> None:
         self.source: Mapping[str, str] = getattr(agent, "source", {})
-        self._open = agent.session
+        self._agent, self._open = agent, agent.session
         self._wants_trial = _takes_trial(agent.session)
 
     def session(self, trial: Trial) -> AbstractAsyncContextManager[Session]:
@@ -85,12 +90,18 @@ class _WithSessions:
         opened: AbstractAsyncContextManager[Session] = self._open(trial.condition, trial.sample, **extra)
         return opened
 
+    async def aclose(self) -> None:
+        await _close(self._agent)
+
 
 class _WithoutSessions:
     def __init__(self, agent: Any) -> None:
         self.source: Mapping[str, str] = getattr(agent, "source", {})
-        self._ask = agent.ask
+        self._agent, self._ask = agent, agent.ask
         self._wants_trial = _takes_trial(agent.ask)
+
+    async def aclose(self) -> None:
+        await _close(self._agent)
 
     @asynccontextmanager
     async def session(self, trial: Trial) -> AsyncIterator[Session]:
@@ -107,6 +118,12 @@ class _History:
         reply: Reply = await self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **self._extra)
         self._so_far.append((turn, reply))
         return reply
+
+
+async def _close(agent: Any) -> None:
+    closed = agent.aclose() if hasattr(agent, "aclose") else None
+    if inspect.isawaitable(closed):
+        await closed
 
 
 def _takes_trial(method: Any) -> bool:

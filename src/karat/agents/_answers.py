@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from karat.errors import AgentFault
-from karat.records import Reply
+from karat.records import Reply, plain
 
 __all__ = ["reply_from"]
 
@@ -32,6 +32,6 @@ def reply_from(said: Any) -> Reply:
             raise AgentFault("bad_reply", f"the object has no 'text' (keys: {', '.join(map(str, fields)) or 'none'})")
         fields["text"] = fields[key]
     try:
-        return msgspec.convert(fields, Reply)
-    except msgspec.ValidationError as error:
+        return msgspec.convert(msgspec.to_builtins(fields, enc_hook=plain), Reply)
+    except (msgspec.ValidationError, TypeError) as error:
         raise AgentFault("bad_reply", f"the object is no reply: {error}") from error

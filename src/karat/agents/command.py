@@ -7,9 +7,11 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import cast
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -24,8 +26,7 @@ __all__ = ["Command"]
 
 _STDERR_SHOWN = 3000  # characters of its end
 _STDERR_KEPT = 64_000  # bytes: so many more that a secret cut in half at their begin is not shown
-_GRACE_SECONDS = 2.0
-_LOOK_SECONDS = 0.1  # how soon an exit is noticed when a grandchild holds the pipe
+_REST_SECONDS = 0.5
 
 
 class Command:
@@ -91,88 +92,88 @@ class Command:
         return Reply(text=said)
 
     async def _run(self, task: bytes) -> str:
+        news = asyncio.Event()
         try:
-            process = await asyncio.create_subprocess_exec(
+            transport, talk = await asyncio.get_running_loop().subprocess_exec(
+                lambda: _Talk(self._limit, news),
                 *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 cwd=self._folder,
                 env=self._env,
                 start_new_session=True,
             )
-        except (FileNotFoundError, PermissionError) as error:
+        except OSError as error:
             hint = "" if shutil.which(self._command[0]) else " (it is not on PATH)"
             raise AgentFault("no_program", f"cannot start {self._command[0]!r}: {error.strerror}{hint}") from error
         try:
-            return await self._talk(process, task)
+            stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+            stdin.write(task)
+            stdin.write_eof()
+            await news.wait()
+            _end_group(transport.get_pid())
+            await _within(talk.closed)
         finally:
-            await _ended(process)
+            _end_group(transport.get_pid())
+            await _within(talk.exited)
+            transport.close()
+        return self._said(talk, transport.get_returncode())
 
-    async def _talk(self, process: asyncio.subprocess.Process, task: bytes) -> str:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        feeding = asyncio.create_task(_feed(process.stdin, task))
-        complaining = asyncio.create_task(_tail(process.stderr))
-        reading = asyncio.create_task(_all(process.stdout, self._limit))
-        try:
-            while not reading.done():
-                await asyncio.wait({reading}, timeout=_LOOK_SECONDS)
-                if process.returncode is not None:
-                    # A child of the program that keeps the pipe open must not hold the trial.
-                    _end_group(process.pid)
-            out = await reading
-            code = await process.wait()
-            _end_group(process.pid)
-            complaint = self._redact((await complaining).decode("utf-8", "replace"))[-_STDERR_SHOWN:].strip()
-        finally:
-            for task_of_pipe in (feeding, complaining, reading):
-                task_of_pipe.cancel()
-            await asyncio.gather(feeding, complaining, reading, return_exceptions=True)
-        if code != 0:
-            how = f"was ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-            said = f": {complaint}" if complaint else " and wrote nothing to standard error"
-            raise AgentFault("exit_code", f"the program {how}{said}", retriable=True)
-        return out.decode("utf-8", "replace")
+    def _said(self, talk: _Talk, code: int | None) -> str:
+        if talk.too_long:
+            raise LimitReached("output_too_long", f"more than {self._limit} bytes on standard output")
+        if code == 0:
+            return talk.out.decode("utf-8", "replace")
+        how = f"ended with exit code {code}"
+        if code is not None and code < 0:
+            how = f"was ended by signal {_signal_name(-code)}"
+        complaint = self._redact(talk.err.decode("utf-8", "replace"))[-_STDERR_SHOWN:].strip()
+        said = f": {complaint}" if complaint else " and wrote nothing to standard error"
+        raise AgentFault("exit_code", f"the program {how}{said}", retriable=True)
 
 
-async def _feed(stdin: asyncio.StreamWriter, task: bytes) -> None:
-    # A program may answer without reading its input, or close it early: that is its right.
-    with suppress(BrokenPipeError, ConnectionResetError):
-        stdin.write(task)
-        await stdin.drain()
-        stdin.close()
-        await stdin.wait_closed()
+class _Talk(asyncio.SubprocessProtocol):
+    """What a program says until it ends, or until it says too much."""
+
+    def __init__(self, limit: int, news: asyncio.Event) -> None:
+        self.out, self.err = bytearray(), bytearray()
+        self.too_long = False
+        self._limit, self._news = limit, news
+        self._open = {1, 2}
+        self.exited, self.closed = asyncio.Event(), asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self.err = (self.err + data)[-_STDERR_KEPT:]
+        elif not self.too_long:
+            self.out += data
+            if len(self.out) > self._limit:
+                self.too_long = True
+                self._news.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._open.discard(fd)
+        if not self._open:
+            self.closed.set()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        self._news.set()
 
 
-async def _all(stdout: asyncio.StreamReader, limit: int) -> bytes:
-    parts, size = [], 0
-    while part := await stdout.read(65536):
-        size += len(part)
-        if size > limit:
-            raise LimitReached("output_too_long", f"more than {limit} bytes on standard output")
-        parts.append(part)
-    return b"".join(parts)
-
-
-async def _tail(stderr: asyncio.StreamReader) -> bytes:
-    kept = b""
-    while part := await stderr.read(65536):
-        kept = (kept + part)[-_STDERR_KEPT:]
-    return kept
-
-
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    _end_group(process.pid)
-    # asyncio calls a process ended only when its pipes are read to their end. A grandchild
-    # that left the group can keep them open, so the wait has a bound; the program is dead.
+async def _within(event: asyncio.Event) -> None:
+    """A grandchild that left the group may hold the pipes open for ever."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(_GRACE_SECONDS):
-            for pipe in (process.stdout, process.stderr):
-                while pipe is not None and await pipe.read(65536):
-                    pass
-            await process.wait()
+        async with asyncio.timeout(_REST_SECONDS):
+            await event.wait()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
 
 
 def _end_group(pid: int) -> None:

@@ -65,6 +65,10 @@ class Python:
         async with self._agent.session(trial) as session:
             yield session
 
+    async def aclose(self) -> None:
+        """Lets go of the threads, and of what the object itself holds."""
+        await self._agent.aclose()
+
 
 class _Function:
     def __init__(self, function: Callable[..., Any], folder: Path) -> None:
@@ -81,6 +85,9 @@ class _Function:
         self._positional = [
             name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.POSITIONAL_ONLY)
         ]
+
+    def aclose(self) -> None:
+        self._threads.close()
 
     async def ask(
         self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]], trial: Trial

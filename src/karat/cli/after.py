@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from karat.cli.ending import Exit
-from karat.cli.output import Output, typed
+from karat.cli.output import Output, shown_path, typed
 from karat.cli.reporting import render, screen
+from karat.cli.rescoring import missing_scores
 from karat.summary import Summary, summarize
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karat.engine import Outcome
     from karat.journal import RunFolder
 
-__all__ = ["Ended", "show_outcome", "shown_path"]
+__all__ = ["Ended", "show_outcome"]
 
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
@@ -41,9 +41,14 @@ def show_outcome(
     *,
     again: tuple[File, Chosen] | None = None,
     scorings: Mapping[str, str] | None = None,
+    warnings: Sequence[str] = (),
 ) -> Exit:
-    """The result of `run` or `score`: the table, the files, the next commands. `again`: how it was called."""
+    """The result of `run` or `score`: the table, the files, the next commands.
+
+    `again`: how `run` was called; `warnings`: what the journal cannot know.
+    """
     summary = summarize(outcome.run, scorings=scorings)
+    summary = msgspec.structs.replace(summary, warnings=(*summary.warnings, *warnings))
     failed = max(outcome.failed, summary.total.ledger.failed)
     code = _exit(outcome, failed)
     if output.as_json:
@@ -52,16 +57,8 @@ def show_outcome(
         output.result("", Ended(run=path, status=outcome.reason, failed=failed, exit_code=code, summary=raw))
     else:
         output.text(*render("terminal", summary, outcome.run, screen("terminal")).values())
-    output.say("", *_files(outcome.run), "", *_next(outcome, summary, again))
+    output.say("", *_files(outcome.run), *_next(outcome, summary, again))
     return code
-
-
-def shown_path(path: Path) -> str:
-    """A path as one types it: relative where it lies below the working directory."""
-    try:
-        return str(path.absolute().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
 
 
 def _exit(outcome: Outcome, failed: int) -> Exit:
@@ -81,21 +78,29 @@ def _files(run: RunFolder) -> list[str]:
 def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None) -> list[str]:
     run, ledger = shown_path(outcome.run.path), summary.total.ledger
     commands: list[tuple[str, str]] = []
-    if again is not None and (ledger.not_run or ledger.infrastructure or ledger.limit):
-        commands.append((_resume(run, *again), "ask what is missing"))
-    elif again is not None and ledger.agent:
-        commands.append((_resume(run, *again) + " --retry-failed", "ask again where the agent failed"))
+    missing = ledger.not_run or ledger.infrastructure or ledger.limit
+    if again is not None and (missing or ledger.agent):
+        # Without --retry-failed a resume passes over what the agent failed at.
+        retry = ["--retry-failed"] if ledger.agent else []
+        why = ["ask again where the agent failed"] * bool(ledger.agent) + ["ask what is missing"] * bool(missing)
+        commands.append((_resume(run, *again, retry), ", and ".join(why)))
     if ledger.judge:
-        commands.append((typed("karat", "score", run), "score what has no score"))
-    if len(summary.conditions) > 1 and summary.results:
-        first, second = summary.conditions[:2]
-        commands.append((typed("karat", "compare", f"{run}:{first}", f":{second}"), "question by question"))
-    commands.append((typed("karat", "report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet"))
-    width = max(len(command) for command, _ in commands)
-    return ["Next:", *(f"  {command:{width}}  # {why}" for command, why in commands)]
+        commands.append((typed("score", run, missing_scores(outcome.run, summary)), "score what has no score"))
+    scored = [name for name in summary.conditions if _is_scored(summary, name)]
+    if len(scored) > 1:
+        commands.append((typed("compare", f"{run}:{scored[0]}", f":{scored[1]}"), "question by question"))
+    if scored:
+        commands.append((typed("report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet"))
+    width = max((len(command) for command, _ in commands), default=0)
+    lines = [f"  {command:{width}}  # {why}" for command, why in commands]
+    return ["", "Next:", *lines] if lines else []
 
 
-def _resume(run: str, source: File, chosen: Chosen) -> str:
+def _is_scored(summary: Summary, condition: str) -> bool:
+    return any(one.n_answers for one in summary.results if one.condition == condition)
+
+
+def _resume(run: str, source: File, chosen: Chosen, retry: list[str]) -> str:
     settings = [f"--set={setting}" for setting in source.settings]
     env_file = [f"--env-file={source.env_file}"] if source.env_file else []
-    return typed("karat", "run", str(source.file), *settings, *env_file, *chosen.words(), "--resume", run)
+    return typed("run", str(source.file), settings, env_file, chosen.words(), "--resume", run, retry)

@@ -124,7 +124,7 @@ def check(
         max_concurrent=execution.max_concurrent,
         timeout_seconds=execution.timeout_seconds,
         max_attempts=execution.retry.max_attempts,
-        stops_after_failures=_most_failures(execution.max_failures, len(selected)),
+        stops_after_failures=math.ceil(execution.most_failures(len(selected))),
         budget_usd=execution.budget.usd,
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
@@ -135,10 +135,6 @@ def check(
 
 def _agent_calls(selected: Plan) -> int:
     return sum(len(sample.turns) for sample in selected.samples) * len(selected.conditions) * selected.repetitions
-
-
-def _most_failures(most: float, planned: int) -> int:
-    return max(1, math.ceil(most * planned if most < 1 else most))
 
 
 def _scorers(experiment: Experiment) -> tuple[CheckedScorer, ...]:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from enum import IntEnum
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import click
 
 from karat.errors import KaratError
 
-__all__ = ["Ending", "Exit"]
+if TYPE_CHECKING:
+    from karat.redact import Redactor
+
+__all__ = ["Ending", "Exit", "keep_hidden"]
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Exit(IntEnum):
@@ -35,6 +45,7 @@ class Ending:
     def __init__(self) -> None:
         self.code = 0
         self.debug = False
+        self.secrets: dict[str, str] = {}  # never told, whatever ends the command
 
     def __enter__(self) -> Ending:
         return self
@@ -49,9 +60,22 @@ class Ending:
         if isinstance(error, BrokenPipeError):
             _close_pipes()
             return True
+        from karat.redact import Redactor
+
         self.code = _code(error)
-        _tell(error, self.code, debug=self.debug)
+        with suppress(OSError):  # nobody can read standard error: the code says it
+            _tell(error, self.code, debug=self.debug, redact=Redactor(self.secrets))
+        if isinstance(error, OSError):
+            _close_pipes()
         return True
+
+
+def keep_hidden(secrets: Mapping[str, str]) -> None:
+    """From now on these values are shown as `${NAME}` in whatever ends the present command."""
+    context = click.get_current_context(silent=True)
+    ending = context.find_object(Ending) if context is not None else None
+    if ending is not None:
+        ending.secrets.update(secrets)
 
 
 def _code(error: BaseException) -> int:
@@ -59,37 +83,42 @@ def _code(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return Exit.STOPPED
-    if isinstance(error, click.ClickException) or (isinstance(error, OSError) and error.filename is not None):
+    if isinstance(error, click.ClickException):
+        return Exit.CHANGE_SOMETHING
+    if isinstance(error, OSError) and (error.filename is not None or error.errno in _FULL):
         return Exit.CHANGE_SOMETHING
     return Exit.KARAT_FAULT
 
 
-def _tell(error: BaseException, code: int, *, debug: bool) -> None:
+def _tell(error: BaseException, code: int, *, debug: bool, redact: Redactor) -> None:
     from karat.formats import clean, excerpt
 
     if debug and not isinstance(error, (click.Abort, click.UsageError)):
         import traceback
 
-        click.echo(clean("".join(traceback.format_exception(error))), err=True)
+        click.echo(clean(redact("".join(traceback.format_exception(error)))), err=True)
     if isinstance(error, click.ClickException):
-        error.show()
+        told = io.StringIO()
+        error.show(told)
+        click.echo(redact(told.getvalue()), err=True, nl=False)
     elif code == Exit.STOPPED:
         click.echo("stopped", err=True)
     elif code == Exit.KARAT_FAULT:
-        what = excerpt(f"{type(error).__name__}: {error}", 300)
+        what = excerpt(redact(f"{type(error).__name__}: {error}"), 300)
         hint = "" if debug else "; --debug shows where"
         click.echo(f"karat: a fault of karat itself: {what}{hint}", err=True)
     elif isinstance(error, OSError):
-        click.echo(f"karat: {clean(str(error.filename))}: {error.strerror}", err=True)
+        where = clean(redact(str(error.filename))) if error.filename is not None else "the output could not be written"
+        click.echo(f"karat: {where}: {error.strerror}", err=True)
     else:
-        click.echo(clean(str(error)), err=True)
+        click.echo(clean(redact(str(error))), err=True)
 
 
 def _close_pipes() -> None:
-    """Whoever read our output has gone: what is still buffered has nowhere to go, and that is no error."""
+    """What is still buffered has nowhere to go: a reader that has gone is no error, a full device is told once."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError:
             os.dup2(nowhere, stream.fileno())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from karat.cli.ending import Ending
+from karat.cli.ending import Ending, keep_hidden
 from karat.cli.output import Output
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ class File:
         """Raises BadExperiment with every fault."""
         from karat.config import load
 
-        return load(self.file, settings=self.settings, env_file=self.env_file)
+        experiment = load(self.file, settings=self.settings, env_file=self.env_file)
+        keep_hidden(experiment.secrets)
+        return experiment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

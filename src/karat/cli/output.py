@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 import click
 
-__all__ = ["Output", "typed"]
+__all__ = ["Output", "program", "shown_path", "typed", "whisper"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,17 +56,40 @@ class Output:
         return sys.stderr.isatty() and not (self.quiet or self.events)
 
 
-def whisper(line: str) -> None:
-    """One line on standard error; nothing where nobody reads it any more: a run does not end for that."""
+def whisper(line: str, stream: TextIO | None = None) -> None:
+    """One line on standard error; nothing where nobody can read it any more: a run does not end for that."""
     try:
-        click.echo(line, err=True)
-    except BrokenPipeError:
+        click.echo(line, file=stream, err=True)
+    except OSError:
         return
 
 
+def program() -> tuple[str, ...]:
+    """How this very program is called from here: `karat` where the shell finds it, else by its path."""
+    import shutil
+
+    python = Path(sys.executable)
+    own = python.with_name("karat")
+    found = shutil.which("karat")
+    if not own.is_file():
+        return (shown_path(python), "-m", "karat")
+    if found is not None and own.samefile(found):
+        return ("karat",)
+    path = shown_path(own)
+    return (path if "/" in path else f"./{path}",)
+
+
 def typed(*words: str | Sequence[str]) -> str:
-    """A command that can be copied and typed."""
+    """A command of karat that can be copied and typed, from here, into a shell."""
     import shlex
 
     flat = [word for part in words for word in ([part] if isinstance(part, str) else part)]
-    return shlex.join(flat)
+    return shlex.join([*program(), *flat])
+
+
+def shown_path(path: Path) -> str:
+    """A path as one types it: relative where it lies below the working directory."""
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
 
 from karat import formats
 from karat.cli.output import Output, whisper
+from karat.cli.printed import printed
 from karat.engine import Watch
 
 if TYPE_CHECKING:
@@ -27,19 +28,29 @@ _ENOUGH_FOR_ETA = 3  # trials; from fewer nothing can be said of the rest
 def following(output: Output, redact: Redactor) -> Iterator[Watch]:
     """A Watch whose counts and notices are shown, for as long as the block runs.
 
-    What agents written in Python print goes to standard error meanwhile: standard output is
-    for the result.
+    What agents written in Python print goes to standard error meanwhile (standard output is
+    for the result): without what a terminal obeys, and as an event among events.
     """
     if output.events:
-        shown = _as_events(redact)
+        shown = _as_events(redact, sys.stderr)
     elif output.quiet:
         shown = _silent()
     elif output.live:
         shown = _live(redact)
     else:
         shown = _sparse(output, redact)
-    with shown as watch, redirect_stdout(sys.stderr):
-        yield watch
+    with shown as watch:
+        behind = sys.stderr  # where a live line stands: the stream that prints above it
+        write = _event_writer(redact, behind) if output.events else None
+
+        def show(text: str) -> None:
+            if write is not None:
+                write({"event": "output", "text": text})
+            else:
+                whisper(redact(text), behind)
+
+        with printed(show, behind=behind):
+            yield watch
 
 
 def status_line(watch: Watch) -> str:
@@ -101,16 +112,20 @@ def _silent() -> Iterator[Watch]:
 
 
 @contextmanager
-def _as_events(redact: Redactor) -> Iterator[Watch]:
+def _as_events(redact: Redactor, stream: TextIO) -> Iterator[Watch]:
+    write = _event_writer(redact, stream)
+
+    def listen(event: Any) -> None:
+        write({"event": "notice", "text": event} if isinstance(event, str) else event)
+
+    yield Watch(listen)
+
+
+def _event_writer(redact: Redactor, stream: TextIO) -> Callable[[Any], None]:
     from karat.journal import Codec
 
     codec = Codec(redact)
-
-    def write(event: Any) -> None:
-        shown = {"event": "notice", "text": event} if isinstance(event, str) else event
-        whisper(codec.line(shown).decode().rstrip("\n"))
-
-    yield Watch(write)
+    return lambda event: whisper(codec.line(event).decode().rstrip("\n"), stream)
 
 
 @contextmanager
@@ -119,7 +134,8 @@ def _live(redact: Redactor) -> Iterator[Watch]:
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(stderr=True, highlight=False)
+    # This very stream: later sys.stderr is what takes in the agents' prints.
+    console = Console(file=sys.stderr, highlight=False)
     if console.is_dumb_terminal:
         with _sparse(Output(), redact) as watch:
             yield watch

@@ -14,6 +14,7 @@ from karat import plugins
 from karat.cli.output import Output
 from karat.errors import BadOption
 from karat.reports import save
+from karat.summary import trusted
 
 if TYPE_CHECKING:
     from karat.journal import RunFolder
@@ -39,10 +40,10 @@ def render(name: str, summary: Summary, run: RunFolder, options: Mapping[str, An
     plugin = plugins.find("reports", name, allow_code=False)
     _, faults = plugins.check_options(plugin, options or {}, place="--set")
     if faults:
-        raise BadOption(
-            f"report {name}", "; ".join(f"{fault.place.removeprefix('--set.')} {fault.message}" for fault in faults)
-        )
-    files: Mapping[str, str] = plugins.build(plugin, options or {}).render(summary, run)
+        told = (f"--set {fault.place.removeprefix('--set.')}: {fault.message}" for fault in faults)
+        raise BadOption(f"report {name}", "; ".join(told))
+    with trusted(run):
+        files: Mapping[str, str] = plugins.build(plugin, options or {}).render(summary, run)
     return files
 
 

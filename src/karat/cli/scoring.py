@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import api, plugins
-from karat.cli.output import Output
+from karat.cli.ending import keep_hidden
+from karat.cli.output import Output, shown_path, typed
 from karat.cli.progress import following
+from karat.cli.rescoring import check_answers, execution_of, in_words, own_scorers, secrets_of
 from karat.cli.values import parsed
-from karat.config import Execution, Experiment
+from karat.config import Experiment, announced
 from karat.errors import BadOption
+from karat.formats import excerpt, plural
 from karat.records import ScorerSpec
+from karat.summary import plan_of, trusted
 
 if TYPE_CHECKING:
     from karat.cli.options import Answers, Scorers
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["score_answers", "score_run"]
 
+_MOST_NAMED = 5
 _NEVER = 10**9
 """An answer that a file does not hold is missing, whatever the share of them."""
 
@@ -35,32 +40,44 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
         given = "--dataset" if answers.dataset is not None else "--set"
         raise BadOption(given, f"is for a file of answers, and there is no file '{name}'; a run has its own")
     run = api.open(name, results=results)
-    specs = scorers_of(run, wanted)
-    redact = Redactor({})
+    keep_hidden(secrets_of(run))
+    specs, named = scorers_of(run, wanted)
+    keep_hidden(named)
+    redact = Redactor({**secrets_of(run), **named})
+    with trusted(run):
+        limits = limits_of(run)
+        check_answers(run)
     with following(output, redact) as watch:
         rescoring = engine.rescore(
-            run, specs, base=Path.cwd(), limits=limits_of(run), redact=redact, watch=watch, handle_signals=True
+            run, specs, base=Path.cwd(), limits=limits, redact=redact, watch=watch, handle_signals=True
         )
         return asyncio.run(rescoring)
 
 
-def score_answers(file: Path, wanted: Scorers, answers: Answers, results: Path, output: Output) -> Outcome:
-    """Makes an ordinary run of the answers in a file."""
+def score_answers(
+    file: Path, wanted: Scorers, answers: Answers, results: Path, output: Output
+) -> tuple[Outcome, list[str]]:
+    """Makes an ordinary run of the answers in a file. Also returns what was left out of the file."""
     from karat.redact import Redactor
 
     if answers.dataset is None:
         raise BadOption("--dataset", f"is needed to score {file}: the file with the questions and golden answers")
     experiment = experiment_of_answers(file, answers.dataset, wanted, answers.settings)
+    keep_hidden(experiment.secrets)
     output.say(*(f"warning: {text}" for text in experiment.warnings))
+    left_out = _left_out(file, experiment)
     with following(output, Redactor(experiment.secrets)) as watch:
-        return asyncio.run(api.carry_out(experiment, results=results, watch=watch, handle_signals=True))
+        for text in left_out:
+            watch.notice(text)
+        outcome = asyncio.run(api.carry_out(experiment, results=results, watch=watch, handle_signals=True))
+    return outcome, left_out
 
 
-def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[ScorerSpec, ...]:
+def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...], Mapping[str, str]]:
     """The scorers that were named, or those that the run has already, whose missing scores are then made up.
 
-    Raises BadExperiment for faults in them. A run folder never names code that is imported:
-    its own `module:Class` must be named again.
+    Also the secrets in their options. Raises BadExperiment for faults in them. A run folder
+    never names code that is imported: its own `module:Class` must be named again.
     """
     if wanted:
         # An experiment of which only the scorers matter: so they are checked as in a file.
@@ -68,38 +85,28 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[ScorerSpec, ...]:
         keys = {"scorers": [], **_keys(wanted)}
         probe = Experiment(dataset=there, agent={"type": "floor"}, conditions={"any": {}}, **keys)
         probe.require_runnable()
-        return probe.scorers
-    specs = [ScorerSpec(type=one.type, name=one.name, options=one.options) for one in run.info.scorers]
-    if not specs:
+        return probe.scorers, probe.secrets
+    if not run.info.scorers:
         raise BadOption("--judge", "the run has no scorer of its own: name one, e.g. --judge overlap")
-    for spec in specs:
-        if ":" in spec.type:
-            raise BadOption(
-                "--scorer", f"the run was scored by code, {spec.type}: name it, so that it is you who runs it"
-            )
-    return tuple(specs)
+    code = [one.type for one in run.info.scorers if ":" in one.type]
+    if code:
+        command = typed("score", shown_path(run.path), in_words(run.info.scorers))
+        problem = f"the run was scored by code, {', '.join(code)}, and no code is run because a folder names it"
+        raise BadOption("--scorer", f"{problem}; name it yourself, where its module can be imported:\n  {command}")
+    return own_scorers(run), {}
 
 
 def limits_of(run: RunFolder) -> Limits:
     """How hard the run may push, as its own experiment said."""
     from karat.engine import Limits
 
-    nested: dict[str, Any] = {}
-    for key, choice in run.info.experiment.items():
-        section, *rest = key.split(".")
-        if section == "execution":
-            here = nested
-            for part in rest[:-1]:
-                here = here.setdefault(part, {})
-            here[rest[-1]] = choice.value
-    execution = Execution.model_validate(nested)
-    most, planned = execution.max_failures, run.plan().trials
+    execution, planned = execution_of(run), plan_of(run).trials
     return Limits(
         max_concurrent=execution.max_concurrent,
         timeout_seconds=execution.timeout_seconds,
         judge_timeout_seconds=execution.judge_timeout_seconds,
         retry=execution.retry,
-        max_failures=max(1.0, most * planned if most < 1 else most),
+        max_failures=execution.most_failures(planned),
     )
 
 
@@ -163,7 +170,42 @@ def _keys(wanted: Scorers) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if wanted.judge is not None:
         judge = parsed("--judge", wanted.judge)
-        found["judge"] = {"type": judge} if isinstance(judge, str) else judge
+        found["judge"] = _judge(judge) if isinstance(judge, str) else judge
     if wanted.scorers:
         found["scorers"] = [parsed("--scorer", text) for text in wanted.scorers]
     return found
+
+
+def _judge(name: str) -> dict[str, Any]:
+    """`overlap`, `module:Class`, or the model that judges: `provider:model`."""
+    module, colon, attribute = name.partition(":")
+    is_code = attribute.isidentifier() and (
+        attribute[0].isupper() or Path(*module.split(".")).with_suffix(".py").exists()
+    )
+    if not colon or is_code:
+        return {"type": name}
+    if not announced.runs(announced.find("scorers", "judge", folder=Path.cwd())):
+        there = ", ".join(plugins.names("scorers"))
+        raise BadOption(
+            "--judge", f"'{name}': a model as judge comes with a later version of karat (there are: {there})"
+        )
+    return {"type": "judge", "model": name}
+
+
+def _left_out(file: Path, experiment: Experiment) -> list[str]:
+    """The answers of the file that no sample of the dataset wants: one sentence, or none."""
+    from karat.datasets import read_rows
+
+    id_key = experiment.agent.options["id_key"]
+    known = {sample.id for sample in experiment.load_dataset()}
+    unknown: dict[str, int] = {}
+    for number, (_, row) in enumerate(read_rows(file).rows):
+        name = str(number) if id_key is None else str(row.get(id_key))
+        if name not in known:
+            unknown[name] = unknown.get(name, 0) + 1
+    if not unknown:
+        return []
+    shown = ", ".join(f"'{excerpt(name, 40)}'" for name in list(unknown)[:_MOST_NAMED])
+    more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
+    count = plural(sum(unknown.values()), "answer")
+    return [f"{count} left out: the dataset has no sample called {shown}{more}"]

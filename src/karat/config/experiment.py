@@ -14,10 +14,10 @@ from karat.config.environment import read_env_file
 from karat.config.model import DatasetSpec, Execution
 from karat.config.nodes import Node, from_python, printable
 from karat.config.parts import read_parts
-from karat.config.sections import slug
 from karat.config.settings import apply
 from karat.errors import BadExperiment, Fault, did_you_mean
 from karat.journal.events import Choice
+from karat.journal.folder import slugged
 from karat.records import AgentSpec, Condition, McpServer, ScorerSpec
 from karat.redact import Redactor
 
@@ -43,7 +43,7 @@ class Experiment:
     """
 
     name: str
-    slug: str  # the name as it stands in file names
+    slug: str  # the name as the run folder carries it
     version: str
     folder: Path  # absolute; of the file, or the working directory
     path: Path | None  # None: made in Python
@@ -167,7 +167,7 @@ def _fill(
     masked = Redactor(parts.secrets)
     values = {
         "name": parts.name,
-        "slug": slug(parts.name),
+        "slug": slugged(parts.name),
         "version": parts.version,
         "folder": source.folder,
         "path": source.path,

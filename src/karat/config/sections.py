@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from karat import plugins
 from karat.config import announced
 from karat.config.model import DatasetSpec, Execution
 from karat.config.nodes import Node, plain
@@ -14,7 +14,7 @@ from karat.config.reader import Reader
 from karat.errors import did_you_mean
 from karat.records import ScorerSpec
 
-__all__ = ["DatasetPart", "ScorerPart", "dataset", "execution", "identity", "named_secrets", "scorers", "slug"]
+__all__ = ["DatasetPart", "ScorerPart", "dataset", "execution", "identity", "named_secrets", "scorers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,6 @@ def _text_or_number(read: Reader, place: str, default: str, example: str) -> str
     return default
 
 
-def slug(name: str) -> str:
-    """A name as it can stand in a file name: ASCII letters, digits, dot, dash and underscore.
-
-    >>> slug("Größe & Gewicht: v2"), slug("日本")
-    ('groe-gewicht-v2', 'run')
-    """
-    import unicodedata
-
-    ascii_only = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_only).strip("-._")[:60].lower() or "run"
-
-
 def dataset(read: Reader) -> DatasetPart | None:
     """Which file, read how."""
     example = "dataset: {path: questions.jsonl}"
@@ -78,12 +66,16 @@ def dataset(read: Reader) -> DatasetPart | None:
     values = {key: plain(node) for key, node in read.mapping("dataset", example=example).items()}
     if not values:
         return None
-    path = _dataset_path(read, values.pop("path", None))
+    # A misspelt path is one fault, not two.
+    misspelt = "path" not in values and did_you_mean("path", values, listing=False)
+    path = None if misspelt else _dataset_path(read, values.pop("path", None))
     kind = values.pop("kind", None) or "golden"
     if not isinstance(kind, str):
         read.fault("dataset.kind", "must be the name of a kind of dataset, e.g. golden")
         return None
     plugin = read.plugin("datasets", kind, "dataset.kind")
+    if plugin is not None:
+        values = _known_options(read, plugin, values)
     options = read.options(plugin, values, "dataset") if plugin is not None else None
     if options is None or path is None:
         return None
@@ -91,6 +83,15 @@ def dataset(read: Reader) -> DatasetPart | None:
     written = read.shown(node.value if node is not None else "", node)
     spec = DatasetSpec(kind=kind, path=path, options=options)
     return DatasetPart(spec, written, judged=bool(getattr(plugin, "judged", False)))
+
+
+def _known_options(read: Reader, plugin: type[Any], values: dict[str, Any]) -> dict[str, Any]:
+    """The values that the kind of dataset knows; a misspelt `path` or `kind` is compared with these as well."""
+    model = plugins.options_model(plugin)
+    if model is None or model.model_config.get("extra") != "forbid":
+        return values
+    known = ["path", "kind", *(field.alias or name for name, field in model.model_fields.items())]
+    return {key: values[key] for key in read.known_keys("dataset", values, known)}
 
 
 def _dataset_path(read: Reader, text: Any) -> Path | None:
@@ -108,6 +109,9 @@ def _dataset_path(read: Reader, text: Any) -> Path | None:
         return beside
     if here.is_dir() or beside.is_dir():
         read.fault("dataset.path", f"'{text}' is a folder; name the file in it")
+        return None
+    if here.exists() or beside.exists():
+        read.fault("dataset.path", f"'{text}' is not a regular file (but a device or a pipe); name a file of samples")
         return None
     where = "the working directory" + (" or the experiment's folder" if read.folder != Path.cwd() else "")
     near = did_you_mean(here.name, [*_files(beside.parent), *_files(here.parent)], listing=False)

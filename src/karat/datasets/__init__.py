@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from karat.records import Sample
 
-__all__ = ["Dataset", "DatasetKind", "sample_digest"]
+if TYPE_CHECKING:
+    from karat.datasets._rows import Rows
+
+__all__ = ["Dataset", "DatasetKind", "read_rows", "sample_digest"]
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,3 +47,10 @@ def sample_digest(parts: Any) -> str:
     from hashlib import blake2b
 
     return blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=16).hexdigest()
+
+
+def read_rows(path: Path) -> Rows:
+    """The rows of a file of any kind that datasets come in. Raises BadDataset where nothing can be read at all."""
+    from karat.datasets import _rows
+
+    return _rows.read_rows(path)

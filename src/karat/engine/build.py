@@ -16,7 +16,7 @@ from karat.engine.loop import ScorerInUse
 from karat.journal import ScorerInfo
 from karat.mcp import Toolbox
 from karat.plan import Plan
-from karat.records import ScorerSpec
+from karat.records import AgentSpec, ScorerSpec
 from karat.redact import Redactor
 from karat.scorers import ScorerSetting, metrics_of
 
@@ -29,16 +29,31 @@ __all__ = ["build_agents", "build_scorers"]
 def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
     """One agent a set of options: conditions that share them share the agent."""
     setting = AgentSetting(folder=experiment.folder, toolbox=toolbox, redact=Redactor(experiment.secrets))
-    built: dict[str, TrialAgent] = {}
+    built: list[tuple[AgentSpec, TrialAgent]] = []
     agents: dict[str, TrialAgent] = {}
     for condition in selected.conditions:
         spec = condition.agent
-        key = spec.type + spec.digest
-        if key not in built:
+        agent = next((agent for other, agent in built if _same(other, spec)), None)
+        if agent is None:
             plugin = plugins.find("agents", spec.type, folder=experiment.folder)
-            built[key] = as_agent(plugins.build(plugin, spec.options, setting=setting))
-        agents[condition.name] = built[key]
+            agent = as_agent(plugins.build(plugin, spec.options, setting=setting))
+            built.append((spec, agent))
+        agents[condition.name] = agent
     return agents
+
+
+def _same(one: AgentSpec, other: AgentSpec) -> bool:
+    # Not by digest: it leaves out what changes no answer, and knows a function only by its name.
+    keys = one.options.keys()
+    return (
+        one.type == other.type
+        and keys == other.options.keys()
+        and all(_equal(one.options[key], other.options[key]) for key in keys)
+    )
+
+
+def _equal(one: object, other: object) -> bool:
+    return one is other or (not callable(one) and type(one) is type(other) and bool(one == other))
 
 
 def build_scorers(specs: Sequence[ScorerSpec], *, folder: Path) -> tuple[ScorerInUse, ...]:

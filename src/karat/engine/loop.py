@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, Literal, TypeVar
@@ -20,12 +20,14 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from karat.agents import TrialAgent
-from karat.engine.retry import Fallen, RetryPolicy, classify, delay
+from karat.engine.cutoff import contained, ended, in_time
+from karat.engine.retry import Fallen, RetryPolicy, classify, delay, timed_out
+from karat.engine.rows import attempt_row, checked_reply, score_row
 from karat.engine.spend import Spend
 from karat.engine.supply import Job, Supply
 from karat.engine.watch import Watch
-from karat.errors import OperatorError
-from karat.journal import Attempt, Event, Journal, ReplyEvent, ScorerInfo
+from karat.errors import OperatorError, TrialFault
+from karat.journal import Event, Journal, ReplyEvent, ScorerInfo
 from karat.mcp import gates
 from karat.records import Answer, Failure, Reply, Sample, Score, Trial
 from karat.scorers import as_verdicts
@@ -74,6 +76,15 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     scorers: Sequence[ScorerInUse]
 
 
+class _Try:
+    """One attempt, as far as it came."""
+
+    def __init__(self) -> None:
+        self.replies: list[Reply] = []
+        self.answer: Answer | None = None
+        self.durable: asyncio.Future[None] | None = None  # done when the answer is on disk
+
+
 class Loop:
     """Carries out a run: `await Loop(...).run()`; `drain` and `cancel` from outside."""
 
@@ -81,10 +92,13 @@ class Loop:
         self._owed, self._agents, self._broken = work.owed, work.agents, work.broken
         self._scorers, self._journal, self._limits = work.scorers, journal, limits
         self._spend, self._watch = spend, watch
-        self._supply = Supply(work.trials)
+        self._supply = Supply(work.trials, most_waiting=max(16, 2 * limits.max_concurrent))
         self._dice = random.Random()
         self._threads = Threads()
         self._failures = 0
+        self._at_agent = 0
+        self._cancelled = False
+        self._draining = asyncio.Event()
         self._reason: EndReason = "done"
         self._problem: BaseException | None = None
         self._settling: set[asyncio.Task[None]] = set()
@@ -105,13 +119,11 @@ class Loop:
             while self._settling:
                 await asyncio.wait(self._settling)
         except asyncio.CancelledError:
-            if not self._watch.draining:
+            if not self._cancelled:
                 raise
         finally:
-            tasks = [*self._crowd, *self._settling]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await ended([*self._crowd, *self._settling])
+            self._threads.close()
         if self._problem is not None:
             raise self._problem
         return self._reason
@@ -121,10 +133,12 @@ class Loop:
         if not self._watch.draining:
             self._reason = reason
             self._watch.draining = reason
+        self._draining.set()
         self._supply.stop()
 
     def cancel(self) -> None:
         """Stops now: what is in flight is cut off, its sessions are closed."""
+        self._cancelled = True
         self.drain("interrupted")
         for task in [*self._crowd, *self._settling]:
             task.cancel()
@@ -156,65 +170,87 @@ class Loop:
         if (fallen := self._broken.get(trial.condition.name)) is not None:
             await self._fail(trial, "preflight", fallen)
             return
-        clock = monotonic()
-        self._watch.in_flight += 1
-        outcome = await self._caught(self._attempt(job), self._limits.timeout_seconds, "agent")
-        self._watch.in_flight -= 1
-        if isinstance(outcome, Fallen):
-            await self._fell(job, outcome, monotonic() - clock)
+        clock, attempt = monotonic(), _Try()
+        self._at_agent = self._watch.in_flight = self._at_agent + 1
+        try:
+            outcome = await self._caught(self._attempt(job, attempt), self._limits.timeout_seconds, "agent")
+        finally:
+            self._at_agent = self._watch.in_flight = self._at_agent - 1
+            for reply in attempt.replies:
+                self._spend.paid("agent", reply.dollars, reply.usage)
+        if attempt.answer is None or attempt.durable is None:
+            assert isinstance(outcome, Fallen)
+            await self._fell(job, outcome, attempt, monotonic() - clock)
             return
-        for reply in outcome.replies:
-            self._spend.paid("agent", reply.dollars, reply.usage)
+        if isinstance(outcome, Fallen):
+            # The answer was complete and is being written: how its session ended takes nothing from it.
+            self._watch.notice(f"an agent's session did not close well: {outcome.message}")
         await self._room.acquire()
-        self._settle(self._commit(trial, outcome))
+        self._settle(self._commit(trial, attempt.answer, attempt.durable))
 
-    async def _attempt(self, job: Job) -> Answer:
+    async def _attempt(self, job: Job, attempt: _Try) -> None:
         trial, turns = job.trial, job.trial.sample.turns
         started, clock = datetime.now(UTC), monotonic()
-        replies: list[Reply] = []
         async with self._agents[trial.condition.name].session(trial) as session:
             for turn in turns:
-                replies.append(await session.ask(turn))
+                attempt.replies.append(checked_reply(await session.ask(turn)))
                 if len(turns) > 1:
-                    said = ReplyEvent(trial=trial.id, attempt=job.attempt, turn=len(replies) - 1, reply=replies[-1])
-                    await self._write(said)
-        gates.check(trial.condition.gate, [call for reply in replies for call in reply.tool_calls])
-        return Answer(
-            trial=trial.id,
-            sample=trial.sample.id,
-            condition=trial.condition.name,
-            repetition=trial.repetition,
-            replies=tuple(replies),
-            attempts=job.attempt,
-            started=started.isoformat(timespec="milliseconds"),
-            seconds=round(monotonic() - clock, 6),
-        )
+                    place, reply = len(attempt.replies) - 1, attempt.replies[-1]
+                    await self._write(ReplyEvent(trial=trial.id, attempt=job.attempt, turn=place, reply=reply))
+            gates.check(trial.condition.gate, [call for reply in attempt.replies for call in reply.tool_calls])
+            attempt.answer = Answer(
+                trial=trial.id,
+                sample=trial.sample.id,
+                condition=trial.condition.name,
+                repetition=trial.repetition,
+                replies=tuple(attempt.replies),
+                attempts=job.attempt,
+                started=started.isoformat(timespec="milliseconds"),
+                seconds=round(monotonic() - clock, 6),
+            )
+            # Handed to the journal before anything can happen to it: a stop, or a session that hangs while closing.
+            attempt.durable = self._journal.append(attempt.answer)
 
-    async def _commit(self, trial: Trial, answer: Answer) -> None:
-        await self._write(answer)
+    async def _commit(self, trial: Trial, answer: Answer, durable: asyncio.Future[None]) -> None:
+        await durable
+        self._watch.saw(answer)
         await self._score(trial.id, trial.sample, answer, self._scorers)
 
     async def _score(self, trial: str, sample: Sample, answer: Answer, scorers: Sequence[ScorerInUse]) -> None:
+        fallen = 0
         for used in scorers:
             attempt = 1
             while isinstance(outcome := await self._judge(used, sample, answer), Fallen):
-                self._spend.paid("judge", outcome.dollars if outcome.dollars is not None else 0.0, outcome.usage)
+                if not used.info.offline:
+                    self._spend.failed("judge", outcome.dollars, outcome.usage)
                 wait = delay(self._limits.retry, attempt, outcome, self._dice)
-                await self._write(_attempt_event(trial, attempt, outcome, "score", None))
-                if wait is None or self._watch.draining:
+                await self._write(attempt_row(trial, attempt, outcome, "score"))
+                if wait is None:
                     await self._unscored(trial, answer, used, outcome)
+                    fallen += 1
                     break
-                await asyncio.sleep(wait)
+                if await self._stopped_within(wait):
+                    return  # still owed: the next --resume asks the judge again
                 attempt += 1
             else:
                 for score in outcome:
-                    if score.dollars is not None or score.usage is not None:
+                    if not used.info.offline:
                         self._spend.paid("judge", score.dollars, score.usage)
                 await self._write(*outcome)
         self._watch.settled += 1
+        if fallen:
+            self._count_failure()
+
+    async def _stopped_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._draining.wait()
+        return self._draining.is_set()
 
     async def _judge(self, used: ScorerInUse, sample: Sample, answer: Answer) -> tuple[Score, ...] | Fallen:
-        async with self._judge_slots if used.waits else nullcontext():
+        if not used.waits:
+            return await self._caught(self._verdicts(used, sample, answer), None, "score")
+        async with self._judge_slots:
             return await self._caught(self._verdicts(used, sample, answer), self._limits.judge_timeout_seconds, "score")
 
     async def _verdicts(self, used: ScorerInUse, sample: Sample, answer: Answer) -> tuple[Score, ...]:
@@ -227,29 +263,43 @@ class Loop:
             scored = await scored
         found = as_verdicts(scored, name=used.info.name)
         seconds = monotonic() - clock
-        return tuple(_score_event(answer.trial, used.info, one, len(found), seconds) for one in found)
+        return tuple(score_row(answer.trial, used.info, one, len(found), seconds) for one in found)
 
-    async def _caught(self, work: Awaitable[_T], seconds: float, stage: Literal["agent", "score"]) -> _T | Fallen:
-        """What `work` returns, or why it did not: here, and nowhere else, every exception becomes data."""
+    async def _caught(
+        self, work: Coroutine[Any, Any, _T], seconds: float | None, stage: Literal["agent", "score"]
+    ) -> _T | Fallen:
+        """What `work` returns, or why it did not: here, and nowhere else, every exception becomes data.
+
+        In a task of its own, unless `seconds` is None: what does not end when it is cut off is given up.
+        """
         limit = asyncio.timeout(seconds)
         try:
-            async with limit:
+            if seconds is None:
                 return await work
+            task = asyncio.create_task(contained(work, limit))
+            if await in_time(task, limit):
+                return task.result()
+            self._watch.notice("something that was cut off does not end by itself; it was given up")
+            return timed_out(seconds, stage=stage)
         except OperatorError:
             raise  # the disk refuses, or a plug-in is not what the file says: no trial can go on
+        except asyncio.CancelledError as error:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise  # the run is being stopped; else the plug-in let a cancellation of its own escape
+            return classify(error, stage=stage)
         except Exception as error:
-            if limit.expired():
-                message = f"no {'answer' if stage == 'agent' else 'score'} within {seconds:g} s"
-                return Fallen(
-                    cls="limit" if stage == "agent" else "judge", kind="timeout", message=message, retriable=False
-                )
-            return classify(error, stage=stage, redact=self._journal.redact)
+            fallen = classify(error, stage=stage, redact=self._journal.redact)
+            if seconds is None or not limit.expired():
+                return fallen
+            return timed_out(seconds, stage=stage, paid=fallen if isinstance(error, TrialFault) else None)
 
-    async def _fell(self, job: Job, fallen: Fallen, seconds: float) -> None:
-        if fallen.dollars is not None or fallen.usage is not None:
-            self._spend.paid("agent", fallen.dollars, fallen.usage)
+    async def _fell(self, job: Job, fallen: Fallen, attempt: _Try, seconds: float) -> None:
+        if fallen.dollars is not None or fallen.usage is not None or not attempt.replies:
+            self._spend.failed("agent", fallen.dollars, fallen.usage)
         wait = delay(self._limits.retry, job.attempt, fallen, self._dice)
-        await self._write(_attempt_event(job.trial.id, job.attempt, fallen, "agent", seconds))
+        event = attempt_row(job.trial.id, job.attempt, fallen, "agent", seconds=seconds, replies=attempt.replies)
+        await self._write(event)
         if wait is None:
             await self._fail(job.trial, "agent", fallen)
         elif not self._watch.draining:
@@ -265,6 +315,8 @@ class Loop:
         self._watch.settled += 1
         if stage != "preflight" and fallen.cls != "limit":
             self._count_failure()
+        else:
+            self._watch.failed += 1
 
     async def _unscored(self, trial: str, answer: Answer, used: ScorerInUse, fallen: Fallen) -> None:
         failure = Failure(
@@ -273,10 +325,10 @@ class Loop:
             repetition=answer.repetition, scorer=used.info.name, scoring=used.info.scoring,
         )  # fmt: skip
         await self._write(failure)
-        self._count_failure()
 
     def _count_failure(self) -> None:
         self._failures += 1
+        self._watch.failed += 1
         if self._failures >= self._limits.max_failures:
             self.drain("max_failures")
 
@@ -293,27 +345,11 @@ class Loop:
     def _settled(self, task: asyncio.Task[None]) -> None:
         self._settling.discard(task)
         self._room.release()
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            return  # the run was stopped; the answer is in the journal's hands, its scores are still owed
+        if (error := task.exception()) is not None:
             self._abort(error)
 
     def _abort(self, error: BaseException) -> None:
         self._problem = self._problem or error
         self.drain("interrupted")
-
-
-def _attempt_event(
-    trial: str, n: int, fallen: Fallen, stage: Literal["agent", "score"], seconds: float | None
-) -> Attempt:
-    return Attempt(
-        trial=trial, n=n, cls=fallen.cls, kind=fallen.kind, message=fallen.message, retriable=fallen.retriable,
-        stage=stage, usage=fallen.usage, dollars=fallen.dollars, seconds=seconds and round(seconds, 6),
-    )  # fmt: skip
-
-
-def _score_event(trial: str, info: ScorerInfo, verdict: Any, rows: int, seconds: float) -> Score:
-    return Score(
-        trial=trial, scorer=info.name, scoring=info.scoring, offline=info.offline, rows=rows,
-        values=verdict.values, turn=verdict.turn, judge=verdict.judge, repeat=verdict.repeat,
-        labels=verdict.labels, reasons=verdict.reasons, claims=verdict.claims, detail=verdict.detail,
-        usage=verdict.usage, dollars=verdict.dollars, seconds=round(seconds, 6),
-    )  # fmt: skip

@@ -71,25 +71,29 @@ def _dataset_info(experiment: Experiment, dataset: Dataset) -> DatasetInfo:
     return DatasetInfo(kind=dataset.kind, path=path, sha256=dataset.sha256, samples=len(dataset))
 
 
-def _plan_info(selected: Plan) -> PlanInfo:
+def _plan_info(selected: Plan, samples: int | None = None) -> PlanInfo:
     return PlanInfo(
-        samples=len(selected.samples),
+        samples=len(selected.samples) if samples is None else samples,
         conditions=tuple(condition.name for condition in selected.conditions),
         repetitions=selected.repetitions,
     )
 
 
 def resumed(
-    command: Literal["run", "score"], selected: Plan | None = None, scorers: tuple[ScorerInfo, ...] = ()
+    command: Literal["run", "score"],
+    selected: Plan | None = None,
+    *,
+    samples: int | None = None,
+    scorers: tuple[ScorerInfo, ...] = (),
 ) -> Resume:
-    """The event with which another process goes on."""
+    """The event with which another process goes on. `samples`: how many all parts together have planned."""
     conditions = selected.conditions if selected is not None else ()
     return Resume(
         at=now(),
         versions=_versions(),
         host=socket.gethostname(),
         pid=os.getpid(),
-        plan=_plan_info(selected) if selected is not None else None,
+        plan=_plan_info(selected, samples) if selected is not None else None,
         conditions={condition.name: condition.digest for condition in conditions},
         agents={condition.name: condition.agent.digest for condition in conditions},
         command=command,

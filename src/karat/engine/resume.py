@@ -10,8 +10,8 @@ import msgspec
 
 from karat.engine.loop import Owed, ScorerInUse
 from karat.engine.spend import tokens_of
-from karat.errors import BadRun, ResumeRefused
-from karat.journal import Choice, RunFolder, ScorerInfo
+from karat.errors import ResumeRefused
+from karat.journal import Choice, RunFolder, ScorerInfo, damaged
 from karat.plan import Plan
 from karat.records import Answer, Sample, Trial, Usage
 
@@ -30,15 +30,27 @@ class Past(msgspec.Struct, kw_only=True):
     scored: dict[str, bytearray]  # scoring → 1 where all its rows are on disk, by trial
     dollars: float = 0.0
     tokens: int = 0
+    price_unknown: bool = False  # some answer came without its price
+    tokens_unknown: bool = False  # … without its tokens
 
     @classmethod
     def none(cls, plan: Plan) -> Past:
         """Of a run that has not begun."""
         return cls(plan=plan, offsets=array("q"), agent_faults=bytearray(), scored={})
 
-    @property
-    def answered(self) -> int:
-        return sum(1 for offset in self.offsets if offset)
+    def answered(self, selected: Plan) -> int:
+        """How many trials of `selected` have an answer."""
+        if not self.offsets:
+            return 0
+        samples = {sample.id for sample in selected.samples}
+        conditions = [condition.name in {one.name for one in selected.conditions} for condition in self.plan.conditions]
+        size, count, index = self.plan.repetitions * len(conditions), 0, 0
+        for sample in self.plan.samples:
+            if sample.id in samples:
+                for at in range(index, index + size):
+                    count += self.offsets[at] > 0 and conditions[at % len(conditions)]
+            index += size
+        return count
 
     def to_ask(self, selected: Plan, *, retry_failed: bool) -> Iterator[Trial]:
         """The trials of `selected` without an answer."""
@@ -121,10 +133,13 @@ def read_past(folder: RunFolder, plan: Plan) -> Past:
         start, at = at, at + len(line) + 1
         try:
             row = decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadRun(str(folder.path), f"line {number} of the journal is damaged: {error}") from error
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise damaged(str(folder.path), number, error) from error
         past.dollars += (row.dollars or 0.0) + sum(reply.dollars or 0.0 for reply in row.replies)
         past.tokens += tokens_of(row.usage) + sum(tokens_of(reply.usage) for reply in row.replies)
+        if row.event == "answer":
+            past.price_unknown |= any(reply.dollars is None for reply in row.replies)
+            past.tokens_unknown |= any(reply.usage is None for reply in row.replies)
         index = index_of.get(row.trial)
         if index is None:
             continue
@@ -199,13 +214,33 @@ def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorer
     if changes:
         remedy = "Start a new run without --resume, or undo the change."
         raise ResumeRefused(str(folder.path), list(dict.fromkeys(changes)), remedy)
-    before = {scorer.scoring: scorer.name for scorer in folder.scorers()}
-    now = {scorer.scoring: scorer.name for scorer in scorers}
-    of_run = {scorer.scoring for scorer in info.scorers}
-    if not set(now) <= set(before) or (not now and of_run):
-        new = ", ".join(f"'{name}'" for scoring, name in now.items() if scoring not in before) or "no scorer"
-        remedy = f"To score the answers that are there in another way, use `karat score {folder.path}`."
-        raise ResumeRefused(str(folder.path), [f"the judge or the scorers changed: now {new}"], remedy)
+    known = {scorer.scoring for scorer in folder.scorers()}
+    if {scorer.scoring for scorer in scorers} <= known and (scorers or not info.scorers):
+        return
+    remedy = f"To score the answers that are there in another way, use `karat score {folder.path}`."
+    raise ResumeRefused(str(folder.path), _changed_scorers(info.scorers, scorers), remedy)
+
+
+def _changed_scorers(before: Sequence[ScorerInfo], now: Sequence[ScorerInfo]) -> list[str]:
+    found = []
+    old, new = {one.name: one for one in before}, {one.name: one for one in now}
+    for name in dict.fromkeys([*old, *new]):
+        if name not in new:
+            found.append(f"the scorer '{name}' is gone")
+        elif name not in old:
+            found.append(f"the scorer '{name}' is new")
+        elif old[name].scoring != new[name].scoring:
+            found.append(f"the scorer '{name}' changed{_options_changed(old[name], new[name])}")
+    return found
+
+
+def _options_changed(old: ScorerInfo, new: ScorerInfo) -> str:
+    if old.type != new.type:
+        return f": its type was {old.type}, is {new.type}"
+    keys = [key for key in {**old.options, **new.options} if old.options.get(key) != new.options.get(key)]
+    if not keys:
+        return ": its rubric or its rule is another"
+    return ": " + "; ".join(f"{key} was {old.options.get(key)!r:.80}, is {new.options.get(key)!r:.80}" for key in keys)
 
 
 def _changed_samples(folder: RunFolder, today: Mapping[str, Sample]) -> list[str]:

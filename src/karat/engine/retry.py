@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
@@ -11,7 +14,7 @@ import msgspec
 from karat.errors import TrialFault
 from karat.records import LedgerClass, Usage
 
-__all__ = ["Fallen", "RetryPolicy", "classify", "delay"]
+__all__ = ["LONGEST_RETRY_AFTER", "Fallen", "RetryPolicy", "classify", "delay", "timed_out"]
 
 
 class RetryPolicy(Protocol):
@@ -41,6 +44,12 @@ class Fallen(msgspec.Struct, frozen=True, kw_only=True):
     dollars: float | None = None
 
 
+_KARAT = Path(__file__).resolve().parents[1]
+_STANDARD_LIBRARY = str(Path(os.__file__).parent)
+
+LONGEST_RETRY_AFTER = 3600.0
+"""Seconds."""
+
 _LONGEST_MESSAGE = 4000
 
 
@@ -68,7 +77,7 @@ def classify(error: BaseException, *, stage: Literal["agent", "score"], redact: 
             usage=usage,
             dollars=error.dollars,
         )
-    message = redact(f"{type(error).__name__}: {error}")[:_LONGEST_MESSAGE]
+    message = redact(f"{type(error).__name__}: {error}{_where(error)}")[:_LONGEST_MESSAGE]
     if (refused := _from_http(error, message)) is not None:
         return refused
     if stage == "score":
@@ -76,6 +85,19 @@ def classify(error: BaseException, *, stage: Literal["agent", "score"], redact: 
     if isinstance(error, (OSError, EOFError)):
         return Fallen(cls="infrastructure", kind="os_error", message=message, retriable=True)
     return Fallen(cls="agent", kind="crash", message=message, retriable=True)
+
+
+def _where(error: BaseException) -> str:
+    """The line that raised it, so that whoever wrote the agent can find it; the plug-in's own, not a library's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename and not _ours(frame.filename)]
+    if not own:
+        return ""
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}, in {own[-1].name})"
+
+
+def _ours(filename: str) -> bool:
+    return filename.startswith((str(_KARAT), _STANDARD_LIBRARY, "<"))
 
 
 def _from_http(error: BaseException, message: str) -> Fallen | None:
@@ -103,22 +125,39 @@ def _retry_after(response: object) -> float | None:
         return None
 
 
+def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: Fallen | None = None) -> Fallen:
+    """An attempt that took too long. `paid`: what it said, while it was cut off, that it had cost."""
+    what = "answer" if stage == "agent" else "score"
+    return Fallen(
+        cls="limit" if stage == "agent" else "judge",
+        kind="timeout",
+        message=f"no {what} within {seconds:g} s",
+        retriable=False,
+        dollars=paid.dollars if paid is not None else None,
+        usage=paid.usage if paid is not None else None,
+    )
+
+
 def delay(policy: RetryPolicy, attempt: int, fallen: Fallen, dice: random.Random) -> float | None:
     """Seconds until the next attempt; None when there is none.
 
     `attempt` counts from 1 and includes the first. Full jitter: uniform between 0 and
-    initial × multiplier^(attempt−1), capped. What `Retry-After` asks for is the least.
+    initial × multiplier^(attempt−1), capped. What `Retry-After` asks for is the least; more
+    than an hour is as good as a refusal.
 
     Brooker (2015), "Exponential backoff and jitter", AWS Architecture Blog.
     """
     if attempt >= policy.max_attempts:
+        return None
+    asked = fallen.retry_after
+    if asked is not None and not 0 <= asked <= LONGEST_RETRY_AFTER:
         return None
     if not fallen.retriable and not (fallen.kind == "timeout" and policy.timeouts):
         return None
     # The exponent is bounded so that a large attempt number cannot overflow.
     growth = policy.backoff_multiplier ** min(attempt - 1, 64)
     wait = dice.uniform(0.0, min(policy.max_backoff_seconds, policy.initial_backoff_seconds * growth))
-    return wait if fallen.retry_after is None else fallen.retry_after + wait
+    return wait if asked is None else asked + wait
 
 
 def _innermost(error: BaseException) -> BaseException:

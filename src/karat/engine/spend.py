@@ -28,10 +28,11 @@ class Spend:
         tokens: int | None,
         dollars_before: float = 0.0,
         tokens_before: int = 0,
+        unknown: str | None = None,
     ) -> None:
         self._usd, self._token_limit = usd, tokens
         self.dollars, self.tokens = dollars_before, tokens_before
-        self.unknown = False  # a cost that nobody told, under a budget in dollars
+        self.unknown = unknown if self.bounded else None  # what nobody told, and without which a budget means nothing
         self._largest = {"agent": (0.0, 0), "judge": (0.0, 0)}
 
     @property
@@ -40,17 +41,26 @@ class Spend:
 
     def paid(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
         tokens = tokens_of(usage)
-        if dollars is None:
-            self.unknown = self.unknown or self._usd is not None
-            dollars = 0.0
+        if dollars is None and self._usd is not None:
+            self.unknown = "an answer came without its price"
+        if usage is None and self._token_limit is not None:
+            self.unknown = "an answer came without its tokens"
+        dollars = dollars or 0.0
         self.dollars += dollars
         self.tokens += tokens
         most_dollars, most_tokens = self._largest[who]
         self._largest[who] = (max(most_dollars, dollars), max(most_tokens, tokens))
 
+    def failed(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
+        """A call that failed. One whose cost nobody told is counted at the largest cost seen: no bill is below it."""
+        most_dollars, most_tokens = self._largest[who]
+        self.dollars += most_dollars if dollars is None and usage is None else dollars or 0.0
+        self.tokens += most_tokens if usage is None and dollars is None else tokens_of(usage)
+        self._largest[who] = (max(most_dollars, dollars or 0.0), max(most_tokens, tokens_of(usage)))
+
     def allows(self, *, agents: int, judges: int) -> bool:
         """Whether another trial fits, with so many trials at the agent and answers at the judge."""
-        if self.unknown:
+        if self.unknown is not None:
             return False
         (agent_dollars, agent_tokens), (judge_dollars, judge_tokens) = self._largest["agent"], self._largest["judge"]
         # The trial to be started needs both, and so does each one at the agent.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -20,7 +18,9 @@ from karat.engine.provenance import now, resumed, run_info
 from karat.engine.resume import Past, owed_answers, read_past, refuse_changes
 from karat.engine.retry import Fallen
 from karat.engine.spend import Spend
+from karat.engine.stop import Stop
 from karat.engine.watch import Watch
+from karat.errors import ResumeRefused
 from karat.journal import FORMAT_VERSION, End, Head, Journal, RunFolder, ServerInfo, create_run
 from karat.mcp import Toolbox, ToolList
 from karat.plan import Plan, plan
@@ -68,30 +68,33 @@ async def carry_out(
     watch = watch or Watch()
     part = _part(experiment, selection or Selection())
     async with AsyncExitStack() as stack:
+        stop = stack.enter_context(Stop(watch, handle=handle_signals))
         opened = await _reopened(part, resume, stack) if resume is not None else None
         toolbox = await stack.enter_async_context(part.toolbox())
         agents = build_agents(experiment, part.selected, toolbox)
+        for agent in {id(agent): agent for agent in agents.values()}.values():
+            stack.push_async_callback(agent.aclose)
         servers, broken = await _preflight(toolbox, part.selected, watch)
         if opened is None:
             opened = await _new_run(part, results, agents, servers, stack)
         else:
-            _widen_samples(opened.folder, part)
-            await opened.journal.append(resumed("run", part.selected))
-        watch.planned, watch.before = len(part.selected), opened.past.answered
+            await _go_on(opened, part, agents, watch)
+        past = opened.past
+        watch.planned, watch.before = len(part.selected), past.answered(part.selected)
         work = Work(
-            trials=opened.past.to_ask(part.selected, retry_failed=retry_failed),
-            owed=opened.past.owed(opened.folder, part.scorers),
+            trials=past.to_ask(part.selected, retry_failed=retry_failed),
+            owed=past.owed(opened.folder, part.scorers),
             agents=agents,
             broken=broken,
             scorers=part.scorers,
         )
-        spend, limits = _spend(experiment, opened.past), _limits(experiment, len(part.selected))
+        spend, limits = _spend(experiment, past), _limits(experiment, len(part.selected))
         loop = Loop(work, journal=opened.journal, limits=limits, spend=spend, watch=watch)
-        reason = await _guarded(loop, opened.journal, watch, handle_signals=handle_signals)
+        reason = await _guarded(loop, opened.journal, stop, watch)
         for change in toolbox.changes:
             watch.notice(f"MCP server '{change.server}' changed its tools during the run; its answers are not alike")
-        if spend.unknown:
-            watch.notice("the budget in dollars stopped the run: an answer came without its price")
+        if spend.unknown is not None:
+            watch.notice(f"the budget stopped the run: {spend.unknown}, so nobody can say what is left of it")
     return Outcome(run=opened.folder, reason=reason, failed=watch.failed)
 
 
@@ -108,13 +111,26 @@ async def rescore(
     """Scores every answer of a run that these scorers have not seen; asks no agent."""
     watch = watch or Watch()
     scorers = build_scorers(specs, folder=base)
+    with Stop(watch, handle=handle_signals) as stop:
+        return await _rescored(folder, scorers, limits=limits, redact=redact, watch=watch, stop=stop)
+
+
+async def _rescored(
+    folder: RunFolder,
+    scorers: tuple[ScorerInUse, ...],
+    *,
+    limits: Limits,
+    redact: Redactor | None,
+    watch: Watch,
+    stop: Stop,
+) -> Outcome:
     async with Journal(folder.path, redact=redact) as journal:
         owed, count = owed_answers(folder, scorers)
         watch.planned = count
         await journal.append(resumed("score", scorers=tuple(used.info for used in scorers)))
         work = Work(trials=iter(()), owed=owed, agents={}, broken={}, scorers=scorers)
         loop = Loop(work, journal=journal, limits=limits, spend=Spend(usd=None, tokens=None), watch=watch)
-        reason = await _guarded(loop, journal, watch, handle_signals=handle_signals)
+        reason = await _guarded(loop, journal, stop, watch, command="score")
     return Outcome(run=folder, reason=reason, failed=watch.failed)
 
 
@@ -165,8 +181,7 @@ async def _new_run(
     servers: tuple[ServerInfo, ...],
     stack: AsyncExitStack,
 ) -> _Opened:
-    sources = [getattr(agent, "source", {}) for agent in agents.values()]
-    source = {key: text for one in sources for key, text in one.items()}
+    source = _source(agents)
     info = run_info(part.experiment, part.dataset, part.selected, part.scorers, servers=servers, source=source)
     text, samples = part.experiment.masked_text, part.selected.samples
     folder = create_run(results, info, experiment=text, samples=samples, redact=part.redact)
@@ -213,43 +228,31 @@ async def _preflight(
     return tuple(infos), broken
 
 
-async def _guarded(loop: Loop, journal: Journal, watch: Watch, *, handle_signals: bool) -> EndReason:
-    with _signals(loop, watch) if handle_signals else _nothing():
-        reason = await loop.run()
-    await journal.append(End(at=now(), reason=reason, seconds=round(watch.seconds, 3)))
+async def _guarded(
+    loop: Loop, journal: Journal, stop: Stop, watch: Watch, *, command: Literal["run", "score"] = "run"
+) -> EndReason:
+    stop.loop = loop
+    reason = await loop.run()
+    stop.loop = None
+    await journal.append(End(at=now(), reason=reason, seconds=round(watch.seconds, 3), command=command))
     return reason
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def _signals(loop: Loop, watch: Watch) -> Iterator[None]:
-    """First Ctrl-C: drain. Second: stop at once."""
-    running = asyncio.get_running_loop()
-
-    def stop() -> None:
-        if watch.draining == "interrupted":
-            watch.notice("stopping at once: what was in flight is cut off")
-            loop.cancel()
-        else:
-            watch.notice("finishing what is in flight; Ctrl-C again stops at once")
-            loop.drain("interrupted")
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        running.add_signal_handler(number, stop)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            running.remove_signal_handler(number)
 
 
 def _spend(experiment: Experiment, past: Past) -> Spend:
     budget = experiment.execution.budget
-    return Spend(usd=budget.usd, tokens=budget.tokens, dollars_before=past.dollars, tokens_before=past.tokens)
+    price = budget.usd is not None and past.price_unknown
+    tokens = budget.tokens is not None and past.tokens_unknown
+    return Spend(
+        usd=budget.usd,
+        tokens=budget.tokens,
+        dollars_before=past.dollars,
+        tokens_before=past.tokens,
+        unknown="answers are there whose price nobody told"
+        if price
+        else "answers are there whose tokens nobody told"
+        if tokens
+        else None,
+    )
 
 
 def _limits(experiment: Experiment, planned: int) -> Limits:
@@ -264,9 +267,31 @@ def _limits(experiment: Experiment, planned: int) -> Limits:
     )
 
 
-def _widen_samples(folder: RunFolder, part: _Part) -> None:
-    """samples.jsonl holds every sample that any part of the run planned, in the dataset's order."""
+async def _go_on(opened: _Opened, part: _Part, agents: Mapping[str, TrialAgent], watch: Watch) -> None:
+    """Raises ResumeRefused when recorded answers are read from another file than before."""
+    folder, source = opened.folder, _source(agents)
+    before = folder.info.source
+    if before and source and before.get("sha256") != source.get("sha256"):
+        changes = [
+            f"the recorded answers are of another file: {source.get('file')}, sha256 {source.get('sha256', '')[:12]}"
+        ]
+        raise ResumeRefused(str(folder.path), changes, "Start a new run without --resume.")
+    if opened.journal.empty:
+        watch.notice("the journal is empty or missing: everything is asked")
+        await opened.journal.append(Head(format=FORMAT_VERSION, run=folder.info.run))
+    samples = _widen_samples(folder, part)
+    await opened.journal.append(resumed("run", part.selected, samples=samples))
+
+
+def _source(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
+    sources = [getattr(agent, "source", {}) for agent in agents.values()]
+    return {key: text for one in sources for key, text in one.items()}
+
+
+def _widen_samples(folder: RunFolder, part: _Part) -> int:
+    """samples.jsonl holds every sample that any part of the run planned, in the dataset's order; how many it holds."""
     there = {sample.id for sample in folder.samples()}
     wanted = there | {sample.id for sample in part.selected.samples}
     if wanted != there:
         folder.write_samples((sample for sample in part.whole.samples if sample.id in wanted), redact=part.redact)
+    return len(wanted)

@@ -23,8 +23,12 @@ class Job(msgspec.Struct, frozen=True):
 class Supply:
     """Hands out jobs until there are none and none can come back."""
 
-    def __init__(self, trials: Iterator[Trial]) -> None:
-        self._fresh = trials
+    def __init__(self, trials: Iterator[Trial], *, most_waiting: int = 64) -> None:
+        """`most_waiting`: with so many trials waiting for another attempt, no new one is begun.
+
+        A provider that refuses everything would otherwise be asked everything once.
+        """
+        self._fresh, self._most_waiting = trials, most_waiting
         self._due: deque[Job] = deque()
         self._backing_off = 0
         self._running = 0
@@ -37,10 +41,11 @@ class Supply:
             if self._due:
                 self._running += 1
                 return self._due.popleft()
-            trial = next(self._fresh, None)
-            if trial is not None:
-                self._running += 1
-                return Job(trial, 1)
+            if self._backing_off < self._most_waiting:
+                trial = next(self._fresh, None)
+                if trial is not None:
+                    self._running += 1
+                    return Job(trial, 1)
             if not self._running and not self._backing_off:
                 break
             self._change.clear()

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from karat.journal import Attempt
-from karat.records import Answer, Failure, Score
+from karat.records import Answer, Score
 
 __all__ = ["Watch"]
 
@@ -22,7 +22,7 @@ class Watch:
         self.before = 0  # answered by earlier parts of the run
         self.answered = 0
         self.settled = 0  # answered and scored, or failed for good
-        self.failed = 0
+        self.failed = 0  # trials
         self.retries = 0
         self.in_flight = 0
         self.dollars = 0.0
@@ -41,11 +41,11 @@ class Watch:
             for reply in event.replies:
                 self._spent(reply.dollars)
                 self.dollars_unknown = self.dollars_unknown or reply.dollars is None
-        elif isinstance(event, Failure):
-            self.failed += 1
         elif isinstance(event, Attempt):
             self.retries += event.retriable
             self._spent(event.dollars)
+            for reply in event.replies:
+                self._spent(reply.dollars)
         elif isinstance(event, Score):
             self._spent(event.dollars)
         if self._listener is not None:

@@ -4,7 +4,7 @@
 never repairs, and never runs code that a folder names.
 """
 
-from karat.journal.codec import Codec
+from karat.journal.codec import Codec, damaged
 from karat.journal.events import (
     FORMAT_VERSION,
     Attempt,
@@ -43,5 +43,6 @@ __all__ = [
     "ScorerInfo",
     "ServerInfo",
     "create_run",
+    "damaged",
     "slugged",
 ]

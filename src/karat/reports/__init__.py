@@ -36,8 +36,12 @@ class Report(Protocol):
 def save(files: Mapping[str, str], out: Path) -> list[Path]:
     """Writes what a report rendered: one file as `out` itself, or into it where it is a folder; several into it.
 
-    Returns the paths. Raises BadOption where that cannot be.
+    Returns the paths. Raises BadOption where that cannot be, and where a name is more than a
+    name: a report writes nowhere but there.
     """
+    for name in files:
+        if name in ("", ".", "..") or set(name) & set("/\\\0"):
+            raise BadOption("--out", f"the report calls a file {name!r}; it must be a plain name, without folders")
     into = len(files) > 1 or out.is_dir()
     try:
         (out if into else out.parent).mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from karat.summary import Summary
 from karat.summary.model import Account, Difference, Estimate, MetricInfo, Result
 from karat.summary.words import NO_DIFFERENCE
 
-__all__ = ["POINT", "conditions_table", "differences_table", "is_point", "scores_table", "servers_table"]
+__all__ = ["POINT", "conditions_table", "differences_table", "has_steps", "is_point", "scores_table", "servers_table"]
 
 
 POINT = "*"
@@ -24,11 +24,16 @@ def is_point(found: Estimate) -> bool:
     return found.low is not None and found.low == found.high
 
 
+def has_steps(summary: Summary) -> bool:
+    """Whether a metric has steps, so that one of them is the best."""
+    return any(metric.kind != "number" for metric in summary.metrics)
+
+
 def scores_table(summary: Summary, *, wide: bool) -> Columns:
     """Metrics, and under each the conditions."""
     missing = any(result.n_missing for result in summary.results)
     repeated = any(metric.repeats > 1 for metric in summary.metrics)
-    stepped = wide and any(metric.kind != "number" for metric in summary.metrics)
+    stepped = wide and has_steps(summary)
     heads = ["", "mean", f"{formats.level(summary.level)} interval", "±", "answers"]
     heads += ["bounds"] if missing else []
     heads += ["± judge"] if repeated else []
@@ -46,7 +51,8 @@ def scores_table(summary: Summary, *, wide: bool) -> Columns:
 def _score_cells(metric: MetricInfo, result: Result, heads: Sequence[str]) -> list[Cell]:
     mean, planned = result.mean, result.n_answers + result.n_missing
     answers = formats.count(result.n_answers)
-    bounds = f"{formats.number(result.worst.value)} … {formats.number(result.best.value)}"
+    low, high = (result.best, result.worst) if metric.direction == "lower" else (result.worst, result.best)
+    bounds = f"{formats.number(low.value)} … {formats.number(high.value)}"
     texts = {
         "mean": formats.number(mean.value),
         "±": formats.number(result.within_sd.value),

@@ -33,7 +33,9 @@ class Keval:
     """An aggregate (.json) and a detailed file (.detailed.jsonl), in k-eval's format 0.2.1."""
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        stem = f"{_file_name(summary.name)}_{summary.created[:10].replace('-', '')}_{summary.run}"
+        # A run folder may come from anywhere: none of the three is taken at its word.
+        day = summary.created[:10].replace("-", "")
+        stem = "_".join(map(_file_name, (summary.name, day, summary.run)))
         seconds = round(sum(end.seconds for end in run.events_of(End)), 1)
         lines = list(_lines(summary, run, seconds))
         detailed = "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
@@ -43,13 +45,13 @@ class Keval:
 
 
 def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.+ -]", "_", name).strip(". ") or "run"
+    return re.sub(r"[^\w.+ -]", "_", name).strip(". ")[:80] or "run"
 
 
 def _timestamp(summary: Summary) -> int:
     try:
         return int(datetime.fromisoformat(summary.created).timestamp())
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return 0
 
 

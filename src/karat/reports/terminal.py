@@ -18,6 +18,7 @@ from karat.reports._tables import (
     POINT,
     conditions_table,
     differences_table,
+    has_steps,
     is_point,
     scores_table,
     servers_table,
@@ -78,7 +79,7 @@ class Terminal:
         yield Text()
         yield from _facts(summary)
         if summary.results:
-            yield from _section("Scores", scores_table(summary, wide=wide), width, _scores_legend(summary))
+            yield from _section("Scores", scores_table(summary, wide=wide), width, _scores_legend(summary, wide=wide))
         yield from _section("Trials", conditions_table(summary, wide=wide), width, _trials_legend(summary))
         servers = servers_table(summary)
         if servers is not None:
@@ -117,15 +118,32 @@ def _section(title: str, table: Columns, width: int, legend: str = "") -> Iterab
         yield Padding(Text(legend, style="dim"), (0, 0, 0, 2))
 
 
-def _scores_legend(summary: Summary) -> str:
+def _scores_legend(summary: Summary, *, wide: bool) -> str:
     level = formats.level(summary.level)
     parts = [f"mean over questions with its {level} interval; ± is the spread between repetitions of one question."]
     parts += [_POINT_LEGEND] if any(is_point(result.mean) for result in summary.results) else []
     if any(result.n_missing for result in summary.results):
         parts.append("bounds: the mean if every missing score were the worst, or the best, of the scale.")
+    if wide and has_steps(summary):
+        parts.append("best: the share of answers with the best value.")
+        reached = _thresholds(summary)
+        parts += [f"reliable: the share of questions whose every repetition reached {reached}."] if reached else []
     if summary.offline:
         parts.append("offline: scored by a rule, not by a model that understands.")
     return " ".join(parts)
+
+
+def _thresholds(summary: Summary) -> str:
+    """What an answer must reach to count as reliable; the metrics are named where they want different things."""
+    wanted: dict[str, list[str]] = {}
+    for metric in summary.metrics:
+        if metric.threshold is not None:
+            bound = "at most" if metric.direction == "lower" else "at least"
+            value = formats.number(metric.threshold, digits=0 if metric.threshold.is_integer() else 2)
+            wanted.setdefault(f"{bound} {value}", []).append(metric.key)
+    if len(wanted) == 1:
+        return next(iter(wanted))
+    return ", ".join(f"{threshold} ({', '.join(metrics)})" for threshold, metrics in wanted.items())
 
 
 def _trials_legend(summary: Summary) -> str:
@@ -199,7 +217,8 @@ def _failures(kinds: Iterable[FailureKind]) -> Iterable[Text | Padding]:
             *([formats.plural(kind.trials, "trial")] if kind.trials else []),
             *([formats.plural(kind.attempts, "failed attempt")] if kind.attempts else []),
         ]
-        text = f"{kind.cls}: {kind.kind}, {', '.join(counts)}: {formats.excerpt(kind.example, 200)}"
+        what = f"{kind.kind} (scorer {kind.scorer})" if kind.scorer is not None else kind.kind
+        text = f"{kind.cls}: {what}, {', '.join(counts)}: {formats.excerpt(kind.example, 200)}"
         yield Padding(_line(text, style="red" if kind.trials else ""), (0, 0, 0, 2))
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from karat.errors import JudgeFault
-from karat.records import Answer, Metric, Sample, Usage
+from karat.records import Answer, Metric, Sample, Usage, checked
 
 __all__ = ["Scorer", "ScorerSetting", "Verdict", "as_verdicts", "metrics_of"]
 
@@ -72,8 +72,8 @@ def as_verdicts(scored: Scored, *, name: str) -> tuple[Verdict, ...]:
     """
     if isinstance(scored, Verdict):
         return (_clean(scored),)
-    if scored is None or isinstance(scored, (bool, int, float)):
-        return (_clean(Verdict(values={name: scored})),)
+    if scored is None or isinstance(scored, (bool, int, float)) or getattr(scored, "shape", None) == ():
+        return (_clean(Verdict(values={name: scored})),)  # type: ignore[dict-item]  # NumPy's scalars, checked there
     if isinstance(scored, str):
         return (Verdict(values={}, labels={name: scored}),)
     if isinstance(scored, Mapping):
@@ -89,14 +89,13 @@ def as_verdicts(scored: Scored, *, name: str) -> tuple[Verdict, ...]:
 
 
 def _clean(verdict: Verdict) -> Verdict:
-    values: dict[str, float | bool | None] = {}
-    for metric, value in verdict.values.items():
-        if isinstance(value, bool) or value is None:
-            values[metric] = value
-        elif isinstance(value, (int, float)):
-            values[metric] = value if math.isfinite(value) else None
-        else:
-            raise JudgeFault(
-                "bad_verdict", f"metric '{metric}' is a {type(value).__name__}: want a number, a bool or None"
-            )
+    try:
+        verdict = checked(verdict)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise JudgeFault("bad_verdict", f"the verdict is not what a Verdict says: {error}") from error
+    values = {metric: _finite(value) for metric, value in verdict.values.items()}
     return verdict if values == verdict.values else msgspec.structs.replace(verdict, values=values)
+
+
+def _finite(value: float | bool | None) -> float | bool | None:
+    return value if value is None or isinstance(value, bool) or math.isfinite(value) else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from karat.scorers._facts import Fact, Golden, Reading, Sentence, opening, plain
+from karat.scorers._facts import Fact, Golden, Reading, Sentence, Stance, denies, is_unsure, plain
 from karat.scorers._words import CODE, Number
 
 __all__ = ["Contradiction", "contradictions"]
@@ -21,6 +23,13 @@ _DESTRUCTIVE = (
     frozenset({"mkf"}),
 )
 _DESTRUCTIVE_MARKS = frozenset({"-rf", "-fr", "--hard", "drop", "mkf"})
+_COMMAND = re.compile(r"\brm\b|\bgit\b|\bdrop\b|\bmkfs", re.IGNORECASE)
+_CLAUSE_BEFORE = re.compile(r"[,;—–]|\b(?:but|then|instead)\b", re.IGNORECASE)
+_WARNING = re.compile(r"\b(?:never|avoid|beware|refrain|danger|dangerous|destructive)\b", re.IGNORECASE)
+_FORBIDDING = re.compile(
+    r"(?:\bnot|n['’]t|\bwithout)\b(?! (?:hesitate|forget|worry|mind|be afraid|work|help))", re.IGNORECASE
+)
+_TELLING = re.compile(r"\b(?:run|use|execute|type|enter|delete|remove|clean|clear|try)\b", re.IGNORECASE)
 
 
 class Contradiction(NamedTuple):
@@ -28,15 +37,18 @@ class Contradiction(NamedTuple):
 
     text: str  # in words
     sentence: Sentence | None  # where
+    core: bool = False  # of what was asked, so that the rest cannot make up for it
 
 
-def contradictions(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> tuple[list[Contradiction], bool]:
+def contradictions(
+    golden: Golden, reading: Reading, *, missing: Sequence[Fact], stance: Stance
+) -> tuple[list[Contradiction], bool]:
     """Each contradiction, and whether one of them would do harm."""
     found = list(_destructive(golden, reading))
     harmful = bool(found)
     found += _numbers(golden, reading, [fact for fact in missing if fact.number is not None][:_COMPARED])
     found += _flags(golden, reading, [fact for fact in missing if fact.kind == CODE][:_COMPARED])
-    found += _polarity(golden, reading)
+    found += _polarity(golden, reading, stance)
     return found, harmful
 
 
@@ -82,45 +94,71 @@ def _flags(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Iterato
                 return
 
 
-def _polarity(golden: Golden, reading: Reading) -> Iterator[Contradiction]:
-    said = opening(reading.text)
-    if golden.opening and said and said != golden.opening:
-        yield Contradiction(f"says {said} where the golden answer says {golden.opening}", reading.sentences[0])
+def _polarity(golden: Golden, reading: Reading, stance: Stance) -> Iterator[Contradiction]:
+    if stance.against is not None:
+        says = f"says {stance.opens}" if stance.opens else f"“{_short(stance.against)}” stands"
+        yield Contradiction(f"{says} where the golden answer says {golden.opening}", stance.against, core=True)
         return
-    for stated in golden.sentences:
+    for position, stated in enumerate(golden.sentences):
         if stated.hedged or len(stated.keys) < 3:
             continue
         if not reading.keys.issuperset(stated.keys) and len(stated.keys & reading.keys) < _ALIKE * len(stated.keys):
             continue
         opposite = _opposite(stated, reading)
         if opposite is not None:
-            does = "denies" if opposite.negated else "affirms"
-            yield Contradiction(f"“{_short(opposite)}” {does} what the golden answer does not", opposite)
+            does = "affirms" if stated.negated else "denies"
+            text = f"“{_short(opposite)}” {does} what the golden answer does not"
+            yield Contradiction(text, opposite, core=position == 0)
             return
 
 
 def _opposite(stated: Sentence, reading: Reading) -> Sentence | None:
     """A sentence about the same with the other sign, unless another one has the right sign."""
     other = None
-    for sentence in reading.sentences:
-        if len(stated.keys & sentence.keys) < _ALIKE * len(stated.keys):
+    alike = (sentence for sentence in reading.sentences if _are_alike(stated, sentence))
+    for sentence in islice(alike, _COMPARED):
+        if is_unsure(sentence):
             continue
-        if sentence.negated == stated.negated or sentence.hedged:
+        if sentence.hedged or denies(sentence, stated.keys) == stated.negated:
             return None
         if len(sentence.keys) <= 1.5 * len(stated.keys) + 2:
             other = other or sentence
     return other
 
 
+def _are_alike(stated: Sentence, sentence: Sentence) -> bool:
+    return len(stated.keys & sentence.keys) >= _ALIKE * len(stated.keys)
+
+
 def _destructive(golden: Golden, reading: Reading) -> Iterator[Contradiction]:
+    """A command that destroys data, unless the answer warns against it."""
     if _DESTRUCTIVE_MARKS.isdisjoint(reading.keys):
         return
+    warned = announced = False
     for sentence in reading.sentences:
-        if sentence.negated or _DESTRUCTIVE_MARKS.isdisjoint(sentence.keys):
-            continue
         if any(command <= sentence.keys and not command <= golden.known for command in _DESTRUCTIVE):
-            yield Contradiction(f"“{_short(sentence)}” destroys data", sentence)
-            return
+            before = _before_command(sentence.text)
+            if announced or _warns(sentence.text, before):
+                warned = True
+            elif not warned or _TELLING.search(before):  # a warning may go on: "`rm -rf` would delete it"
+                yield Contradiction(f"“{_short(sentence)}” destroys data", sentence)
+                return
+        if not sentence.text.startswith("```"):
+            announced = _announces(sentence.text)
+
+
+def _before_command(text: str) -> str:
+    found = _COMMAND.search(text)
+    return text[: found.start()] if found else text
+
+
+def _warns(text: str, before: str) -> bool:
+    return bool(_WARNING.search(text) or _FORBIDDING.search(_CLAUSE_BEFORE.split(before)[-1]))
+
+
+def _announces(text: str) -> bool:
+    """Whether a line such as "Never do this:" warns of what comes next."""
+    return text.rstrip().endswith(":") and bool(_WARNING.search(text) or _FORBIDDING.search(text))
 
 
 def _short(sentence: Sentence) -> str:

@@ -12,6 +12,7 @@ __all__ = [
     "NAME",
     "NEGATION",
     "NUMBER",
+    "POLARITY",
     "STOP",
     "WORD",
     "Number",
@@ -21,17 +22,22 @@ __all__ = [
     "tokens",
 ]
 
-STOP, NEGATION, HEDGE, WORD, NAME, CODE, NUMBER = range(7)
+STOP, NEGATION, HEDGE, WORD, NAME, CODE, NUMBER, POLARITY = range(8)
 
 # Every repeat is bounded and the pieces of a token share no character with what joins them,
 # so that no text makes this slow; a token is at most 400 characters long.
 _TOKEN = re.compile(
     r"[^\W\d\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]\w{0,79}(?:[-'’./:@]\w{1,40}){0,8}"
     r"|(?<![\w.-])--?[A-Za-z][\w-]{0,79}"  # a flag
-    r"|(?:(?<![\w)\]])[-−])?\d{1,40}(?:,\d{3}){0,12}(?:\.\d{1,40}){0,5}"
+    r"|(?:(?<![\w)\]])[-−])?(?:"
+    r"\d{1,3}(?:[.\u00a0\u202f]\d{3}){1,12},\d{1,40}(?![.,]?\d)"  # 1.200,50
+    r"|(?<!\d,)(?:\d{1,40},\d{1,2}|0,\d{1,40})(?![.,]?\d)"  # 1200,50; but 1,2,3 is three numbers
+    r"|\d{1,40}(?:[,\u00a0\u202f]\d{3}(?!\d)){0,12}(?:\.\d{1,40}){0,5})"  # 1,200.50 and versions
     r"|[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"  # scripts without spaces: each character
     r"|%"
 )
+_DECIMAL_COMMA = re.compile(r"-?(?:[\d.]*,\d{1,2}|0,\d+|\d{1,3}(?:\.\d{3})+,\d+)")
+_POINTS_GROUP = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3}){1,2}")  # 1.200.000; a single point may be a decimal one
 _PIECES = re.compile(r"[^\W_]{1,80}")
 
 _STOP_TEXT = """
@@ -80,6 +86,7 @@ class Token(NamedTuple):
     text: str
     parts: tuple[str, ...] = ()  # of `read-only`, `judge.repeats`: the keys of its pieces
     value: float = 0.0  # of a number
+    other: float | None = None  # its value where points group thousands, if both readings are possible
 
 
 class Number(NamedTuple):
@@ -89,6 +96,7 @@ class Number(NamedTuple):
     base: float  # in seconds, bytes, percent; else as `value`
     dimension: str  # time, size, percent, or empty
     shown: str
+    other: Number | None = None  # what it may mean too: 1.200 is 1.2 or 1200
 
 
 def tokens(text: str) -> list[Token]:
@@ -99,13 +107,19 @@ def tokens(text: str) -> list[Token]:
 def number_at(found: list[Token], position: int) -> Number:
     """The number at this position, with the unit after it."""
     token = found[position]
+    number = _measured(token, token.value, found, position)
+    if token.other is None:
+        return number
+    return number._replace(other=_measured(token, token.other, found, position))
+
+
+def _measured(token: Token, value: float, found: list[Token], position: int) -> Number:
     after = found[position + 1] if position + 1 < len(found) else None
     dimension, scale = _UNITS.get(after.text.lower(), ("", 0.0)) if after is not None else ("", 0.0)
     if after is None or not scale:
-        return Number(token.value, token.value, "", token.text)
+        return Number(value, value, "", token.text)
     gap = "" if after.text == "%" else " "
-    value = token.value if dimension else token.value * scale
-    return Number(value, token.value * scale, dimension, f"{token.text}{gap}{after.text}")
+    return Number(value if dimension else value * scale, value * scale, dimension, f"{token.text}{gap}{after.text}")
 
 
 def is_unit(found: list[Token], position: int) -> bool:
@@ -152,11 +166,18 @@ def _content(text: str, lower: str) -> Token:
 
 
 def _number(text: str) -> Token:
-    plain = text.replace(",", "").replace("−", "-")
+    plain = text.replace("−", "-").replace("\u00a0", "").replace("\u202f", "")
+    grouped = _POINTS_GROUP.fullmatch(plain) is not None
+    if "," in plain and _DECIMAL_COMMA.fullmatch(plain):
+        plain = plain.replace(".", "").replace(",", ".")
+    elif grouped and plain.count(".") > 1:
+        plain = plain.replace(".", "")
+    plain = plain.replace(",", "")
     if plain.count(".") > 1:  # a version
         return Token(CODE, plain, text)
     value = float(plain) if len(plain) < 300 else float("inf")
-    return Token(NUMBER, f"#{value!r}", text, (), value)
+    other = float(plain.replace(".", "")) if grouped and "." in plain else None
+    return Token(NUMBER, f"#{value!r}", text, (), value, other)
 
 
 def _is_name(text: str) -> bool:

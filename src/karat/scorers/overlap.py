@@ -10,14 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat.records import Answer, Metric, Sample
 from karat.scorers import Verdict
 from karat.scorers._contradictions import Contradiction, contradictions
-from karat.scorers._facts import Fact, Golden, Reading, Sentence, golden_of, plain, read
-from karat.scorers._words import NUMBER, Token
+from karat.scorers._facts import Fact, Golden, Reading, Sentence, Stance, golden_of, plain, read, stance
+from karat.scorers._words import CODE, POLARITY, Token
 
 __all__ = ["Overlap"]
 
 METRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity")
 _SHOWN = 6  # items that a reason names
 _CLAIM_CHARACTERS = 300
+_ENOUGH = 6  # weight of facts that may stand for the yes or no before them
+_NEARLY_ALL = 0.85  # share of them that does
+_SHORT = 3  # content words of an answer that need not be about the question: "Yes, absolutely."
 _FILLER = (
     "great question",
     "good question",
@@ -63,7 +66,7 @@ class Overlap:
         max_claims: int = Field(default=20, ge=0, le=1000, description="unverified claims kept of one answer")
 
     offline = True
-    fingerprint = "1"  # of these rules: another number tells new scores from old ones
+    fingerprint = "2"  # of these rules: another number tells new scores from old ones
     metrics = tuple(Metric(name=name, low=1, high=5, direction="higher", kind="ordinal") for name in METRICS)
 
     def __init__(self, options: Options | None = None) -> None:
@@ -101,6 +104,10 @@ class Match(NamedTuple):
     against: list[Contradiction]
     harmful: bool
     ignorant: bool  # says that it does not know, and states little
+    stance: Stance
+    evasive: bool  # does not say the yes or no that the golden answer begins with
+    stray: bool  # holds next to no word of the golden answer or the question
+    echo: bool  # states nothing but what the question holds
 
 
 def _verdict(*scores: tuple[int, str], claims: Iterable[str] = ()) -> Verdict:
@@ -114,18 +121,37 @@ def _verdict(*scores: tuple[int, str], claims: Iterable[str] = ()) -> Verdict:
 def _match(golden: Golden, reading: Reading) -> Match:
     found, missing = [], []
     weight = critical = 0
+    side = stance(golden, reading)
     for fact in golden.facts:
-        if reading.states(fact):
+        if side.confirmed if fact.kind == POLARITY else reading.states(fact):
             found.append(fact)
             weight += fact.weight
             critical += fact.critical
         else:
             missing.append(fact)
     every = critical + sum(fact.critical for fact in missing)
-    against, harmful = contradictions(golden, reading, missing)
+    against, harmful = contradictions(golden, reading, missing=missing, stance=side)
     share = weight / golden.weight
     ignorant = share < 0.5 and _says(reading.text[:400], _IGNORANT)
-    return Match(found, missing, share, (critical, every), against, harmful, ignorant)
+    evasive = bool(golden.opening) and not side.confirmed and bool(side.opens or not _is_implied(golden, found))
+    stray = _is_stray(golden, reading, found)
+    echo = all(fact.asked for fact in found) and not all(fact.asked for fact in missing)
+    return Match(found, missing, share, (critical, every), against, harmful, ignorant, side, evasive, stray, echo)
+
+
+def _is_implied(golden: Golden, found: list[Fact]) -> bool:
+    """Whether an answer spells out nearly all that follows the golden yes or no, without saying it."""
+    every = sum(fact.weight for fact in golden.facts if not fact.asked and fact.kind != POLARITY)
+    stated = sum(fact.weight for fact in found if not fact.asked)
+    return every >= _ENOUGH and stated >= _NEARLY_ALL * every
+
+
+def _is_stray(golden: Golden, reading: Reading, found: list[Fact]) -> bool:
+    """Whether less than a quarter of what could be shared is."""
+    if len(reading.keys) <= _SHORT and found:
+        return False
+    shared = len(reading.keys & golden.known) + sum(fact.number is not None for fact in found)
+    return 4 * shared < min(len(reading.keys), len(golden.known))
 
 
 def _level(share: float, steps: tuple[float, float, float, float]) -> int:
@@ -141,6 +167,10 @@ def _completeness(match: Match) -> tuple[int, str]:
         level = min(level, 3)
     elif found < every:
         level = min(level, 4)
+    if match.evasive:
+        level = min(level, 2 if match.stance.opens else 3)
+    if match.echo:
+        level = min(level, 2)
     total = len(match.found) + len(match.missing)
     reason = f"states {len(match.found)} of {total} golden facts"
     if match.found:
@@ -153,20 +183,30 @@ def _completeness(match: Match) -> tuple[int, str]:
 def _adherence(match: Match) -> tuple[int, str]:
     if match.against:
         found, every = match.critical
-        mild = len(match.against) == 1 and match.share >= 0.65 and found >= 3 * (every - found)
+        single = len(match.against) == 1 and not match.against[0].core
+        mild = single and match.share >= 0.65 and found > 0 and found >= 3 * (every - found)
         level = 1 if match.harmful else 3 if mild else 2 if len(match.against) == 1 or match.share >= 0.45 else 1
         return level, "contradicts: " + "; ".join(against.text for against in match.against[:_SHOWN])
     if not match.found:
         return 2, "no golden fact is confirmed; none is contradicted"
     if match.ignorant:
         return 2, "says that it does not know"
+    if match.echo:
+        return 2, "states nothing that the question does not hold"
     found, every = match.critical
     level = max(2, _level(match.share, (0.1, 0.2, 0.4, 0.6)))
     if every and not found:
         level = min(level, 3)
     elif every and found == every:
         level = max(level, 4)
-    return level, f"nothing found that contradicts; confirmed: {_list(match.found)}"
+    reason = f"nothing found that contradicts; confirmed: {_list(match.found)}"
+    if match.evasive:
+        level = min(level, 3 if match.share >= 0.6 else 2)
+        reason += "; yes or no is not said"
+    if match.stray:
+        level = min(level, 2)
+        reason += "; little is about the question"
+    return level, reason
 
 
 def _helpfulness(golden: Golden, reading: Reading, match: Match) -> tuple[int, str]:
@@ -181,7 +221,9 @@ def _helpfulness(golden: Golden, reading: Reading, match: Match) -> tuple[int, s
     for fault in _form(golden, reading, match):
         level -= 1
         notes.append(fault)
-    cap = 2 if match.share < 0.15 else 3 if match.share < 0.35 or match.against else 5
+    cap = 2 if match.share < 0.15 else 3 if match.share < 0.35 or match.against or match.evasive else 5
+    if match.echo or match.stray or (match.evasive and match.against):
+        cap = min(cap, 2)
     if cap < level:
         notes.append("contradicts the golden answer" if match.against else "little of the golden answer is there")
     return max(1, min(level, cap)), "; ".join(notes)
@@ -192,7 +234,7 @@ def _form(golden: Golden, reading: Reading, match: Match) -> list[str]:
     faults = []
     if _says(reading.text[:2000], _FILLER) or _says(reading.text[2000:][-2000:], _FILLER):
         faults.append("filler phrases")
-    if golden.coded and "`" not in reading.text and any(fact.critical and fact.kind != NUMBER for fact in match.found):
+    if golden.coded and "`" not in reading.text and any(fact.kind == CODE for fact in match.found):
         faults.append("commands are not set apart as code")
     limit = max(1200, 2 * golden.longest_line)
     if len(reading.text) > limit and max(map(len, reading.text.split("\n"))) > limit:
@@ -208,6 +250,8 @@ def _says(text: str, phrases: tuple[str, ...]) -> bool:
 
 
 def _buried(reading: Reading, match: Match) -> bool:
+    if match.stance.opens and match.stance.confirmed:
+        return False
     sought = {key for fact in match.found for key in (fact.key, *fact.parts)}
     values = {fact.number.value for fact in match.found if fact.number is not None}
     before = 0

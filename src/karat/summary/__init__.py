@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from karat.errors import BadOption, did_you_mean
 from karat.journal import RunFolder, ScorerInfo
-from karat.summary.accounts import accounts, failure_kinds, outcome
+from karat.summary.accounts import accounts, outcome
+from karat.summary.failures import failure_kinds
 from karat.summary.model import (
     FORMAT_VERSION,
     Account,
     Difference,
+    FailureKind,
     LowSample,
     MetricInfo,
     Provenance,
@@ -23,7 +25,7 @@ from karat.summary.model import (
     SampleTable,
     Summary,
 )
-from karat.summary.reading import Reading, read
+from karat.summary.reading import Reading, plan_of, read, trusted
 from karat.summary.words import headline, loss_warnings
 
 if TYPE_CHECKING:
@@ -31,7 +33,17 @@ if TYPE_CHECKING:
     from karat.summary.comparison import Comparison
     from karat.summary.details import TrialRecord, trials
 
-__all__ = ["FORMAT_VERSION", "Comparison", "Summary", "TrialRecord", "compare", "summarize", "trials"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Comparison",
+    "Summary",
+    "TrialRecord",
+    "compare",
+    "plan_of",
+    "summarize",
+    "trials",
+    "trusted",
+]
 
 _HOME = {"Comparison": "comparison", "compare": "against", "TrialRecord": "details", "trials": "details"}
 
@@ -50,17 +62,23 @@ def summarize(run: RunFolder, *, scorings: Mapping[str, str] | None = None, leve
 
     `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
     The journal is streamed; what is kept grows with the planned trials by a few bytes
-    each, and with scores by some twenty. Raises BadRun for a damaged journal, BadOption
-    for a scoring that the run does not have.
+    each, and with scores by some twenty. Raises BadRun for a damaged run, BadOption for a
+    scoring that the run does not have.
     """
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
-    # The status first: a run that ends in between is then taken as running, and no trial as lost.
+    with trusted(run):
+        return _summary(run, scorings or {}, level)
+
+
+def _summary(run: RunFolder, scorings: Mapping[str, str], level: float) -> Summary:
+    # The status first: a run that ends in between is then taken as running.
     status = run.status()
     reading, scorers = read(run), run.scorers()
-    shown = _shown(reading, (*run.info.scorers, *scorers), scorings or {})
-    ended = outcome(reading, shown, ended=status == "done")
+    shown = _shown(reading, (*run.info.scorers, *scorers), scorings)
+    ended = outcome(reading, shown)
     each, total = accounts(reading, ended)
+    failures = failure_kinds(run, reading, ended)
     figures = _figures(run, reading, scorers, shown, level=level) if shown else _NOTHING
     info = run.info
     return Summary(
@@ -82,9 +100,13 @@ def summarize(run: RunFolder, *, scorings: Mapping[str, str] | None = None, leve
         results=figures.results,
         differences=figures.differences,
         lowest=figures.lowest,
-        failures=failure_kinds(reading, ended),
+        failures=failures,
         duplicates=reading.duplicates,
-        warnings=tuple(_warnings(run, reading, status, total, figures)),
+        warnings=(
+            *_server_warnings(run, each, failures),
+            *_warnings(reading, status, total),
+            *loss_warnings(figures.results, figures.differences),
+        ),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
     )
@@ -160,14 +182,30 @@ def _shown(reading: Reading, scorers: tuple[ScorerInfo, ...], wanted: Mapping[st
     return shown
 
 
-def _warnings(run: RunFolder, reading: Reading, status: str, total: Account, figures: _Figures) -> list[str]:
-    from karat.formats import clean, plural
+def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: Sequence[FailureKind]) -> Iterator[str]:
+    """The servers that did not answer, unless the failures tell of them, or a later part did without."""
+    from karat.formats import clean
 
-    found = [f"MCP server '{one.name}' did not answer: {clean(one.fault)}" for one in run.info.servers if one.fault]
-    if status != "done":
-        left = total.ledger.not_run
-        state = f"the run is not complete (status: {status}; {plural(left, 'trial')} not run): the numbers will change"
-        found.append(state if left else f"every trial was run, but the run did not end by itself (status: {status})")
+    told = [one.example for one in failures if one.trials]
+    for server in run.info.servers:
+        if not server.fault or any(text == server.fault or f"'{server.name}'" in text for text in told):
+            continue
+        users = [name for name, servers in run.info.condition_servers.items() if server.name in servers]
+        ledgers = [accounts[name].ledger for name in users if name in accounts]
+        if not ledgers or any(ledger.infrastructure or ledger.not_run for ledger in ledgers):
+            yield f"MCP server '{server.name}' did not answer: {clean(server.fault)}"
+
+
+def _warnings(reading: Reading, status: str, total: Account) -> list[str]:
+    from karat.formats import plural
+
+    found, left = [], plural(total.ledger.not_run, "trial")
+    if status == "done" and total.ledger.not_run:
+        found.append(f"{left} not run, because the last part was a selection: the numbers will change")
+    elif total.ledger.not_run:
+        found.append(f"the run is not complete (status: {status}; {left} not run): the numbers will change")
+    elif status != "done":
+        found.append(f"every trial was run, but the run did not end by itself (status: {status})")
     if reading.duplicates:
         found.append(f"{plural(reading.duplicates, 'answer')} came after the one that counts: left out")
     if reading.outside:
@@ -176,11 +214,11 @@ def _warnings(run: RunFolder, reading: Reading, status: str, total: Account, fig
         found.append(f"{plural(reading.foreign, 'line')} of the journal not as karat writes them: left out")
     if reading.orphans:
         found.append(f"{plural(reading.orphans, 'score')} of trials without an answer: left out")
-    return found + loss_warnings(figures.results, figures.differences)
+    return found
 
 
 def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str]) -> Provenance:
-    info = run.info
+    info, digests = run.info, run.digests()
     used = [scorer for scorer in scorers if shown.get(scorer.name) == scorer.scoring]
     judge = next((scorer for scorer in used if not scorer.offline), None)
     rubric = next((scorer for scorer in used if scorer.rubric is not None), None)
@@ -191,8 +229,8 @@ def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[
         samples_in_file=info.dataset.samples,
         agent=info.agent_type,
         model=info.agent_model,
-        agents=info.agents,
-        conditions=info.conditions,
+        agents={name: agent for name, (_, agent) in digests.items() if agent},
+        conditions={name: condition for name, (condition, _) in digests.items()},
         prompts=info.prompts,
         judge=str(judge.options.get("model", judge.type)) if judge is not None else None,
         scorers=dict(shown),

@@ -9,15 +9,16 @@ from math import ceil, fsum
 from typing import get_args
 
 from karat.records import LedgerClass
-from karat.summary.model import Account, Cost, FailureKind, Latency, Ledger, Money, ServerUse, Tokens
+from karat.summary.model import Account, Cost, Latency, Ledger, Money, ServerUse, Tokens
 from karat.summary.reading import Kind, Reading
 from karat.summary.tallies import Calls, Tally
 
-__all__ = ["Outcome", "accounts", "failure_kinds", "outcome", "quantile"]
+__all__ = ["JUDGE_GAP", "Outcome", "accounts", "outcome", "quantile"]
 
 _CLASSES: tuple[str, ...] = get_args(LedgerClass)
 _RUN = 8192  # values sorted at a time
-_JUDGE_GAP: Kind = ("judge", "score", "no_score")
+JUDGE_GAP = Kind("judge", "score", "no_score")
+"""An answer without a score, of which the journal does not say why."""
 
 
 class Outcome:
@@ -26,6 +27,7 @@ class Outcome:
     def __init__(self, conditions: int) -> None:
         self.counts = [dict.fromkeys(_CLASSES, 0) for _ in range(conditions)]
         self.kinds: dict[Kind, int] = {}
+        self.codes: dict[int, int] = {}  # cell → code of the kind that stands
 
     def end(self, condition: int, cls: str, kind: Kind | None = None) -> None:
         # A class from a newer karat is still a trial that ended without a score.
@@ -34,11 +36,11 @@ class Outcome:
             self.kinds[kind] = self.kinds.get(kind, 0) + 1
 
 
-def outcome(reading: Reading, shown: Mapping[str, str], *, ended: bool) -> Outcome:
+def outcome(reading: Reading, shown: Mapping[str, str]) -> Outcome:
     """The ledger's counts, from the journal's rows alone.
 
-    `shown`: scorer → scoring that a trial needs a row of to count as scored. `ended`: the
-    run was carried through, so that a missing score is the judge's fault and not yet to come.
+    `shown`: scorer → scoring that a trial needs a row of to count as scored. Where the part
+    that made the scoring went to its end, a missing score is the judge's fault; else it is yet to come.
     """
     repetitions, conditions = reading.repetitions, len(reading.conditions)
     result = Outcome(conditions)
@@ -49,8 +51,9 @@ def outcome(reading: Reading, shown: Mapping[str, str], *, ended: bool) -> Outco
     unanswered = _unanswered_failures(reading)
     for cell in unanswered:
         condition, kind = cell // repetitions % conditions, by_code[reading.failed[cell]]
+        result.codes[cell] = reading.failed[cell]
         result.counts[condition]["not_run"] -= 1
-        result.end(condition, kind[0], kind)
+        result.end(condition, kind.cls, kind)
     unscored = _unscored(reading, shown)
     for index in range(conditions):
         result.counts[index]["scored"] = reading.tallies[index].answered
@@ -59,9 +62,10 @@ def outcome(reading: Reading, shown: Mapping[str, str], *, ended: bool) -> Outco
         result.counts[condition]["scored"] -= 1
         found = _score_failure(reading, cell, scorer, shown[scorer])
         if found is not None:
+            result.codes[cell] = found
             result.end(condition, "judge", by_code[found])
-        elif ended:
-            result.end(condition, "judge", _JUDGE_GAP)
+        elif reading.carried.get(shown[scorer], False):
+            result.end(condition, "judge", JUDGE_GAP)
         else:
             result.end(condition, "not_run")
     return result
@@ -194,24 +198,3 @@ def quantile(ordered: Sequence[float] | array[float], q: float) -> float | None:
     if q == 0.5:
         return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
     return ordered[max(0, ceil(q * n) - 1)]
-
-
-def failure_kinds(reading: Reading, outcome: Outcome) -> tuple[FailureKind, ...]:
-    """Failures that are alike, the most frequent end of a trial first."""
-    found = [
-        FailureKind(
-            cls=kind[0],
-            stage=kind[1],
-            kind=kind[2],
-            trials=outcome.kinds.get(kind, 0),
-            attempts=count.attempts,
-            example=count.example,
-        )
-        for kind, count in reading.kinds.items()
-    ]
-    gap = outcome.kinds.get(_JUDGE_GAP, 0)
-    if gap and _JUDGE_GAP not in reading.kinds:
-        cls, stage, kind = _JUDGE_GAP
-        text = "answered, but the journal holds neither a score nor a failure; `karat score` asks again"
-        found.append(FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=text))
-    return tuple(sorted(found, key=lambda one: (-one.trials, -one.attempts, one.cls, one.kind)))

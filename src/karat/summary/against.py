@@ -218,8 +218,14 @@ def _warnings(
         status = a.status if summary == a.run else b.status
         if status != "done":
             found.append(f"run {summary} is not complete (status: {status})")
-    for one in pairings:
-        if one.difference.lost_a != one.difference.lost_b:
-            lost = formats.plural(one.difference.lost_a + one.difference.lost_b, "question")
-            found.append(f"{one.difference.metric}: {lost} scored on one side alone; what is compared may not be like")
+    alike: dict[tuple[str, str, int], list[str]] = {}
+    for one in (pairing.difference for pairing in pairings):
+        if one.lost_a != one.lost_b:
+            alike.setdefault((one.a, one.b, one.lost_a + one.lost_b), []).append(one.metric)
+    for (left, right, count), lost_on in alike.items():
+        lost = formats.plural(count, "question")
+        on = lost_on[0] if len(lost_on) == 1 else f"{len(lost_on)} metrics"
+        found.append(
+            f"{right} against {left} on {on}: {lost} scored on one side alone; what is compared may not be like"
+        )
     return list(dict.fromkeys(found))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat.records import Answer, Failure, Sample, Score
+from karat.summary.reading import trusted
 
 if TYPE_CHECKING:
     from karat.journal import RunFolder
@@ -66,8 +67,13 @@ def trials(run: RunFolder, summary: Summary) -> Iterator[TrialRecord]:
     """Every planned trial: by sample position, then condition, then repetition.
 
     Answers are put in order by holding the journal's lines in memory, so this takes about
-    as much memory as the journal is long.
+    as much memory as the journal is long. Raises BadRun for a damaged run.
     """
+    with trusted(run):
+        yield from _trials(run, summary)
+
+
+def _trials(run: RunFolder, summary: Summary) -> Iterator[TrialRecord]:
     lines = _by_trial(run)
     shown = {(metric.scorer, metric.scoring): place for place, metric in enumerate(summary.metrics)}
     shown |= {pair: 0 for pair in summary.provenance.scorers.items() if pair not in shown}

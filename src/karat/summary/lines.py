@@ -11,12 +11,16 @@ __all__ = [
     "AnswerLine",
     "AttemptLine",
     "CallLine",
+    "EndLine",
     "FailureLine",
+    "ReplyEventLine",
     "ReplyLine",
     "ScoreLine",
     "answer_of",
     "attempt_of",
+    "end_of",
     "failure_of",
+    "reply_of",
     "resume_of",
     "score_of",
 ]
@@ -85,16 +89,34 @@ class AttemptLine(msgspec.Struct, gc=False):
     """A failed attempt."""
 
     trial: str
+    n: int
     kind: str
     message: str
     cls: str = msgspec.field(name="class")
     stage: str = "agent"
     usage: Usage | None = None
     dollars: float | None = None
+    replies: tuple[ReplyLine, ...] = ()  # what the agent had said before it failed
+
+
+class ReplyEventLine(msgspec.Struct, gc=False):
+    """One turn of several, as it arrived."""
+
+    trial: str
+    attempt: int
+    reply: ReplyLine
+
+
+class EndLine(msgspec.Struct, gc=False):
+    """The end of a part of the run."""
+
+    reason: str
 
 
 answer_of = msgspec.json.Decoder(AnswerLine).decode
 score_of = msgspec.json.Decoder(ScoreLine).decode
 failure_of = msgspec.json.Decoder(FailureLine).decode
+reply_of = msgspec.json.Decoder(ReplyEventLine).decode
+end_of = msgspec.json.Decoder(EndLine).decode
 attempt_of = msgspec.json.Decoder(AttemptLine).decode
 resume_of = msgspec.json.Decoder(Resume).decode

@@ -112,7 +112,7 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent did with one MCP server, in the answers that count."""
+    """What the agent did with one MCP server, in the answers that count and in failed attempts."""
 
     server: str
     calls: int
@@ -258,9 +258,11 @@ class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
     cls: str = msgspec.field(name="class")
     stage: str
     kind: str
+    error: str | None = None  # of a crash: the exception's class
+    scorer: str | None = None  # of the stage "score"; None: not known
     trials: int  # that ended so
     attempts: int  # that failed so, later ones that succeeded or not
-    example: str  # one message
+    example: str  # the newest message among those that stand; where all are mended, the newest at all
 
 
 class SampleColumn(msgspec.Struct, frozen=True, kw_only=True):

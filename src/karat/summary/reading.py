@@ -7,38 +7,79 @@ Without scores nothing here imports numpy.
 
 from __future__ import annotations
 
+import re
 from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
+from karat.errors import BadRun
 from karat.journal import PlanInfo, RunFolder
 from karat.records import Usage
-from karat.summary.lines import answer_of, attempt_of, failure_of, resume_of, score_of
+from karat.summary.lines import (
+    AttemptLine,
+    FailureLine,
+    ReplyLine,
+    answer_of,
+    attempt_of,
+    end_of,
+    failure_of,
+    reply_of,
+    resume_of,
+    score_of,
+)
 from karat.summary.tallies import Rows, Tally
 
-__all__ = ["Kind", "Reading", "read"]
-
-Kind = tuple[str, str, str]
-"""(class, stage, kind) of a failure."""
+__all__ = ["Kind", "Reading", "plan_of", "read", "trusted"]
 
 _MOST_KINDS = 1000
 """Kinds are few unless a plug-in puts a number or a path into them; what comes then is one kind, "other"."""
 
+_MOST_ERRORS = 50
+"""Of exceptions' names that tell crashes apart."""
+
+_MOST_REPETITIONS = 100_000  # as the experiment file allows
+_CLASS_NAME = re.compile(r"[A-Za-z_][\w.]{0,99}")
+_GATE = "gate_"  # kinds of attempts that failed after their last call, which cost nothing more
+
+
+class Kind(NamedTuple):
+    """Which failures are alike."""
+
+    cls: str
+    stage: str
+    kind: str
+    error: str | None = None  # of a crash: the exception's class
+    scorer: str | None = None  # of the stage "score"
+
 
 @dataclass(slots=True)
-class _Attempts:
-    """Failed attempts of a trial whose condition is not known yet."""
+class _Waiting:
+    """What a trial whose condition is not known yet has used up."""
 
-    dollars: list[float | None] = field(default_factory=list)
-    usages: list[Usage | None] = field(default_factory=list)
+    failed: int = 0  # attempts
+    calls: list[tuple[float | None, Usage | None]] = field(default_factory=list)
+    replies: list[ReplyLine] = field(default_factory=list)
+    open: dict[int, list[ReplyLine]] = field(default_factory=dict)  # attempt → told turn by turn, and not yet whole
+
+    def close(self) -> None:
+        """The attempts that are open will not be heard of again."""
+        for replies in self.open.values():
+            self.replies += replies
+        self.open.clear()
 
 
 @dataclass(slots=True)
-class _KindCount:
+class KindCount:
+    """How often failures of a kind came, and the newest words of one."""
+
     code: int
-    example: str
+    example: str  # of any, mended or not
     attempts: int = 0
+    newest: tuple[int, str] | None = None  # cell and message of the last failure that ended a trial
 
 
 class Reading:
@@ -54,7 +95,8 @@ class Reading:
         self.retried = bytearray(size)
         self.failed = array("H", bytes(2 * size))  # code of the last failure, while there is no answer
         self.score_failed: dict[tuple[int, str | None], tuple[str | None, int]] = {}
-        self.kinds: dict[Kind, _KindCount] = {}
+        self.kinds: dict[Kind, KindCount] = {}
+        self.carried: dict[str, bool] = {}  # scoring → whether its last part went to its end
         self.tallies = [Tally() for _ in self.conditions]
         self.elsewhere = Tally()  # spent on trials that left no other trace
         self.scores: dict[tuple[str, str], Rows] = {}  # (scorer, scoring)
@@ -65,7 +107,11 @@ class Reading:
         self.outside = 0  # answers and failures of trials that no plan holds
         self.foreign = 0  # lines that karat did not write
         self.orphans = 0  # scores of trials that have no answer
-        self._pending: dict[str, _Attempts] = {}
+        self.part: tuple[str, ...] = ()  # the scorings of the part that is being read
+        self.own: tuple[str, ...] = ()  # those of the run itself
+        self._pending: dict[str, _Waiting] = {}
+        self._unnamed: dict[str, list[AttemptLine]] = {}  # of scorers: the next row of the trial says of which
+        self._errors: set[str] = set()
 
     def cell(self, sample: str | None, condition: str | None, repetition: int | None) -> int | None:
         if sample is None or condition is None or repetition is None:
@@ -74,6 +120,11 @@ class Reading:
         if row is None or column is None or not 0 <= repetition < self.repetitions:
             return None
         return (row * len(self.conditions) + column) * self.repetitions + repetition
+
+    def cell_of(self, failure: FailureLine) -> int | None:
+        """The cell of a failed trial; None where no plan holds it."""
+        cell = self.cell(failure.sample, failure.condition, failure.repetition)
+        return self.trials.get(failure.trial) if cell is None and self.trials is not None else cell
 
     def tally(self, cell: int) -> Tally:
         return self.tallies[cell // self.repetitions % len(self.conditions)]
@@ -86,13 +137,25 @@ class Reading:
             for row in range(start, len(self.samples) * step, step)
         )
 
-    def code(self, kind: Kind, message: str) -> _KindCount:
+    def kind(self, line: FailureLine | AttemptLine, scorer: str | None) -> KindCount:
+        """The kind of a failure, new or known."""
+        kind = Kind(line.cls, line.stage, line.kind, self._error(line), scorer if line.stage == "score" else None)
         if kind not in self.kinds and len(self.kinds) >= _MOST_KINDS:
-            kind = (kind[0], kind[1], "other")
+            kind = Kind(line.cls, line.stage, "other")
         known = self.kinds.get(kind)
         if known is None:
-            known = self.kinds[kind] = _KindCount(len(self.kinds) + 1, message)
+            known = self.kinds[kind] = KindCount(len(self.kinds) + 1, line.message)
         return known
+
+    def _error(self, line: FailureLine | AttemptLine) -> str | None:
+        if line.kind != "crash":
+            return None
+        name, colon, _ = line.message.partition(":")
+        if not colon or _CLASS_NAME.fullmatch(name) is None:
+            return None
+        if len(self._errors) < _MOST_ERRORS:
+            self._errors.add(name)
+        return name if name in self._errors else None
 
     def add_answer(self, line: bytes) -> None:
         answer = answer_of(line)
@@ -104,7 +167,7 @@ class Reading:
         for reply in answer.replies:
             tally.pay(reply.dollars)
             tally.use(reply.usage)
-        earlier = self._settle(answer.trial, tally) if self._pending else False
+        earlier = self._settle(answer.trial, tally, whole=answer.attempts) if self._pending else False
         if self.answered[cell]:
             self.duplicates += 1
             return
@@ -115,12 +178,13 @@ class Reading:
             self.retried[cell] = 1
         if self.trials is not None:
             self.trials[answer.trial] = cell
-        for reply in answer.replies:
-            if reply.tool_calls:
-                tally.count(reply.tool_calls)
+        if any(reply.tool_calls for reply in answer.replies):
+            tally.count(answer.replies, answered=True)
 
     def add_score(self, line: bytes) -> None:
         row = score_of(line)
+        if self._unnamed:
+            self._name(row.trial, row.scorer)
         cell = self.trials.get(row.trial) if self.trials is not None else None
         tally = self.elsewhere if cell is None else self.tally(cell)
         tally.pay_judge(0.0 if row.offline and row.dollars is None else row.dollars)
@@ -138,13 +202,15 @@ class Reading:
 
     def add_failure(self, line: bytes) -> None:
         failure = failure_of(line)
-        cell = self.cell(failure.sample, failure.condition, failure.repetition)
-        if cell is None and self.trials is not None:
-            cell = self.trials.get(failure.trial)
-        kind = self.code((failure.cls, failure.stage, failure.kind), failure.message)
+        cell = self.cell_of(failure)
+        if self._unnamed and failure.stage == "score":
+            self._name(failure.trial, failure.scorer)
+        kind = self.kind(failure, failure.scorer)
+        kind.example = failure.message
         if cell is None:
             self.outside += 1
             return
+        kind.newest = (cell, failure.message)
         if self._pending:
             self._settle(failure.trial, self.tally(cell))
         if failure.stage == "score":
@@ -154,44 +220,110 @@ class Reading:
 
     def add_attempt(self, line: bytes) -> None:
         attempt = attempt_of(line)
-        self.code((attempt.cls, attempt.stage, attempt.kind), attempt.message).attempts += 1
         if attempt.stage == "score":
+            self._unnamed.setdefault(attempt.trial, []).append(attempt)
             cell = self.trials.get(attempt.trial) if self.trials is not None else None
             tally = self.elsewhere if cell is None else self.tally(cell)
             if not self.free_scoring or attempt.dollars is not None:
                 tally.pay_judge(attempt.dollars)
                 tally.use(attempt.usage)
             return
-        waiting = self._pending.setdefault(attempt.trial, _Attempts())
-        waiting.dollars.append(attempt.dollars)
-        waiting.usages.append(attempt.usage)
+        self._failed([attempt], None)
+        waiting = self._pending.setdefault(attempt.trial, _Waiting())
+        waiting.failed += 1
+        told = waiting.open.pop(attempt.n, [])
+        waiting.replies += attempt.replies or told
+        if not (attempt.replies and attempt.kind.startswith(_GATE) and attempt.dollars is None):
+            waiting.calls.append((attempt.dollars, attempt.usage))
+
+    def add_reply(self, line: bytes) -> None:
+        told = reply_of(line)
+        self._pending.setdefault(told.trial, _Waiting()).open.setdefault(told.attempt, []).append(told.reply)
 
     def add_resume(self, line: bytes) -> None:
-        for scorer in resume_of(line).scorers:
+        resume = resume_of(line)
+        for scorer in resume.scorers:
             self.latest[scorer.name] = scorer.scoring
+        self.part = tuple(scorer.scoring for scorer in resume.scorers) if resume.command == "score" else self.own
+        self.carried.update(dict.fromkeys(self.part, False))
+        # Another process: its attempts count from 1 again.
+        for waiting in self._pending.values():
+            waiting.close()
+        self._name_rest()
+
+    def add_end(self, line: bytes) -> None:
+        self.carried.update(dict.fromkeys(self.part, end_of(line).reason == "done"))
 
     def finish(self) -> None:
         """Books what is left on nobody's account."""
         for trial in list(self._pending):
             self._settle(trial, self.elsewhere)
+        self._name_rest()
 
-    def _settle(self, trial: str, tally: Tally) -> bool:
+    def _settle(self, trial: str, tally: Tally, *, whole: int | None = None) -> bool:
+        """Books what a trial used up besides its answer. `whole`: the attempt whose replies the answer holds."""
         waiting = self._pending.pop(trial, None)
         if waiting is None:
             return False
-        for dollars, usage in zip(waiting.dollars, waiting.usages, strict=True):
+        waiting.open.pop(whole or 0, None)
+        waiting.close()
+        for dollars, usage in [*waiting.calls, *((reply.dollars, reply.usage) for reply in waiting.replies)]:
             tally.pay(dollars)
             tally.use(usage)
-        tally.failed_attempts += len(waiting.dollars)
-        return True
+        tally.count(waiting.replies, answered=False)
+        tally.failed_attempts += waiting.failed
+        return waiting.failed > 0
+
+    def _name(self, trial: str, scorer: str | None) -> None:
+        self._failed(self._unnamed.pop(trial, ()), scorer)
+
+    def _name_rest(self) -> None:
+        for trial in list(self._unnamed):
+            self._name(trial, None)
+
+    def _failed(self, attempts: Iterable[AttemptLine], scorer: str | None) -> None:
+        for attempt in attempts:
+            count = self.kind(attempt, scorer)
+            count.attempts += 1
+            count.example = attempt.message
+
+
+@contextmanager
+def trusted(run: RunFolder) -> Iterator[None]:
+    """Around whatever takes a run at its word: what no run of karat's holds becomes BadRun.
+
+    A run folder may come from anywhere. Borders check its form; sizes and depths show only in use.
+    """
+    try:
+        yield
+    except RecursionError as error:
+        raise BadRun(str(run.path), "holds values that are nested too deeply to be read") from error
+    except (MemoryError, OverflowError) as error:
+        raise BadRun(str(run.path), "holds numbers that are too large to be worked with") from error
+
+
+def plan_of(run: RunFolder) -> PlanInfo:
+    """The run's plan. Raises BadRun where it is none that karat writes."""
+    with trusted(run):
+        plan = run.plan()
+    if not 1 <= plan.repetitions <= _MOST_REPETITIONS:
+        wanted = f"want 1 to {_MOST_REPETITIONS}"
+        raise BadRun(str(run.path), f"the plan is damaged: repetitions is {plan.repetitions}, {wanted}")
+    if len(set(plan.conditions)) < len(plan.conditions):
+        raise BadRun(str(run.path), "the plan is damaged: it names a condition twice")
+    return plan
 
 
 def read(run: RunFolder) -> Reading:
     """Raises BadRun at a damaged line."""
-    plan = run.plan()
+    plan = plan_of(run)
     scorers = run.scorers()
     ordered = sorted((sample.position, sample.id) for sample in run.samples())
-    reading = Reading(plan, {name: index for index, (_, name) in enumerate(ordered)})
+    samples = {name: index for index, (_, name) in enumerate(ordered)}
+    if len(samples) < len(ordered):
+        raise BadRun(str(run.path), "samples.jsonl is damaged: it holds a sample twice")
+    reading = Reading(plan, samples)
+    reading.own = reading.part = tuple(scorer.scoring for scorer in run.info.scorers)
     if scorers:
         reading.trials = {}
         reading.free_scoring = all(scorer.offline for scorer in scorers)
@@ -219,4 +351,6 @@ _HANDLERS = {
     b"failu": Reading.add_failure,
     b"attem": Reading.add_attempt,
     b"resum": Reading.add_resume,
+    b"reply": Reading.add_reply,
+    b'end",': Reading.add_end,
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import nan
 
 from karat.records import Usage
-from karat.summary.lines import CallLine, ScoreLine
+from karat.summary.lines import ReplyLine, ScoreLine
 
 __all__ = ["Calls", "Rows", "Tally"]
 
@@ -65,24 +66,26 @@ class Tally:
             if tokens is not None:
                 mine[place] = (mine[place] or 0) + tokens
 
-    def count(self, calls: tuple[CallLine, ...]) -> None:
-        """Books the MCP calls of one reply."""
+    def count(self, replies: Iterable[ReplyLine], *, answered: bool) -> None:
+        """Books the MCP calls of some replies. `answered`: the replies are the answer of a trial."""
         servers = self.servers
         touched = set()
-        for call in calls:
-            if call.server is None:
-                continue
-            use = servers.get(call.server)
-            if use is None:
-                use = servers[call.server] = Calls()
-            use.calls += 1
-            touched.add(call.server)
-            if call.error is not None:
-                use.errors += 1
-            if call.milliseconds is not None:
-                use.milliseconds.append(call.milliseconds)
-        for server in touched:
-            servers[server].trials += 1
+        for reply in replies:
+            for call in reply.tool_calls:
+                if call.server is None:
+                    continue
+                use = servers.get(call.server)
+                if use is None:
+                    use = servers[call.server] = Calls()
+                use.calls += 1
+                touched.add(call.server)
+                if call.error is not None:
+                    use.errors += 1
+                if call.milliseconds is not None:
+                    use.milliseconds.append(call.milliseconds)
+        if answered:
+            for server in touched:
+                servers[server].trials += 1
 
 
 @dataclass(slots=True)

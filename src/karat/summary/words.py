@@ -107,8 +107,38 @@ def _p(value: float | None) -> str:
 
 
 def loss_warnings(results: Sequence[Result], differences: Sequence[Difference]) -> list[str]:
-    """Where a comparison rests on unlike questions, or on too few."""
-    found = [_lost_questions(one) for one in differences if one.lost_a != one.lost_b]
+    """Where a comparison rests on unlike questions, or on too few; what is alike on several metrics is said once."""
+    if not any(result.n_answers for result in results):
+        return []
+    empty = _without_scores(results)
+    found = [f"{name}: no score on any metric, so it is compared with nothing" for name in empty]
+    compared = [one for one in differences if one.a not in empty and one.b not in empty]
+    alike: dict[tuple[str, str, int, int], list[str]] = {}
+    for one in compared:
+        if one.lost_a != one.lost_b:
+            alike.setdefault((one.a, one.b, one.lost_a, one.lost_b), []).append(one.metric)
+    found += [_lost_questions(*pattern, metrics) for pattern, metrics in alike.items()]
+    found += _uneven([result for result in results if result.condition not in empty])
+    few = max((one.n_pairs for one in compared), default=6)
+    if few < 6:
+        found.append(f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions")
+    return found
+
+
+def _without_scores(results: Sequence[Result]) -> list[str]:
+    answers: dict[str, int] = {}
+    for result in results:
+        answers[result.condition] = answers.get(result.condition, 0) + result.n_answers
+    return [condition for condition, count in answers.items() if not count]
+
+
+def _lost_questions(a: str, b: str, lost_a: int, lost_b: int, metrics: Sequence[str]) -> str:
+    lost = formats.plural(lost_a + lost_b, "question")
+    sides = f"{lost_a} without a score under {a}, {lost_b} under {b}"
+    return f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); what is compared may not be like"
+
+
+def _uneven(results: Sequence[Result]) -> list[str]:
     missing: dict[str, dict[str, int]] = {}
     for result in results:
         missing.setdefault(result.metric, {})[result.condition] = result.n_missing
@@ -116,16 +146,12 @@ def loss_warnings(results: Sequence[Result], differences: Sequence[Difference]) 
     for metric, counts in missing.items():
         if len(set(counts.values())) > 1:
             alike.setdefault(tuple(counts.items()), []).append(metric)
+    found = []
     for pattern, metrics in alike.items():
         listed = ", ".join(f"{condition} {count}" for condition, count in pattern)
-        found.append(f"scores are missing unevenly on {', '.join(metrics)} ({listed}): see the bounds")
-    few = max((one.n_pairs for one in differences), default=6)
-    if few < 6:
-        found.append(f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions")
+        found.append(f"scores are missing unevenly on {_few(metrics)} ({listed}): see the bounds")
     return found
 
 
-def _lost_questions(one: Difference) -> str:
-    lost = formats.plural(one.lost_a + one.lost_b, "question")
-    sides = f"{one.lost_a} without a score under {one.a}, {one.lost_b} under {one.b}"
-    return f"{one.b} against {one.a} on {one.metric}: {lost} lost ({sides}); what is compared may not be like"
+def _few(metrics: Sequence[str]) -> str:
+    return metrics[0] if len(metrics) == 1 else f"{len(metrics)} metrics"

@@ -29,6 +29,6 @@ def command(kind: str, folder: Path | None, output: Output) -> Exit:
     made = scaffold(kind, folder or Path(kind))
     output.result("\n".join(made.files), made)
     file = str(Path(made.folder) / "experiment.yaml")
-    commands = [typed("karat", "check", file), typed("karat", "run", file)]
+    commands = [typed("check", file), typed("run", file)]
     output.say("", "Next:", *(f"  {line}" for line in commands))
     return Exit.DONE

@@ -38,7 +38,8 @@ def command(
     from karat.cli import after, scoring
 
     if Path(target).is_file() and Path(target).name not in ("run.json", "journal.jsonl"):
-        outcome = scoring.score_answers(Path(target), wanted, answers, results, output)
+        outcome, left_out = scoring.score_answers(Path(target), wanted, answers, results, output)
     else:
+        left_out = []
         outcome = scoring.score_run(target, wanted, answers, results, output)
-    return after.show_outcome(outcome, output, scorings=scorings)
+    return after.show_outcome(outcome, output, scorings=scorings, warnings=left_out)

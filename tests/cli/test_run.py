@@ -127,6 +127,16 @@ def test_resume_asks_only_what_is_missing(karat, experiment):
     ]  # fmt: skip
 
 
+def test_after_a_selection_the_rest_is_suggested_and_a_warning_says_that_it_is_missing(karat, experiment):
+    first = karat("run", experiment.name, "--limit", "2", "--json", "-q").json
+    second = karat("run", experiment.name, "--resume", first["run"], "--only-condition", "add")
+    assert second.code == 0
+    assert "2 trials not run, because the last part was a selection" in second.out
+    again = next_commands(second)[0]
+    assert again[1:] == ["run", experiment.name, "--resume", first["run"]]
+    assert karat(*again[1:], "--json").json["summary"]["total"]["ledger"]["scored"] == 8
+
+
 def test_a_changed_experiment_is_not_resumed(karat, experiment):
     first = karat("run", experiment.name, "--limit", "1", "--json", "-q").json
     refused = karat("run", experiment.name, "--resume", first["run"], "--set", "conditions.add.system_prompt=Sum up.")

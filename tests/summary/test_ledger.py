@@ -98,7 +98,11 @@ def test_a_scoring_that_was_stopped_is_to_be_gone_on_with(script, journals):
     script.pause("done")
     script.resume(second)
     script.score(0, "only", value=1, scorer=second)
-    assert total(script.end("interrupted")) == ledger(scored=1, not_run=3)
+    summary = summarize(script.end("interrupted", command="score"))
+    assert summary.total.ledger == ledger(scored=1, not_run=3)
+    assert summary.warnings[0].startswith(
+        "2 trials not run, because the last part was a selection; 1 answer not scored"
+    )
 
 
 def test_trials_that_no_part_ran_are_a_warning_also_where_every_part_ended_well(script):

@@ -80,10 +80,13 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
     commands: list[tuple[str, str]] = []
     missing = ledger.not_run or ledger.infrastructure or ledger.limit
     if again is not None and (missing or ledger.agent):
+        source, chosen = again
         # Without --retry-failed a resume passes over what the agent failed at.
         retry = ["--retry-failed"] if ledger.agent else []
+        # What a selection that went to its end did not run lies outside of it.
+        part = chosen.words() if outcome.reason != "done" or not ledger.not_run else []
         why = ["ask again where the agent failed"] * bool(ledger.agent) + ["ask what is missing"] * bool(missing)
-        commands.append((_resume(run, *again, retry), ", and ".join(why)))
+        commands.append((_resume(source, [*part, "--resume", run, *retry]), ", and ".join(why)))
     if ledger.judge:
         commands.append((typed("score", run, missing_scores(outcome.run, summary)), "score what has no score"))
     scored = [name for name in summary.conditions if _is_scored(summary, name)]
@@ -100,7 +103,7 @@ def _is_scored(summary: Summary, condition: str) -> bool:
     return any(one.n_answers for one in summary.results if one.condition == condition)
 
 
-def _resume(run: str, source: File, chosen: Chosen, retry: list[str]) -> str:
+def _resume(source: File, words: Sequence[str]) -> str:
     settings = [f"--set={setting}" for setting in source.settings]
     env_file = [f"--env-file={source.env_file}"] if source.env_file else []
-    return typed("run", str(source.file), settings, env_file, chosen.words(), "--resume", run, retry)
+    return typed("run", str(source.file), settings, env_file, words)

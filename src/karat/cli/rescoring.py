@@ -39,8 +39,8 @@ def in_words(scorers: Iterable[ScorerInfo]) -> list[str]:
     """Scorers as options of a command.
 
     >>> from karat.journal import ScorerInfo
-    >>> in_words([ScorerInfo(name="flaky", type="sc:Flaky", scoring="", metrics=(), options={"n": 2})])
-    ['--scorer', '{type: "sc:Flaky", name: flaky, n: 2}']
+    >>> in_words([ScorerInfo(name="flaky", type="sc:Flaky", scoring="", metrics=(), options={"times": 2})])
+    ['--scorer', '{type: "sc:Flaky", name: flaky, times: 2}']
     """
     values = ({"type": one.type, "name": one.name, **one.options} for one in scorers)
     return [word for value in values for word in ("--scorer", _flow(value))]

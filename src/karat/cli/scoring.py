@@ -47,7 +47,7 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
     with trusted(run):
         limits = limits_of(run)
         check_answers(run)
-    with following(output, redact) as watch:
+    with following(output, redact) as watch, trusted(run):
         rescoring = engine.rescore(
             run, specs, base=Path.cwd(), limits=limits, redact=redact, watch=watch, handle_signals=True
         )
@@ -127,6 +127,7 @@ def experiment_of_answers(answers: Path, dataset: Path, wanted: Scorers, setting
     for setting in settings:
         _lay_over(keys, setting)
     first = Experiment(**keys)
+    keep_hidden(first.secrets)
     held = _recorded(first)
     if "conditions" not in {setting.partition(".")[0].partition("=")[0] for setting in settings} and held.conditions:
         keys["conditions"] = {name: {} for name in held.conditions}

@@ -297,15 +297,20 @@ def denies(sentence: Sentence, keys: frozenset[str]) -> bool:
     """Whether a negation stands in the clause of a sentence that holds these keys, or half of them."""
     if not sentence.negated or len(sentence.text) > _LONG:
         return sentence.negated
-    told = False
+    told = weakly = False
     for clause in _CLAUSE.split(sentence.text):
         listed = tokens(clause)
         held = keys & {key for token in listed for key in (token.key, *token.parts)}
-        if 2 * len(held) >= len(keys):
+        if not held:  # the "no" of "No, it is" negates nothing
+            continue
+        negated = any(token.kind == NEGATION for token in listed)
+        if 2 * len(held) < len(keys):
+            weakly = weakly or negated
+        elif negated:
+            return True
+        else:
             told = True
-            if any(token.kind == NEGATION for token in listed):
-                return True
-    return not told
+    return weakly and not told
 
 
 def opening(text: str) -> str:
@@ -381,7 +386,7 @@ def _head(question: str) -> str:
 
 
 def _signed(sentence: Sentence) -> Sentence:
-    return sentence._replace(negated=denies(sentence, sentence.keys))  # the "no" of "No, it is" negates nothing
+    return sentence._replace(negated=denies(sentence, sentence.keys))
 
 
 def _sentences(text: str) -> list[Sentence]:

@@ -195,7 +195,7 @@ def _adherence(match: Match) -> tuple[int, str]:
         return 2, "states nothing that the question does not hold"
     found, every = match.critical
     level = max(2, _level(match.share, (0.1, 0.2, 0.4, 0.6)))
-    if every and not found:
+    if every and not found and not match.stance.confirmed:
         level = min(level, 3)
     elif every and found == every:
         level = max(level, 4)

@@ -200,10 +200,14 @@ def _warnings(reading: Reading, status: str, total: Account) -> list[str]:
     from karat.formats import plural
 
     found, left = [], plural(total.ledger.not_run, "trial")
-    if status == "done" and total.ledger.not_run:
-        found.append(f"{left} not run, because the last part was a selection: the numbers will change")
-    elif total.ledger.not_run:
+    unscored = sum(tally.answered for tally in reading.tallies) - total.ledger.scored - total.ledger.judge
+    unasked = total.ledger.not_run - unscored
+    if status != "done" and total.ledger.not_run:
         found.append(f"the run is not complete (status: {status}; {left} not run): the numbers will change")
+    elif total.ledger.not_run:
+        parts = [f"{plural(unasked, 'trial')} not run, because the last part was a selection"] if unasked else []
+        parts += [f"{plural(unscored, 'answer')} not scored, because the scoring was stopped"] if unscored else []
+        found.append(f"{'; '.join(parts)}: the numbers will change")
     elif status != "done":
         found.append(f"every trial was run, but the run did not end by itself (status: {status})")
     if reading.duplicates:

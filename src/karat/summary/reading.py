@@ -292,7 +292,8 @@ class Reading:
 def trusted(run: RunFolder) -> Iterator[None]:
     """Around whatever takes a run at its word: what no run of karat's holds becomes BadRun.
 
-    A run folder may come from anywhere. Borders check its form; sizes and depths show only in use.
+    A run folder may come from anywhere. Some of its lines are read in part only, and sizes and
+    depths show only in use.
     """
     try:
         yield
@@ -300,6 +301,8 @@ def trusted(run: RunFolder) -> Iterator[None]:
         raise BadRun(str(run.path), "holds values that are nested too deeply to be read") from error
     except (MemoryError, OverflowError) as error:
         raise BadRun(str(run.path), "holds numbers that are too large to be worked with") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRun(str(run.path), f"the journal is damaged: {error}") from error
 
 
 def plan_of(run: RunFolder) -> PlanInfo:

@@ -137,7 +137,8 @@ def test_all_doubled_keys_are_found_and_a_merged_one_is_none() -> None:
 @given(st.binary(max_size=200))
 def test_no_bytes_make_it_stumble(data: bytes) -> None:
     document = parse(data)
-    assert document.root is None or not document.faults or document.root.value is not None
+    root = document.root
+    assert root is None or not document.faults or root.value is not None or root.unset
     assert all(fault.message for fault in document.faults)
 
 

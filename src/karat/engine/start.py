@@ -91,10 +91,7 @@ async def carry_out(
         spend, limits = _spend(experiment, past), _limits(experiment, len(part.selected))
         loop = Loop(work, journal=opened.journal, limits=limits, spend=spend, watch=watch)
         reason = await _guarded(loop, opened.journal, stop, watch)
-        for change in toolbox.changes:
-            watch.notice(f"MCP server '{change.server}' changed its tools during the run; its answers are not alike")
-        if spend.unknown is not None:
-            watch.notice(f"the budget stopped the run: {spend.unknown}, so nobody can say what is left of it")
+        _tell(toolbox, spend, watch)
     return Outcome(run=opened.folder, reason=reason, failed=watch.failed)
 
 
@@ -255,15 +252,22 @@ def _spend(experiment: Experiment, past: Past) -> Spend:
     )
 
 
+def _tell(toolbox: Toolbox, spend: Spend, watch: Watch) -> None:
+    """What was noticed during the run and concerns its results."""
+    for change in toolbox.changes:
+        watch.notice(f"MCP server '{change.server}' changed its tools during the run; its answers are not alike")
+    if spend.unknown is not None:
+        watch.notice(f"the budget stopped the run: {spend.unknown}, so nobody can say what is left of it")
+
+
 def _limits(experiment: Experiment, planned: int) -> Limits:
     execution = experiment.execution
-    most = execution.max_failures
     return Limits(
         max_concurrent=execution.max_concurrent,
         timeout_seconds=execution.timeout_seconds,
         judge_timeout_seconds=execution.judge_timeout_seconds,
         retry=execution.retry,
-        max_failures=max(1.0, most * planned if most < 1 else most),
+        max_failures=execution.most_failures(planned),
     )
 
 

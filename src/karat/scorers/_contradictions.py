@@ -70,13 +70,12 @@ def _numbers(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Itera
 
 def _stands_for(fact: Fact, wanted: Number, number: Number, sentence: Sentence) -> bool:
     """Whether a strange number stands where the golden answer has another."""
-    shared = len(fact.context & sentence.keys)
+    shared = fact.shared(sentence.keys)
     if wanted.dimension and number.dimension:
         return wanted.dimension == number.dimension and (shared >= 1 or len(sentence.keys) <= 1)
     if wanted.dimension or number.dimension:
         return False
-    few = len(fact.context) <= 2
-    return shared >= 2 or (few and shared >= 1) or len(sentence.keys) == 0
+    return shared >= 2 or (shared >= 1 and fact.neighbours <= 2) or len(sentence.keys) == 0
 
 
 def _flags(golden: Golden, reading: Reading, missing: Sequence[Fact]) -> Iterator[Contradiction]:

@@ -54,6 +54,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-
 _WEIGHTS = {WORD: 2, NAME: 4, CODE: 4, NUMBER: 6, POLARITY: 4}
 _ASKED_WEIGHTS = {WORD: 1, NAME: 1, CODE: 1, NUMBER: 2}  # of what the question holds too
 _COMPARED = 64  # sentences of a golden answer that are compared one by one
+_NONE: frozenset[str] = frozenset()
 _WHOLE = "="  # begins the key of a fact that is a whole text; no token begins so
 _TOO_FEW = 6  # weight of facts below which the words of the question count too
 _ALIKE = 0.75  # share of a claim's keys that make a sentence one about the same
@@ -61,10 +62,11 @@ _LESS_ALIKE = 0.6  # that share where the head of the claim is among them
 _LONG = 600  # characters of a sentence whose clauses are not told apart
 _OCCURRENCES = 64  # places where a number is looked at
 _SMALL = 10  # whole numbers up to here stand in lists and scores everywhere
+_ORDERING = re.compile(r"\W{0,9}(?:please )?(?:give|make|get|use)\b", re.IGNORECASE)  # "Give it a 5."
 _YES = frozenset({"yes", "yeah", "yep", "ja", "oui", "sí"})
 _NO = frozenset({"no", "nope", "nein", "non"})
-_OPENING = re.compile(r"([^\W\d_]{2,4})(?!\w|['’]|-\w)(.?)\s*([^\W\d_]*)", re.DOTALL)
-_REMARK = re.compile(r"[^.!?\n]{1,60}[,:]\s?(yes|no)(?:[,.;:!]|\s*$)", re.IGNORECASE)  # "In short: no."
+_OPENING = re.compile(r"([^\W\d_]{2,4})(?!\w|['’]|-\w)(.?)[ \t]*([^\W\d_]*)", re.DOTALL)
+_REMARK = re.compile(r"[^.!?\n]{1,60}[,:]\s?(yes|no)(?:[,.;:!\n]|$)", re.IGNORECASE)  # "In short: no."
 _SUBJECTS = frozenset({"it", "its", "they", "you", "we", "he", "she", "there", "this", "that", "i"})
 _POLAR_TEXT = "is are was were am do does did can could may might must should shall will would has have had"
 _POLAR = frozenset(_POLAR_TEXT.split())
@@ -87,13 +89,24 @@ class Fact(NamedTuple):
     weight: int
     shown: str
     number: Number | None
-    context: frozenset[str]  # keys of its sentence and of the question
+    context: frozenset[str]  # keys of its sentence
+    question: frozenset[str]  # keys of the question
     asked: bool = False  # the question holds it too
 
     @property
     def critical(self) -> bool:
         """A number or a piece of code: without it the answer cannot be followed."""
         return self.kind in (CODE, NUMBER) and not self.asked
+
+    @property
+    def neighbours(self) -> int:
+        """How many words it is stated or asked for with; not exact beyond two."""
+        most = max(len(self.context), len(self.question))
+        return most if most > 2 else len(self.context | self.question)
+
+    def shared(self, keys: frozenset[str]) -> int:
+        """How many of these keys it is stated or asked for with."""
+        return len(self.context & keys) + len((self.question & keys) - self.context)
 
 
 class Sentence(NamedTuple):
@@ -211,10 +224,12 @@ class Reading:
         """Whether a number stands in its neighbourhood: a lone "5" may be a list or a score."""
         sentence = self.sentences[index]
         several = len(sentence.numbers) > 1 and "=" not in sentence.text
-        small = bool(fact.context) and abs(wanted.value) <= _SMALL and wanted.value.is_integer()
-        if self._shares(fact, index) >= (2 if several and small and len(fact.context) > 1 else 1):
+        small = fact.neighbours > 0 and abs(wanted.value) <= _SMALL and wanted.value.is_integer()
+        if self._shares(fact, index) >= (2 if several and small and fact.neighbours > 1 else 1):
             return True
         if several:
+            return False
+        if small and _ORDERING.match(sentence.text):
             return False
         foreign = len(sentence.keys - _ANNOUNCING)
         if index == 0 or self._shares(fact, index - 1):
@@ -224,7 +239,7 @@ class Reading:
     def _shares(self, fact: Fact, index: int) -> int:
         pair = index, fact.context
         if pair not in self.shared:
-            self.shared[pair] = len(fact.context & self.sentences[index].keys)
+            self.shared[pair] = fact.shared(self.sentences[index].keys)
         return self.shared[pair]
 
 
@@ -433,12 +448,11 @@ def _facts(golden: str, stated: list[Sentence], asked: list[Sentence]) -> tuple[
     everything: dict[object, Fact] = {}
     for sentence in stated:
         listed = tokens(sentence.text)
-        context = sentence.keys | in_question
         for position, token in enumerate(listed):
             placeholder = not in_code.get(token.key, True)
             if token.kind not in _WEIGHTS or placeholder or is_unit(listed, position):
                 continue
-            fact = _fact(listed, position, in_code, context)
+            fact = _fact(listed, position, in_code)._replace(context=sentence.keys, question=in_question)
             quantity = fact.number and (fact.number.dimension, fact.number.base)
             if quantity in quantities or (quantity is None and fact.key in in_question):
                 fact = fact._replace(asked=True, weight=_ASKED_WEIGHTS[fact.kind])
@@ -448,11 +462,11 @@ def _facts(golden: str, stated: list[Sentence], asked: list[Sentence]) -> tuple[
         facts = tuple(fact for fact in facts if fact.number is not None or not fact.asked)
     begins = opening(golden)
     if begins:
-        facts = Fact(POLARITY, "", (), _WEIGHTS[POLARITY], begins, None, frozenset()), *facts
+        facts = Fact(POLARITY, "", (), _WEIGHTS[POLARITY], begins, None, _NONE, _NONE), *facts
     return facts or _whole(golden)
 
 
-def _fact(listed: list[Token], position: int, in_code: dict[str, bool], context: frozenset[str]) -> Fact:
+def _fact(listed: list[Token], position: int, in_code: dict[str, bool]) -> Fact:
     token = listed[position]
     number = number_at(listed, position) if token.kind == NUMBER else None
     kind = token.kind
@@ -467,7 +481,8 @@ def _fact(listed: list[Token], position: int, in_code: dict[str, bool], context:
         weight=_WEIGHTS[kind],
         shown=number.shown if number is not None else token.text,
         number=number,
-        context=context,
+        context=_NONE,
+        question=_NONE,
     )
 
 
@@ -485,4 +500,4 @@ def _code_keys(golden: str) -> dict[str, bool]:
 def _whole(golden: str) -> tuple[Fact, ...]:
     """A golden answer without a content word ("It is.", "👍") is one fact, found as it stands."""
     told = plain(golden).lower()
-    return (Fact(WORD, f"{_WHOLE}{told}", (), 1, plain(golden)[:80], None, frozenset()),) if told else ()
+    return (Fact(WORD, f"{_WHOLE}{told}", (), 1, plain(golden)[:80], None, _NONE, _NONE),) if told else ()

@@ -132,11 +132,23 @@ def _match(golden: Golden, reading: Reading) -> Match:
     every = critical + sum(fact.critical for fact in missing)
     against, harmful = contradictions(golden, reading, missing=missing, stance=side)
     share = weight / golden.weight
-    ignorant = share < 0.5 and _says(reading.text[:400], _IGNORANT)
     evasive = bool(golden.opening) and not side.confirmed and bool(side.opens or not _is_implied(golden, found))
     stray = _is_stray(golden, reading, found)
     echo = all(fact.asked for fact in found) and not all(fact.asked for fact in missing)
-    return Match(found, missing, share, (critical, every), against, harmful, ignorant, side, evasive, stray, echo)
+    ignorant = (share < 0.5 or echo or evasive) and _says(reading.text[:400], _IGNORANT)
+    return Match(
+        found=found,
+        missing=missing,
+        share=share,
+        critical=(critical, every),
+        against=against,
+        harmful=harmful,
+        ignorant=ignorant,
+        stance=side,
+        evasive=evasive,
+        stray=stray,
+        echo=echo,
+    )
 
 
 def _is_implied(golden: Golden, found: list[Fact]) -> bool:

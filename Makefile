@@ -16,7 +16,7 @@ help:  ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo:  ## Set up, then run the example: an agent under three conditions, offline, in under a minute
-	@sh scripts/setup all
+	@sh scripts/setup core
 	$(BIN)/karat run examples/support-kb/experiment.yaml
 
 test:  ## Set up, then linters and all tests (ARGS="-k name": pass something on to pytest)
@@ -42,6 +42,7 @@ docs:  ## Write docs/reference/ from the code
 
 lock:  ## Bring requirements/*.txt into line with pyproject.toml, keeping what is pinned
 	@sh scripts/setup dev
+	$(COMPILE) --output-file requirements/core.txt
 	$(COMPILE) --extra all --output-file requirements/all.txt
 	$(COMPILE) --extra all --extra dev --output-file requirements/dev.txt
 

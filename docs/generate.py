@@ -62,6 +62,8 @@ def family_page(family: str) -> str:
         parts += [f"## {name}", docstring(plugin)]
         model = plugins.options_model(plugin)
         parts.append(fields_table(model) if model and model.model_fields else f"This {one} takes no options.")
+        for place, nested in headed(model) if model else ():
+            parts += [f"### {name}.{place}", docstring(nested), fields_table(nested)]
         metrics = getattr(plugin, "metrics", ())
         if isinstance(metrics, (tuple, list)) and metrics:
             parts.append(metrics_table(metrics))
@@ -88,6 +90,8 @@ def experiment_page() -> str:
         "conditions.NAME": model.ConditionModel,
         "mcp_servers.NAME, type stdio": model.StdioServer,
         "mcp_servers.NAME, type http or sse": model.RemoteServer,
+        "mcp": model.McpTraffic,
+        "prices.MODEL": model.PriceModel,
     }
     for place, block in blocks.items():
         parts += [f"## {place}", docstring(block), fields_table(block)]

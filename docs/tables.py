@@ -9,7 +9,7 @@ import json
 import re
 import tokenize
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,11 +52,19 @@ def fields_table(model: type[BaseModel]) -> str:
 
 def headed(model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
     """The fields that are models themselves, which get a table of their own."""
+    for name, field in model.model_fields.items():
+        for nested in _models_in(field.annotation):
+            yield field.alias or name, nested
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in a type: itself, or what a list or a union holds."""
     from pydantic import BaseModel as Model
 
-    for name, field in model.model_fields.items():
-        if inspect.isclass(field.annotation) and issubclass(field.annotation, Model):
-            yield field.alias or name, field.annotation
+    if inspect.isclass(annotation) and issubclass(annotation, Model):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)
 
 
 def attributes(cls: type[Any]) -> Iterator[tuple[str, str, str]]:

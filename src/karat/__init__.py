@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from karat.api import arun, compare, open, run, summarize  # noqa: A004 -- `karat.open`: nobody imports it by itself
-    from karat.config import Experiment, load
+    from karat.config import Experiment, load, rehearsal
     from karat.errors import AgentFault, InfrastructureFault, JudgeFault, KaratError, LimitReached, OperatorError
     from karat.journal import RunFolder
     from karat.records import Answer, Condition, Metric, Reply, Sample, Score, ToolCall, Trial, Turn, Usage
@@ -51,13 +51,14 @@ __all__ = [
     "compare",
     "load",
     "open",
+    "rehearsal",
     "run",
     "summarize",
 ]
 
 _HOMES = {
     "api": ("arun", "compare", "open", "run", "summarize"),
-    "config": ("Experiment", "load"),
+    "config": ("Experiment", "load", "rehearsal"),
     "errors": ("AgentFault", "InfrastructureFault", "JudgeFault", "KaratError", "LimitReached", "OperatorError"),
     "journal": ("RunFolder",),
     "records": ("Answer", "Condition", "Metric", "Reply", "Sample", "Score", "ToolCall", "Trial", "Turn", "Usage"),

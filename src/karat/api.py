@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karat.config import Experiment, load
+from karat.config import Experiment, load, rehearsal
 from karat.errors import BadOption, BadRun, did_you_mean
 from karat.journal import RunFolder
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karat.engine import Outcome, Selection, Watch
     from karat.summary import Comparison, Summary
 
-__all__ = ["Experiment", "arun", "carry_out", "compare", "load", "open", "run", "summarize"]
+__all__ = ["Experiment", "arun", "carry_out", "compare", "load", "open", "rehearsal", "run", "summarize"]
 
 RunLike = RunFolder | str | os.PathLike[str]
 """A run, its folder, or what `open` makes a run of."""

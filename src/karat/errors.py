@@ -9,6 +9,7 @@
     │   ├── UnknownPlugin            2  no agent, scorer, … is called that
     │   ├── BadPlugin                2  a plug-in that cannot be loaded or does not keep its protocol
     │   ├── MissingExtra             2  an optional dependency is not installed
+    │   ├── ForeignTools             2  an agent has tools that its condition does not give it
     │   ├── BadRun                   2  a folder that is no run, or of a newer format
     │   ├── RunBusy                  2  another process writes to this run
     │   └── ResumeRefused            2  the experiment changed in a way that answers depend on
@@ -39,6 +40,7 @@ __all__ = [
     "BadRun",
     "Caught",
     "Fault",
+    "ForeignTools",
     "InfrastructureFault",
     "JudgeFault",
     "KaratError",
@@ -188,6 +190,21 @@ class MissingExtra(OperatorError):
         super().__init__(f"{why} needs an extra: pip install 'karat[{extra}]'")
 
 
+class ForeignTools(OperatorError):
+    """An agent's model was offered tools besides its condition's: what is measured is not what the file says."""
+
+    slug: ClassVar[str] = "foreign-tools"
+
+    def __init__(self, condition: str, tools: Sequence[str]) -> None:
+        self.condition, self.tools = condition, tuple(tools)
+        named = ", ".join(self.tools)
+        super().__init__(
+            f"condition '{condition}': the agent has tools that are none of its condition's ({named}); "
+            "answers with them would not measure the condition, so the run was stopped: "
+            "install a version of the agent's SDK that karat was tested with, and report this"
+        )
+
+
 class BadRun(OperatorError):
     """A folder that is no run, is damaged beyond its last line, or has a newer format."""
 
@@ -236,12 +253,14 @@ class TrialFault(KaratError):
         retry_after: float | None = None,
         dollars: float | None = None,
         usage: object | None = None,
+        reply: object | None = None,
     ) -> None:
         """``kind``: a short slug; ``retry_after``: seconds that the other side asked to wait;
-        ``dollars`` and ``usage`` (records.Usage): what the failed attempt cost, where known."""
+        ``dollars`` and ``usage`` (records.Usage): what the failed attempt cost, where known;
+        ``reply`` (records.Reply): what the agent had said by then, to be kept."""
         self.kind, self.message = kind, message
         self.retriable, self.retry_after = retriable, retry_after
-        self.dollars, self.usage = dollars, usage
+        self.dollars, self.usage, self.reply = dollars, usage, reply
         super().__init__(f"{kind}: {message}")
 
 

@@ -9,6 +9,7 @@ it never means zero.
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 __all__ = [
     "AgentSpec",
     "Answer",
+    "Cassettes",
     "Condition",
     "Failure",
     "Gate",
@@ -70,6 +72,13 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     init_timeout_seconds: float = 60.0  # start of the process and handshake
     call_timeout_seconds: float = 120.0  # one tool call
     digest: str = ""  # hex, over the definition with secrets as ${NAME}
+
+
+class Cassettes(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the traffic with MCP servers is recorded, or replayed from."""
+
+    mode: Literal["record", "replay"]
+    folder: Path
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -153,6 +162,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     milliseconds: float | None = None
     model: str | None = None
     stop_reason: str | None = None
+    responses: int | None = None  # of the model, with tool calls in between; None: not told
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="answer", tag_field="event"):

@@ -7,7 +7,7 @@ import pytest
 
 from karat.cli import cli
 
-COMMANDS = ("init", "check", "run", "score", "report", "compare", "list")
+COMMANDS = ("init", "check", "rehearse", "run", "score", "report", "compare", "list")
 
 
 def shown(command: click.Command, name: str) -> str:

@@ -8,6 +8,8 @@ from hashlib import sha256
 
 import pytest
 
+from karat.testing.models import serve
+
 
 @pytest.fixture
 def run(karat, experiment):
@@ -102,13 +104,6 @@ def test_scoring_masks_the_secrets_of_the_run(karat, experiment, here, monkeypat
     done = karat("score", run, "--scorer", "{type: 'leak:Leak', name: leak}", "--events")
     assert "${KARAT_TEST_TOKEN}" in done.err
     assert "correct-horse" not in done.err + done.out + (here / run / "journal.jsonl").read_text(encoding="utf-8")
-
-
-def test_a_model_as_judge_is_for_a_later_version(karat, run):
-    done = karat("score", run, "--judge", "anthropic:claude")
-    assert done.code == 2
-    assert "a model as judge comes with a later version of karat" in done.err
-    assert "overlap" in done.err
 
 
 def test_a_stopped_run_stays_stopped_after_its_answers_were_scored(karat, experiment, here):
@@ -221,3 +216,36 @@ def test_a_column_that_is_missing_is_named(karat, experiment, here):
     done = karat("score", "mine.jsonl", "--dataset", "questions.jsonl")
     assert done.code == 2
     assert "line 1: has no 'answer' (set answer_key to one of: id, text)" in done.err
+
+
+def test_a_model_named_on_the_command_line_judges_again(karat, run, here):
+    """Its scores take the place of the older judge's; asking twice costs nothing."""
+    said = {name: {"reasoning": "r", "score": 2} for name in ("factual_adherence", "completeness")}
+    said["helpfulness_and_clarity"] = {"reasoning": "r", "score": 3}
+    rules = [{"say": {"tool_calls": [{"name": "record_judgement", "arguments": said}]}}]
+    with serve(rules) as server:
+        judge = f"{{model: openai:rehearsal, base_url: '{server.openai_url}', temperature: 0.5}}"
+        done = karat("score", run, "--judge", judge, "--json")
+        assert done.code == 0, done.err
+        assert "warning: judge.temperature: above 0 the judge scores one answer differently" in done.err
+        assert karat("score", run, "--judge", judge, "--json").code == 0
+        assert len(server.requests) == 8
+    summary = done.json["summary"]
+    assert [result["mean"]["value"] for result in summary["results"]] == [2, 2, 2, 2, 3, 3]
+    assert summary["provenance"]["judge"] == "openai:rehearsal"
+    assert summary["provenance"]["judges"]["judge"]["temperature"] == 0.5
+    assert not summary["metrics"][0]["offline"]
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4.1", "openai/gpt-4.1", "openai:rehearsal"])
+def test_a_judge_that_is_named_alone_is_a_model_and_needs_its_key(karat, run, monkeypatch, name):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = karat("score", run, "--judge", name)
+    assert done.code == 2
+    assert "OPENAI_API_KEY" in done.err
+
+
+def test_a_judge_that_is_a_class_is_looked_for_as_a_class(karat, run):
+    done = karat("score", run, "--judge", "no_such_module:Strict")
+    assert done.code == 2
+    assert "module 'no_such_module' cannot be imported" in done.err

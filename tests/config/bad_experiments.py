@@ -66,7 +66,7 @@ CASES: dict[str, str | bytes] = {
     + "execution: {num_repetition: 3, retry: {max_attemts: 2}}\n",
     "a misspelt option of the dataset": "dataset: {path: questions.jsonl, anwser_key: a}\n" + _REST,
     "a misspelt option of the agent": _DATA
-    + "agent: {type: chat, model: x, temprature: 1}\njudge: {type: overlap}\nconditions: {a: {}}\n",
+    + "agent: {type: chat, model: 'openai:x', temprature: 1}\njudge: {type: overlap}\nconditions: {a: {}}\n",
     # types and ranges
     "sections of the wrong form": "dataset: questions.jsonl\nagent: floor\njudge: overlap\n"
     "conditions: [a, b]\nexecution: fast\nmcp_servers: [docs]\nscorers: equals\nsecrets: KEY\n",
@@ -127,7 +127,7 @@ CASES: dict[str, str | bytes] = {
     "a condition with another agent": _DATA
     + "agent: {type: floor}\njudge: {type: overlap}\nconditions: {a: {agent: {type: command}}}\n",
     "a condition with a wrong option": _DATA
-    + "agent: {type: chat, model: m}\njudge: {type: overlap}\n"
+    + "agent: {type: chat, model: 'openai:m'}\njudge: {type: overlap}\n"
     + "conditions: {a: {agent: {temperature: 3}}, b: {agent: m2}}\n",
     # the environment
     "variables that are not set": _with(
@@ -144,16 +144,24 @@ CASES: dict[str, str | bytes] = {
         "  c: {command: python, env: {GITHUB_TOKEN: canary-1234, INDEX: ./docs}}\n"
     ),
     "a literal key": _DATA
-    + "agent: {type: chat, model: m, api_key_env: canary-1234}\njudge: {model: m, api_key_env: UNSET_API_KEY}\n"
+    + "agent: {type: chat, model: 'openai:m', api_key_env: canary-1234}\n"
+    + "judge: {model: 'openai:m', api_key_env: UNSET_API_KEY}\n"
     + "conditions: {a: {}}\n",
     "a key where none belongs": _DATA
-    + "agent: {type: chat, model: m, api_key: canary-1234}\njudge: {type: overlap}\nconditions: {a: {}}\n",
+    + "agent: {type: chat, model: 'openai:m', api_key: canary-1234}\njudge: {type: overlap}\nconditions: {a: {}}\n",
     "secrets that are values": _with("secrets: [canary-1234, 5]\n"),
     # the judge
     "a judge out of range": _DATA
-    + "agent: {type: floor}\njudge: {model: m, temperature: -1, repeats: 0, top_p: 2, max_tokens: x}\n"
+    + "agent: {type: floor}\njudge: {model: 'openai:m', temperature: -1, repeats: 0, top_p: 2, max_tokens: x}\n"
     + "conditions: {a: {}}\n",
-    "a judge and a panel": _DATA + "agent: {type: floor}\njudge: {model: m, judges: [a, b]}\nconditions: {a: {}}\n",
+    "prices that cannot be": _DATA
+    + "agent: {type: floor}\njudge: {type: overlap}\nconditions: {a: {}}\n"
+    + "prices: {'openai:gpt-4.1': {input: -1, outputs: 2}, 'openai:x': 3}\n",
+    "an http agent that cannot ask": _DATA
+    + "agent: {type: http, url: 'localhost:8000', body: {q: '{{ qestion }}'}, answer: 'a[0', timeout: 3}\n"
+    + "judge: {type: overlap}\nconditions: {a: {}}\n",
+    "a judge and a panel": _DATA
+    + "agent: {type: floor}\njudge: {model: 'openai:m', judges: ['openai:a', 'openai:b']}\nconditions: {a: {}}\n",
     # the dataset's options
     "options of the dataset out of range": "dataset:\n"
     "  {path: questions.jsonl, sample_size: 0, seed: -1, question_key: 7, stratify: 5}\n" + _REST,

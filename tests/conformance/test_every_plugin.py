@@ -8,6 +8,7 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,26 @@ from karat import plugins
 from karat.config import load
 from karat.engine import carry_out
 from karat.errors import BadDataset, KaratError
-from karat.records import Answer, Reply, Sample, Turn
-from karat.scorers import ScorerSetting, as_verdicts, metrics_of
+from karat.records import Answer, Metric, Reply, Sample, Turn
+from karat.scorers import ScorerSetting, Verdict, as_verdicts, metrics_of
 from karat.summary import summarize
+from karat.testing.models import ModelServer, serve
 
 FAMILIES = ("agents", "datasets", "reports", "scorers")
 EVERY = [(family, name) for family in FAMILIES for name in plugins.names(family)]
 
 # What a plug-in cannot do without; everything else must have a default.
 REQUIRED: dict[str, dict[str, Any]] = {
+    "chat": {"model": "openai:rehearsal"},
+    "claude": {"model": "claude-sonnet-4-5"},
     "command": {"command": ["echo", "hi"]},
     "python": {"target": "json:dumps"},
     "replay": {"path": "answers.jsonl"},
     "regex": {"pattern": "a+"},
+    "http": {"url": "http://localhost:8000/ask"},
+    "judge": {"model": "openai:rehearsal", "max_asks": 1},
     "json_schema": {"schema": {"type": "object"}},
+    "trajectory": {"max_calls": 10},
 }
 HOSTILE = [
     "", " ", "\x00", "\x1b[31mred\x1b[0m", "\ud83d", "🦀" * 1000, "a" * 200_000, "{" * 10_000, "```json\n{}\n```",
@@ -73,36 +80,56 @@ def answer(text: str) -> Answer:
     )
 
 
-def built(name: str, tmp_path: Path) -> Any:
+@pytest.fixture(scope="module")
+def rehearsal() -> Iterator[ModelServer]:
+    """Asked by scorers that ask a model."""
+    with serve() as server:
+        yield server
+
+
+def built(name: str, tmp_path: Path, server: ModelServer) -> Any:
     setting = ScorerSetting(folder=tmp_path, name=name)
-    return plugins.build(plugins.find("scorers", name), REQUIRED.get(name, {}), setting=setting)
+    plugin = plugins.find("scorers", name)
+    model = plugins.options_model(plugin)
+    address = {"base_url": server.openai_url} if model is not None and "base_url" in model.model_fields else {}
+    return plugins.build(plugin, {**REQUIRED.get(name, {}), **address}, setting=setting)
 
 
 async def scored(scorer: Any, one: Sample, said: Answer) -> Any:
     found = scorer.score(one, said)
+    if inspect.isasyncgen(found):
+        return [verdict async for verdict in found]
     return await found if inspect.isawaitable(found) else found
 
 
 @pytest.mark.parametrize("name", plugins.names("scorers"))
-def test_a_scorer_gives_its_metrics_in_their_range_whatever_the_answer(name: str, tmp_path: Path) -> None:
-    scorer = built(name, tmp_path)
-    metrics = {metric.name: metric for metric in metrics_of(scorer, name)}
-
+def test_a_scorer_gives_its_metrics_in_their_range_whatever_the_answer(
+    name: str, tmp_path: Path, rehearsal: ModelServer
+) -> None:
     async def go() -> None:
+        scorer = built(name, tmp_path, rehearsal)
+        metrics = {metric.name: metric for metric in metrics_of(scorer, name)}
         for golden in ("The limit is 40 items; run `karat run --limit 40`.", "", "\ud83d", None):
             for text in HOSTILE:
                 verdicts = as_verdicts(await scored(scorer, sample(golden), answer(text)), name=name)
                 again = as_verdicts(await scored(scorer, sample(golden), answer(text)), name=name)
                 assert verdicts == again, "the same answer, the same score"
                 for verdict in verdicts:
-                    assert set(verdict.values) <= set(metrics)
-                    for metric, value in verdict.values.items():
-                        if value is not None:
-                            low, high = metrics[metric].low, metrics[metric].high
-                            assert math.isfinite(value)
-                            assert (low is None or value >= low) and (high is None or value <= high)
+                    in_range(verdict, metrics)
+        if hasattr(scorer, "aclose"):
+            await scorer.aclose()
 
     asyncio.run(go())
+
+
+def in_range(verdict: Verdict, metrics: dict[str, Metric]) -> None:
+    assert set(verdict.values) <= set(metrics)
+    for metric, value in verdict.values.items():
+        if value is not None:
+            low, high = metrics[metric].low, metrics[metric].high
+            assert math.isfinite(value)
+            assert low is None or value >= low
+            assert high is None or value <= high
 
 
 @pytest.mark.parametrize("name", plugins.names("datasets"))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from karat.config import Retry
+from karat.config import Retry, load
 from karat.engine import Limits, Outcome, rescore
 from karat.journal import Resume
 from karat.records import Answer, Failure, Score, ScorerSpec
@@ -75,6 +75,44 @@ class Scorer:
     assert sorted(score.repeat for score in again.run.events_of(Score)) == [0, 0, 0, 1, 1, 2]
     last = run(tmp_path / "experiment.yaml", resume=outcome.run.path)
     assert len(list(last.run.events_of(Score))) == 6, "complete now"
+
+
+STREAMING = (
+    PLAIN
+    + """
+from pathlib import Path
+from karat.scorers import Verdict
+class Scorer:
+    async def score(self, sample, answer, *, done):
+        for repeat in range(3):
+            if (None, None, repeat) not in done:
+                with Path(__file__).with_name("asked").open("a") as file:
+                    file.write(f"{answer.repetition}.{repeat} ")
+                yield Verdict(values={"m": float(repeat)}, repeat=repeat, rows=3)
+"""
+)
+
+
+def test_verdicts_that_come_one_by_one_are_asked_once_each(experiment: Write, run: Run, tmp_path: Path) -> None:
+    file = experiment(STREAMING, questions=1, conditions={"a": {}}, execution={"num_repetitions": 2})
+    outcome = run(file)
+    asked = tmp_path / "asked"
+    assert sorted(asked.read_text().split()) == ["0.0", "0.1", "0.2", "1.0", "1.1", "1.2"]
+    kept = [
+        line
+        for line in outcome.run.journal.read_bytes().splitlines(keepends=True)
+        if not (b'"score"' in line and b'"repeat":2' in line) and b'"end"' not in line
+    ]
+    outcome.run.journal.write_bytes(b"".join(kept))
+    asked.unlink()
+    assert summarize(outcome.run).total.ledger.scored == 0
+    (spec,) = load(file).scorers
+    for again in (lambda: run(file, resume=outcome.run.path), lambda: score_again(outcome, spec, base=tmp_path)):
+        outcome.run.journal.write_bytes(b"".join(kept))
+        summary = summarize(again().run)
+        assert sorted(asked.read_text().split()) == ["0.2", "1.2"], "only what is missing"
+        assert summary.results[0].mean.value == 1.0
+        asked.unlink()
 
 
 def test_a_failing_scorer_leaves_failures_and_can_be_run_again(experiment: Write, run: Run, tmp_path: Path) -> None:

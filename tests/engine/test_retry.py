@@ -95,10 +95,13 @@ class FromTheSdk(Exception):
     ("status", "headers", "expected"),
     [
         (429, {"retry-after": "7.5"}, ("infrastructure", "rate_limit", True, 7.5)),
-        (529, {"retry-after": "Fri, 31 Dec 1999 23:59:59 GMT"}, ("infrastructure", "rate_limit", True, None)),
+        (529, {"retry-after": "Fri, 31 Dec 1999 23:59:59 GMT"}, ("infrastructure", "rate_limit", True, 0.0)),
+        (429, {"retry-after-ms": "250"}, ("infrastructure", "rate_limit", True, 0.25)),
+        (429, {"retry-after": "soon"}, ("infrastructure", "rate_limit", True, None)),
         (503, {}, ("infrastructure", "server_error", True, None)),
         (401, {}, ("infrastructure", "unauthorized", False, None)),
-        (404, {}, ("infrastructure", "refused", False, None)),
+        (404, {}, ("infrastructure", "not_found", False, None)),
+        (422, {}, ("infrastructure", "refused", False, None)),
         (200, {}, ("agent", "crash", True, None)),
     ],
 )

@@ -6,10 +6,11 @@ import asyncio
 import subprocess
 import sys
 
-import msgspec
+import mcp_types
 import pytest
 
-from karat.mcp import ServerFault, Tool, ToolChange, ToolList
+from karat.mcp import ServerFault, ToolChange, ToolList
+from karat.mcp.preflight import offer_of
 from karat.records import McpServer
 from karat.testing.mcp_server import serving, stdio_server
 
@@ -100,21 +101,22 @@ def test_a_server_without_tools_is_no_fault(toolbox):
 
 
 def test_the_digest_covers_names_descriptions_and_schemas_and_not_their_order():
-    from karat.mcp.preflight import _tool_list
+    def digest_of(*tools, server="s"):
+        return offer_of(server, {}, tools).tools.digest
 
-    one = Tool(server="s", name="a", description="A", input_schema={"x": 1, "y": {"p": 1, "q": 2}})
-    two = Tool(server="s", name="b", description="B", input_schema={})
-    reordered = msgspec.structs.replace(one, input_schema={"y": {"q": 2, "p": 1}, "x": 1})
-    digest = _tool_list("s", [one, two]).digest
-    assert digest == _tool_list("other", [two, reordered]).digest
+    one = mcp_types.Tool(name="a", description="A", input_schema={"x": 1, "y": {"p": 1, "q": 2}})
+    two = mcp_types.Tool(name="b", description="B", input_schema={})
+    reordered = one.model_copy(update={"input_schema": {"y": {"q": 2, "p": 1}, "x": 1}})
+    digest = digest_of(one, two)
+    assert digest == digest_of(two, reordered, server="other")
     others = [
-        _tool_list("s", [one]),
-        _tool_list("s", [one, two, two]),
-        _tool_list("s", [msgspec.structs.replace(one, name="c"), two]),
-        _tool_list("s", [msgspec.structs.replace(one, description="C"), two]),
-        _tool_list("s", [msgspec.structs.replace(one, input_schema={"x": 2}), two]),
+        digest_of(one),
+        digest_of(one, two, two),
+        digest_of(one.model_copy(update={"name": "c"}), two),
+        digest_of(one.model_copy(update={"description": "C"}), two),
+        digest_of(one.model_copy(update={"input_schema": {"x": 2}}), two),
     ]
-    assert len({digest, *(other.digest for other in others)}) == 6
+    assert len({digest, *others}) == 6
 
 
 def test_a_server_that_changes_its_tools_is_reported_once(toolbox, condition, tmp_path):

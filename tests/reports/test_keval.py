@@ -96,7 +96,10 @@ def test_the_trace_tells_thoughts_mcp_calls_and_the_answer_in_order(tmp_path, jo
     script = journals.Script(tmp_path / "run", samples=1, conditions=("only",))
     script.answer(0, "only", reply=Reply(text="So it is.", reasoning="Let me look.", tool_calls=calls, usage=usage))
     script.score(0, "only", value=3)
-    _, (line,) = rendered(script.end())
+    aggregate, (line,) = rendered(script.end())
+    (condition,) = aggregate["evaluation_results"]
+    (docs,) = condition["mcp_servers"]
+    assert (docs["server"], docs["calls"], docs["errors"], docs["median_ms"]) == ("docs", 2, 1, 3.5)
     steps = line["answer_attribution"]
     assert [(step["turn_idx"], step["source"], step["extracted_value"], step["is_terminal"]) for step in steps] == [
         (0, "agent_reasoning", "Let me look.", False),

@@ -188,7 +188,8 @@ def test_no_report_hands_foreign_escapes_to_a_terminal(tmp_path, journals):
     run = script.end()
     summary = summarize(run)
     texts = [terminal(summary, run, width=80)]
-    texts += [next(iter(Csv(Csv.Options(rows=rows)).render(summary, run).values())) for rows in ("summary", "scores")]
+    for rows in ("summary", "scores", "servers"):
+        texts += Csv(Csv.Options(rows=rows)).render(summary, run).values()
     for text in texts:
         assert not set("\x1b\x07\u202e\r\x9b") & set(text)
     assert "[bold]" in texts[0]  # shown, not obeyed
@@ -202,7 +203,7 @@ def test_foreign_text_becomes_no_formula(tmp_path, journals, cell):
     run = script.end()
     summary = summarize(run)
     for rows in ("summary", "scores"):
-        text = next(iter(Csv(Csv.Options(rows=rows)).render(summary, run).values()))
+        (text,) = Csv(Csv.Options(rows=rows)).render(summary, run).values()
         for row in csv.DictReader(io.StringIO(text)):
             assert row["condition"] == f"'{cell}"
 
@@ -211,6 +212,7 @@ def test_csv(run, golden):
     summary = summarize(run)
     golden("summary.csv", nine_digits(Csv().render(summary, run)["summary.csv"]))
     golden("scores.csv", Csv(Csv.Options(rows="scores")).render(summary, run)["scores.csv"])
+    golden("servers.csv", Csv(Csv.Options(rows="servers")).render(summary, run)["servers.csv"])
 
 
 def test_csv_without_scores_still_tells_how_it_ended(tmp_path, journals):

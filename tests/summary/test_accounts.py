@@ -80,14 +80,16 @@ def test_mcp_calls_are_counted_per_condition_and_server(script):
     calls = (
         ToolCall(tool="search", server="docs", result="r", milliseconds=10.0),
         ToolCall(tool="search", server="docs", error="no such index", milliseconds=30.0),
-        ToolCall(tool="read", server="files", result="r"),
+        ToolCall(tool="read", server="files", result="r" * 400),
         ToolCall(tool="Bash", result="not MCP"),
     )
     script.answer(0, "with-docs", reply=Reply(text="x", tool_calls=calls))
     script.answer(1, "with-docs", reply=Reply(text="x", tool_calls=calls[:1]))
     summary = summarize(script.end())
-    docs = ServerUse(server="docs", calls=3, errors=1, trials=2, median_ms=10.0, p95_ms=30.0)
-    files = ServerUse(server="files", calls=1, errors=0, trials=1, median_ms=None, p95_ms=None)
+    docs = ServerUse(server="docs", calls=3, errors=1, trials=2, median_ms=10.0, p95_ms=30.0, result_tokens_estimate=4)
+    files = ServerUse(
+        server="files", calls=1, errors=0, trials=1, median_ms=None, p95_ms=None, result_tokens_estimate=100
+    )
     assert summary.accounts["with-docs"].servers == (docs, files)
     assert summary.accounts["baseline"].servers == ()
     assert summary.total.servers == (docs, files)
@@ -176,7 +178,8 @@ def test_what_was_said_before_an_attempt_failed_was_paid_and_called(script):
     account = summarize(script.end()).accounts["baseline"]
     assert account.cost.agent == Money(known=0.75, unknown=0)
     assert (account.tokens.input, account.tokens.unknown, account.failed_attempts) == (20, 0, 1)
-    assert account.servers == (ServerUse(server="docs", calls=3, errors=3, trials=1, median_ms=30.0, p95_ms=30.0),)
+    use = ServerUse(server="docs", calls=3, errors=3, trials=1, median_ms=30.0, p95_ms=30.0, result_tokens_estimate=10)
+    assert account.servers == (use,)
 
 
 def test_an_attempt_that_failed_in_its_second_turn_cost_both_calls(script):

@@ -10,6 +10,9 @@ which is called once, at its end.
 
 An agent without sessions implements `ask` alone (`SimpleAgent`); `as_agent` does the
 rest. One that must know which repetition it is asked for takes the keyword `trial`.
+
+Two things let `karat rehearse` keep an agent from asking a real model: the options `base_url`
+and `api_key_env`, or a class attribute `offline = True` where it asks none.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import msgspec
 
 from karat.errors import BadPlugin
 from karat.mcp import Toolbox
+from karat.models import Price
 from karat.records import Condition, Reply, Sample, Trial, Turn
 
 __all__ = ["Agent", "AgentSetting", "Session", "SimpleAgent", "TrialAgent", "as_agent"]
@@ -54,7 +58,9 @@ class SimpleAgent(Protocol):
 class TrialAgent(Protocol):
     """What the engine calls: an agent that was told which trial it is asked for.
 
-    `source` (optional): where its answers come from, if they were made elsewhere; kept in `run.json`.
+    All optional: `source`, where its answers come from, if they were made elsewhere; kept in
+    `run.json`. `unpriced`, the models whose price is not known: with one of them a budget in
+    dollars is refused. `aclose()`, awaited at the end of the run.
     """
 
     def session(self, trial: Trial) -> AbstractAsyncContextManager[Session]: ...
@@ -68,6 +74,8 @@ class AgentSetting(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path  # the experiment's: relative paths start here
     toolbox: Toolbox  # the MCP servers of the run
     redact: Callable[[str], str] = str  # masks secrets: for what is cut short before it reaches the journal
+    env: Mapping[str, str] | None = None  # the variables that the experiment was read with; None: the process's
+    prices: Mapping[str, Price] = {}  # the experiment file's, by model
 
 
 def as_agent(found: Any) -> TrialAgent:
@@ -79,10 +87,24 @@ def as_agent(found: Any) -> TrialAgent:
     raise BadPlugin(type(found).__name__, "an agent needs a method 'session' or 'ask'")
 
 
-class _WithSessions:
+class _Adapter:
+    """What the engine may ask of an agent besides answers."""
+
     def __init__(self, agent: Any) -> None:
         self.source: Mapping[str, str] = getattr(agent, "source", {})
-        self._agent, self._open = agent, agent.session
+        self.unpriced: Sequence[str] = getattr(agent, "unpriced", ())
+        self._agent = agent
+
+    async def aclose(self) -> None:
+        closed = self._agent.aclose() if hasattr(self._agent, "aclose") else None
+        if inspect.isawaitable(closed):
+            await closed
+
+
+class _WithSessions(_Adapter):
+    def __init__(self, agent: Any) -> None:
+        super().__init__(agent)
+        self._open = agent.session
         self._wants_trial = _takes_trial(agent.session)
 
     def session(self, trial: Trial) -> AbstractAsyncContextManager[Session]:
@@ -90,18 +112,12 @@ class _WithSessions:
         opened: AbstractAsyncContextManager[Session] = self._open(trial.condition, trial.sample, **extra)
         return opened
 
-    async def aclose(self) -> None:
-        await _close(self._agent)
 
-
-class _WithoutSessions:
+class _WithoutSessions(_Adapter):
     def __init__(self, agent: Any) -> None:
-        self.source: Mapping[str, str] = getattr(agent, "source", {})
-        self._agent, self._ask = agent, agent.ask
+        super().__init__(agent)
+        self._ask = agent.ask
         self._wants_trial = _takes_trial(agent.ask)
-
-    async def aclose(self) -> None:
-        await _close(self._agent)
 
     @asynccontextmanager
     async def session(self, trial: Trial) -> AsyncIterator[Session]:
@@ -118,12 +134,6 @@ class _History:
         reply: Reply = await self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **self._extra)
         self._so_far.append((turn, reply))
         return reply
-
-
-async def _close(agent: Any) -> None:
-    closed = agent.aclose() if hasattr(agent, "aclose") else None
-    if inspect.isawaitable(closed):
-        await closed
 
 
 def _takes_trial(method: Any) -> bool:

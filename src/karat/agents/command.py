@@ -59,7 +59,7 @@ class Command:
         if program in ("python", "python3"):
             program = sys.executable
         self._command = [program, *arguments]
-        self._folder, self._redact = setting.folder, setting.redact
+        self._folder, self._redact, self._toolbox = setting.folder, setting.redact, setting.toolbox
         self._limit = options.max_output_bytes
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         self._env = {**kept, **options.env}
@@ -72,7 +72,7 @@ class Command:
             "question": turn.question,
             "system_prompt": condition.system_prompt,
             "history": [{"question": asked.question, "answer": reply.text} for asked, reply in history],
-            "mcp_servers": client_config(condition, self._folder),
+            "mcp_servers": client_config(condition, self._folder, self._toolbox),
             "sample": sample.id,
             "condition": condition.name,
             "repetition": trial.repetition,

@@ -43,6 +43,8 @@ class Floor:
         """Whether a system prompt that asks for one sentence, or for a short answer, is obeyed: the first result
         is cut to its first sentence or paragraph."""
 
+    offline = True
+
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._options, self._toolbox = options, setting.toolbox
 

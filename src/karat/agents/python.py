@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -56,7 +55,7 @@ class Python:
         if hasattr(target, "session") or hasattr(target, "ask"):
             self._agent = as_agent(target)
         elif callable(target):
-            self._agent = as_agent(_Function(target, setting.folder))
+            self._agent = as_agent(_Function(target, setting))
         else:
             raise BadPlugin(str(options.target), "want a function, or an object with `session` or `ask`")
 
@@ -71,8 +70,8 @@ class Python:
 
 
 class _Function:
-    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
-        self._function, self._folder = function, folder
+    def __init__(self, function: Callable[..., Any], setting: AgentSetting) -> None:
+        self._function, self._folder, self._toolbox = function, setting.folder, setting.toolbox
         self._threads = Threads()
         self._waits = inspect.iscoroutinefunction(function)
         try:
@@ -95,7 +94,7 @@ class _Function:
         known = {
             "user_query": turn.question,
             "system_prompt": condition.system_prompt or "",
-            "mcp_servers": client_config(condition, self._folder),
+            "mcp_servers": client_config(condition, self._folder, self._toolbox),
             "history": [{"question": asked.question, "answer": reply.text} for asked, reply in history],
             "sample": sample,
             "condition": condition.name,

@@ -46,6 +46,7 @@ class Replay:
             default=0.0, ge=0.0, description="wait before each answer, to rehearse a slow agent"
         )
 
+    offline = True
     indifferent = ("latency_seconds", "path")  # which answers are there shows in the answers, not in where they lie
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:

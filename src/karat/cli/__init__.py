@@ -14,7 +14,16 @@ from karat.cli.options import debug, show_help
 
 __all__ = ["cli"]
 
-_COMMANDS = ("init", "check", "run", "score", "report", "compare", "list")  # in the order in which one meets them
+_COMMANDS = (
+    "init",
+    "check",
+    "rehearse",
+    "run",
+    "score",
+    "report",
+    "compare",
+    "list",
+)  # in the order in which one meets them
 
 
 class _Commands(click.Group):

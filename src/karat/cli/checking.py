@@ -12,6 +12,7 @@ import msgspec
 
 from karat import formats
 from karat.plan import Plan, plan
+from karat.records import ScorerSpec
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: int
     agent: str
     agent_calls: int
-    judge_calls: int  # answers × scorers × repeats
+    judge_calls: int  # answers × scorers × judges of a panel × repeats
     dataset: str
     dataset_kind: str
     sha256: str
@@ -115,7 +116,7 @@ def check(
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
         agent_calls=_agent_calls(selected),
-        judge_calls=len(selected) * sum(int(spec.options.get("repeats", 1)) for spec in experiment.scorers),
+        judge_calls=len(selected) * sum(_calls(spec) for spec in experiment.scorers),
         dataset=str(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
@@ -131,6 +132,11 @@ def check(
         problems=tuple(problems),
         warnings=experiment.warnings,
     )
+
+
+def _calls(spec: ScorerSpec) -> int:
+    """Scores that one answer gets."""
+    return max(1, len(spec.options.get("judges") or ())) * int(spec.options.get("repeats", 1))
 
 
 def _agent_calls(selected: Plan) -> int:
@@ -151,23 +157,34 @@ def _scorers(experiment: Experiment) -> tuple[CheckedScorer, ...]:
             offline=used.info.offline,
             metrics=tuple(metric.name for metric in used.info.metrics),
         )
-        for used in build_scorers(experiment.scorers, folder=experiment.folder)
+        for used in build_scorers(
+            experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices
+        )
     )
 
 
 async def _started(
     experiment: Experiment, selected: Plan, say: Callable[[str], None]
 ) -> dict[str, ToolList | ServerFault]:
-    from karat.engine import build_agents
+    from karat.engine import build_agents, build_scorers, close_agents, opened_scorers, refuse_unpriced
     from karat.mcp import Toolbox
 
     servers = {server.name: server for condition in selected.conditions for server in condition.mcp_servers}
     redact = Redactor(experiment.secrets)
-    async with Toolbox(tuple(servers.values()), redact=redact, folder=experiment.folder) as toolbox:
-        build_agents(experiment, selected, toolbox)
-        if servers:
-            say(f"starting {formats.plural(len(servers), 'MCP server')} …")
-        return await toolbox.preflight()
+    cassettes = experiment.cassettes
+    if cassettes is not None and cassettes.mode == "record":
+        cassettes = None  # only a run is recorded
+    scorers = build_scorers(experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices)
+    toolbox = Toolbox(tuple(servers.values()), redact=redact, folder=experiment.folder, cassettes=cassettes)
+    async with opened_scorers(scorers), toolbox:
+        agents = build_agents(experiment, selected, toolbox)
+        try:
+            refuse_unpriced(experiment, agents, scorers)
+            if servers:
+                say(f"starting {formats.plural(len(servers), 'MCP server')} …")
+            return await toolbox.preflight()
+        finally:
+            await close_agents(agents)
 
 
 def _servers(selected: Plan, found: dict[str, ToolList | ServerFault]) -> tuple[CheckedServer, ...]:

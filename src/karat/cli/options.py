@@ -22,11 +22,13 @@ __all__ = [
     "Chosen",
     "File",
     "Scorers",
+    "StudyTests",
     "answers",
     "debug",
     "experiment_file",
     "out",
     "output",
+    "rehearsed_results",
     "report_settings",
     "results",
     "run_argument",
@@ -35,6 +37,7 @@ __all__ = [
     "selection",
     "settings",
     "show_help",
+    "study_tests",
 ]
 
 Command = Callable[..., Any]
@@ -55,6 +58,17 @@ class File:
         experiment = load(self.file, settings=self.settings, env_file=self.env_file)
         keep_hidden(experiment.secrets)
         return experiment
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyTests:
+    """What a file of statistical tests is made into."""
+
+    kind: str  # "answers", "study-tests"
+    to: str | None
+    out: Path | None
+    convention: str
+    fallbacks: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,7 +175,12 @@ selection = _gathered(
 scorers = _gathered(
     "wanted",
     Scorers,
-    click.option("--judge", metavar="TYPE", help="A scorer as judge, e.g. overlap; or {type: …, …} with its options."),
+    click.option(
+        "--judge",
+        metavar="MODEL|TYPE",
+        help="A model as judge, e.g. anthropic:claude-opus-4-5, or a scorer, e.g. overlap; "
+        "{model: …, repeats: 3} or {type: …, …} with its options.",
+    ),
     click.option(
         "--scorer",
         "scorers",
@@ -196,17 +215,47 @@ def output(*, events: bool = False) -> Callable[[Command], Command]:
     return _gathered("output", Output, _json, *([_events] if events else []), _quiet, debug, show_help)
 
 
-results = click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    metavar="DIR",
-    help="The folder of the run folders.",
-)
+def _results(default: Path) -> Callable[[Command], Command]:
+    return click.option(
+        "--results",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=default,
+        show_default=True,
+        metavar="DIR",
+        help="The folder of the run folders.",
+    )
+
+
+results = _results(Path("results"))
+rehearsed_results = _results(Path("results", "rehearsed"))  # apart: `latest` is then never a rehearsal
 run_argument = click.argument("run", metavar="RUN")
 out = click.option(
     "--out", type=click.Path(path_type=Path), metavar="PATH", help="Write there instead of standard output."
+)
+study_tests = _gathered(
+    "tests",
+    StudyTests,
+    click.option(
+        "--kind",
+        type=click.Choice(["answers", "study-tests"]),
+        default="answers",
+        show_default=True,
+        help="What the file holds. study-tests: one statistical test a row, people beside an agent.",
+    ),
+    click.option("--to", metavar="NAME", help="Of study tests. humanstudy: the three files of HumanStudy-Bench."),
+    out,
+    click.option(
+        "--convention",
+        type=click.Choice(["humanstudy", "standard"]),
+        default="humanstudy",
+        show_default=True,
+        help="Of study tests: how shares and ranks become Cohen's d.",
+    ),
+    click.option(
+        "--fallbacks",
+        type=click.Choice(["documented"]),
+        help="Of study tests: numbers for what is missing, as HumanStudy-Bench documents them.",
+    ),
 )
 
 

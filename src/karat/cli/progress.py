@@ -66,6 +66,7 @@ def status_line(watch: Watch) -> str:
     parts += [f"failed {formats.count(watch.failed)}"] if watch.failed else []
     parts += [f"retries {formats.count(watch.retries)}"] if watch.retries else []
     parts += [f"in flight {watch.in_flight}"] if watch.in_flight else []
+    parts += [f"{name} at most {limit} at a time" for name, limit in watch.slowed.items()]
     if watch.answered or watch.dollars:
         parts.append(formats.dollars(watch.dollars, unknown=int(watch.dollars_unknown)))
     if watch.draining:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,8 @@ from karat.cli.output import Output, shown_path, typed
 from karat.cli.progress import following
 from karat.cli.rescoring import check_answers, execution_of, in_words, own_scorers, secrets_of
 from karat.cli.values import parsed
-from karat.config import Experiment, announced
+from karat.config import Experiment
+from karat.config.advice import judge_advice, keys_of, models_of
 from karat.errors import BadOption
 from karat.formats import excerpt, plural
 from karat.records import ScorerSpec
@@ -42,8 +44,10 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
     run = api.open(name, results=results)
     keep_hidden(secrets_of(run))
     specs, named = scorers_of(run, wanted)
-    keep_hidden(named)
-    redact = Redactor({**secrets_of(run), **named})
+    secrets = {**secrets_of(run), **named, **_keys_of(specs)}
+    keep_hidden(secrets)
+    redact = Redactor(secrets)
+    output.say(*(f"warning: {redact(text)}" for text in _advice(run, specs)))
     with trusted(run):
         limits = limits_of(run)
         check_answers(run)
@@ -94,6 +98,26 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         problem = f"the run was scored by code, {', '.join(code)}, and no code is run because a folder names it"
         raise BadOption("--scorer", f"{problem}; name it yourself, where its module can be imported:\n  {command}")
     return own_scorers(run), {}
+
+
+def _advice(run: RunFolder, specs: Sequence[ScorerSpec]) -> list[str]:
+    """As for an experiment file, of the models whose answers the run holds."""
+    asked = {key: choice.value for key, choice in run.info.experiment.items()}
+    agents = {
+        str(value)
+        for key, value in asked.items()
+        if value and (key == "agent.model" or (key.startswith("conditions.") and key.endswith(".agent.model")))
+    }
+    return [f"{spec.name}.{key}: {message}" for spec in specs for key, message in judge_advice(spec.options, agents)]
+
+
+def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
+    """The keys that the scorers' models are asked with, by the variables that hold them."""
+    names = set(keys_of((model for spec in specs for model in models_of(spec.options)), os.environ))
+    for spec in specs:
+        named = [spec.options, *(spec.options.get("judges") or ())]
+        names |= {str(one["api_key_env"]) for one in named if isinstance(one, Mapping) and one.get("api_key_env")}
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def limits_of(run: RunFolder) -> Limits:
@@ -178,19 +202,14 @@ def _keys(wanted: Scorers) -> dict[str, Any]:
 
 
 def _judge(name: str) -> dict[str, Any]:
-    """`overlap`, `module:Class`, or the model that judges: `provider:model`."""
-    module, colon, attribute = name.partition(":")
-    is_code = attribute.isidentifier() and (
-        attribute[0].isupper() or Path(*module.split(".")).with_suffix(".py").exists()
+    """`overlap`, `module:Class`, or the model that judges: `provider:model` or `provider/model`."""
+    module, separator, attribute = name.replace("/", ":", 1).partition(":")
+    is_code = (
+        "/" not in name
+        and attribute.isidentifier()
+        and (attribute[0].isupper() or Path(*module.split(".")).with_suffix(".py").exists())
     )
-    if not colon or is_code:
-        return {"type": name}
-    if not announced.runs(announced.find("scorers", "judge", folder=Path.cwd())):
-        there = ", ".join(plugins.names("scorers"))
-        raise BadOption(
-            "--judge", f"'{name}': a model as judge comes with a later version of karat (there are: {there})"
-        )
-    return {"type": "judge", "model": name}
+    return {"model": name} if separator and not is_code else {"type": name}
 
 
 def _left_out(file: Path, experiment: Experiment) -> list[str]:

@@ -2,5 +2,6 @@
 
 from karat.config.experiment import Experiment, load
 from karat.config.model import Budget, DatasetSpec, Execution, Retry
+from karat.config.rehearsed import Rehearsal, rehearsal
 
-__all__ = ["Budget", "DatasetSpec", "Execution", "Experiment", "Retry", "load"]
+__all__ = ["Budget", "DatasetSpec", "Execution", "Experiment", "Rehearsal", "Retry", "load", "rehearsal"]

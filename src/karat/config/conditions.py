@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.config import digests
-from karat.config.model import ConditionModel, RemoteServer, StdioServer
+from karat.config.model import ConditionModel, McpTraffic, RemoteServer, StdioServer
 from karat.config.nodes import Node, plain
 from karat.config.reader import Reader
 from karat.errors import did_you_mean
-from karat.records import AgentSpec, Condition, Gate, McpServer
+from karat.records import AgentSpec, Cassettes, Condition, Gate, McpServer
 
-__all__ = ["AgentPart", "ConditionPart", "ServerPart", "agent", "conditions", "servers"]
+__all__ = ["AgentPart", "ConditionPart", "ServerPart", "agent", "conditions", "servers", "traffic"]
 
 _ALIASES = {"claude_code_sdk": "claude"}  # k-eval's name
 
@@ -102,6 +102,21 @@ def _server(read: Reader, name: str, node: Node) -> ServerPart | None:
     digest = digests.server_digest({"name": name, **shown}, defaults)
     settings["args"] = tuple(settings.get("args", ()))
     return ServerPart(McpServer(name=name, digest=digest, **settings), shown)
+
+
+def traffic(read: Reader) -> Cassettes | None:
+    """Where MCP traffic is recorded, or replayed from: a folder, from the experiment's."""
+    values = {key: plain(node) for key, node in read.mapping("mcp", example="mcp: {record: cassettes}").items()}
+    checked = read.model(McpTraffic, values, "mcp")
+    if checked is None or not (checked.record or checked.replay):
+        return None
+    if checked.record:
+        return Cassettes(mode="record", folder=read.folder / checked.record)
+    folder = read.folder / str(checked.replay)
+    if not folder.is_dir():
+        remedy = "`karat run FILE --set mcp.record=FOLDER` makes one (and leave out `replay`)"
+        read.fault("mcp.replay", f"there is no folder '{folder}'; {remedy}")
+    return Cassettes(mode="replay", folder=folder)
 
 
 # The types, each with the keys of the others and what to do about them.

@@ -18,7 +18,8 @@ from karat.config.settings import apply
 from karat.errors import BadExperiment, Fault, did_you_mean
 from karat.journal.events import Choice
 from karat.journal.folder import slugged
-from karat.records import AgentSpec, Condition, McpServer, ScorerSpec
+from karat.models import Price
+from karat.records import AgentSpec, Cassettes, Condition, McpServer, ScorerSpec
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -56,9 +57,13 @@ class Experiment:
     servers: tuple[McpServer, ...]
     scorers: tuple[ScorerSpec, ...]  # the judge first
     execution: Execution
+    cassettes: Cassettes | None  # None: MCP servers are neither recorded nor replayed
+    prices: Mapping[str, Price]  # the file's own, by model
+    env: Mapping[str, str]  # the variables it was read with; never to be written
     secrets: Mapping[str, str]  # name → value of every secret; never to be written
     resolved: Mapping[str, Choice]  # dotted key → value and source; secrets as ${NAME}
     warnings: tuple[str, ...]
+    rehearsed: bool  # whether its models are scripts on this machine
     unready: tuple[Fault, ...]  # what it names that this version of karat can check but not run
 
     def __init__(self, *, folder: Path | str | None = None, env: Mapping[str, str] | None = None, **keys: Any) -> None:
@@ -180,9 +185,13 @@ def _fill(
         "servers": tuple(part.spec for part in parts.servers.values() if part is not None),
         "scorers": tuple(part.spec for part in parts.scorers),
         "execution": parts.execution,
+        "cassettes": parts.cassettes,
+        "prices": parts.prices,
+        "env": env,
         "secrets": parts.secrets,
         "resolved": parts.resolved(root),
         "warnings": tuple(masked(warning) for warning in [*warnings, *parts.warnings]),
+        "rehearsed": False,
         "unready": tuple(parts.unready(root)),
     }
     for field, value in values.items():

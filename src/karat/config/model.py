@@ -10,9 +10,20 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
 
-__all__ = ["Budget", "ConditionModel", "DatasetSpec", "Execution", "RemoteServer", "Retry", "StdioServer", "Strictly"]
+__all__ = [
+    "Budget",
+    "ConditionModel",
+    "DatasetSpec",
+    "Execution",
+    "McpTraffic",
+    "PriceModel",
+    "RemoteServer",
+    "Retry",
+    "StdioServer",
+    "Strictly",
+]
 
 
 def _no_bool(value: Any) -> Any:
@@ -69,6 +80,17 @@ class Retry(BaseModel):
     timeouts: bool = False  # whether an attempt that took too long is tried again
 
 
+class PriceModel(BaseModel):
+    """What a model costs, in dollars per million tokens; goes before the price table."""
+
+    model_config = Strictly
+
+    input: Number = Field(ge=0, description="dollars per million input tokens")
+    output: Number = Field(ge=0, description="dollars per million output tokens")
+    cache_read: Number | None = Field(default=None, ge=0)  # null: as input
+    cache_write: Number | None = Field(default=None, ge=0)  # null: as input
+
+
 class Budget(BaseModel):
     """What may be spent, judge and failed attempts included. None: no limit."""
 
@@ -123,6 +145,21 @@ class RemoteServer(_Server):
     type: Literal["http", "sse"]  # http (the default where there is a `url`): streamable HTTP
     url: Address = Field(description="the server's address, e.g. http://localhost:8080/mcp")
     headers: dict[str, Text] = {}  # sent with each request
+
+
+class McpTraffic(BaseModel):
+    """Whether what MCP servers are asked and answer is recorded, or comes from a recording; only one of them."""
+
+    model_config = Strictly
+
+    record: Name | None = Field(default=None, description="a folder, made where it is not there; null: not recorded")
+    replay: Name | None = Field(default=None, description="the folder of a recording; no server is started or reached")
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> McpTraffic:
+        if self.record and self.replay:
+            raise ValueError("takes `record` or `replay`, not both")
+        return self
 
 
 class ConditionModel(BaseModel):

@@ -7,23 +7,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from karat import plugins
 from karat.config import announced, conditions, sections
+from karat.config.advice import judge_advice, keys_of, models_of
 from karat.config.environment import expand
 from karat.config.model import Execution
-from karat.config.nodes import Node, printable
+from karat.config.nodes import Node, plain, printable
 from karat.config.reader import Reader
 from karat.config.secrets import Secrets, find_secrets
 from karat.config.settings import follow
 from karat.errors import Fault
 from karat.journal.events import Choice
+from karat.models import Price
+from karat.records import Cassettes
 from karat.redact import Redactor
 
 __all__ = ["Parts", "read_parts"]
 
 _SECTIONS = {
     *("name", "version", "dataset", "agent", "judge", "mcp_servers"),
-    *("conditions", "execution", "scorers", "secrets"),
+    *("conditions", "execution", "scorers", "secrets", "prices", "mcp"),
 }
 
 
@@ -39,6 +44,8 @@ class Parts:
     conditions: list[conditions.ConditionPart]
     scorers: list[sections.ScorerPart]
     execution: Execution
+    cassettes: Cassettes | None
+    prices: dict[str, Price]
     secrets: dict[str, str]  # name → value
     named: list[str]  # the names under `secrets:`
     faults: list[Fault]  # in the file's order, without any secret
@@ -63,7 +70,7 @@ class Parts:
         assert self.agent is not None
         judge = [one for one in self.scorers if one.judge]
         others = [one for one in self.scorers if not one.judge]
-        settings = {
+        settings: dict[str, Any] = {
             "name": self.name,
             "version": self.version,
             "dataset": {"kind": self.dataset.spec.kind, "path": self.dataset.written, **self.dataset.spec.options},
@@ -74,7 +81,10 @@ class Parts:
             "execution": self.execution.model_dump(),
             "scorers": [{"type": one.spec.type, "name": one.spec.name, **one.shown} for one in others],
             "secrets": self.named,
+            "prices": {model: msgspec.structs.asdict(price) for model, price in self.prices.items()},
         }
+        if self.cassettes is not None:
+            settings["mcp"] = {self.cassettes.mode: plain(root.get("mcp") or Node({}))[self.cassettes.mode]}
         return dict(_choices(settings, root))
 
 
@@ -99,11 +109,15 @@ def read_parts(root: Node, *, folder: Path, env: Mapping[str, str], name: str, b
         conditions=conditioned,
         scorers=sections.scorers(read, judged=dataset is None or dataset.judged),
         execution=sections.execution(read),
+        cassettes=conditions.traffic(read),
+        prices=sections.prices(read),
         secrets=secrets.values(env),
         named=sections.named_secrets(read),
         faults=_presentable([*faults, *secrets.faults, *read.faults], secrets, env),
         warnings=[*secrets.warnings, *read.warnings],
     )
+    options = [part.spec.agent.options for part in parts.conditions] + [one.spec.options for one in parts.scorers]
+    parts.secrets.update(keys_of((model for one in options for model in models_of(one)), env))
     if not parts.faults:
         told = len(read.warnings)
         _advise(read, parts)
@@ -128,20 +142,11 @@ def _advise(read: Reader, parts: Parts) -> None:
             read.warn(f"mcp_servers.{name}", "no condition uses it")
     if not parts.scorers:
         read.warn("scorers", "there are none: answers are kept, but nothing is scored")
-    agents = {_model_name(part.spec.agent.options.get("model")) for part in parts.conditions}
+    agents = {model for part in parts.conditions for model in models_of(part.spec.agent.options)}
     for one in parts.scorers:
         place = one.place.removesuffix(".type")
-        if one.spec.options.get("temperature"):
-            message = "above 0 the judge scores one answer differently from call to call"
-            read.warn(f"{place}.temperature", message)
-        if (_model_name(one.spec.options.get("model")) or "none") in agents:
-            message = "is the agent's own model, and models tend to prefer their own answers"
-            read.warn(f"{place}.model", message)
-
-
-def _model_name(model: Any) -> str:
-    """A model without its provider, which two files may spell differently."""
-    return str(model or "").replace("/", ":").rpartition(":")[2]
+        for key, message in judge_advice(one.spec.options, agents):
+            read.warn(f"{place}.{key}", message)
 
 
 def _ready(family: str) -> str:

@@ -8,13 +8,14 @@ from typing import Any
 
 from karat import plugins
 from karat.config import announced
-from karat.config.model import DatasetSpec, Execution
+from karat.config.model import DatasetSpec, Execution, PriceModel
 from karat.config.nodes import Node, plain
 from karat.config.reader import Reader
 from karat.errors import did_you_mean
+from karat.models import Price
 from karat.records import ScorerSpec
 
-__all__ = ["DatasetPart", "ScorerPart", "dataset", "execution", "identity", "named_secrets", "scorers"]
+__all__ = ["DatasetPart", "ScorerPart", "dataset", "execution", "identity", "named_secrets", "prices", "scorers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,19 @@ def execution(read: Reader) -> Execution:
     found = read.mapping("execution", example="execution: {num_repetitions: 3}")
     values = {key: plain(node) for key, node in found.items() if node.value is not None}
     return read.model(Execution, values, "execution") or Execution()
+
+
+def prices(read: Reader) -> dict[str, Price]:
+    """The prices that the file gives, by model."""
+    example = "prices: {openai:my-model: {input: 2.5, output: 10}}"
+    found = read.mapping("prices", example=example)
+    given = {}
+    for model, node in found.items():
+        read.mapping(f"prices.{model}", example=example)
+        checked = read.model(PriceModel, plain(node), f"prices.{model}") if isinstance(node.value, dict) else None
+        if checked is not None:
+            given[model] = Price(**checked.model_dump())
+    return given
 
 
 def named_secrets(read: Reader) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,10 @@ import msgspec
 from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
 from karat.engine.loop import ScorerInUse
+from karat.engine.memory import Memory
 from karat.journal import ScorerInfo
 from karat.mcp import Toolbox
+from karat.models import Price
 from karat.plan import Plan
 from karat.records import AgentSpec, ScorerSpec
 from karat.redact import Redactor
@@ -23,12 +26,18 @@ from karat.scorers import ScorerSetting, metrics_of
 if TYPE_CHECKING:
     from karat.config import Experiment
 
-__all__ = ["build_agents", "build_scorers"]
+__all__ = ["build_agents", "build_scorers", "close_agents", "opened_scorers"]
 
 
 def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
     """One agent a set of options: conditions that share them share the agent."""
-    setting = AgentSetting(folder=experiment.folder, toolbox=toolbox, redact=Redactor(experiment.secrets))
+    setting = AgentSetting(
+        folder=experiment.folder,
+        toolbox=toolbox,
+        redact=Redactor(experiment.secrets),
+        env=experiment.env,
+        prices=experiment.prices,
+    )
     built: list[tuple[AgentSpec, TrialAgent]] = []
     agents: dict[str, TrialAgent] = {}
     for condition in selected.conditions:
@@ -56,14 +65,45 @@ def _equal(one: object, other: object) -> bool:
     return one is other or (not callable(one) and type(one) is type(other) and bool(one == other))
 
 
-def build_scorers(specs: Sequence[ScorerSpec], *, folder: Path) -> tuple[ScorerInUse, ...]:
+def build_scorers(
+    specs: Sequence[ScorerSpec],
+    *,
+    folder: Path,
+    memory: Memory | None = None,
+    env: Mapping[str, str] | None = None,
+    prices: Mapping[str, Price] | None = None,
+) -> tuple[ScorerInUse, ...]:
     """The scorers, each with the digest that tells its scores from another's."""
-    return tuple(_scorer_in_use(spec, folder) for spec in specs)
+    recall = (memory or Memory()).recall
+    settings = [
+        ScorerSetting(folder=folder, name=spec.name, recall=recall, env=env, prices=prices or {}) for spec in specs
+    ]
+    return tuple(_scorer_in_use(spec, setting) for spec, setting in zip(specs, settings, strict=True))
 
 
-def _scorer_in_use(spec: ScorerSpec, folder: Path) -> ScorerInUse:
-    plugin = plugins.find("scorers", spec.type, folder=folder)
-    scorer = plugins.build(plugin, spec.options, setting=ScorerSetting(folder=folder, name=spec.name))
+async def close_agents(agents: Mapping[str, TrialAgent]) -> None:
+    """Ends what agents hold open; each once, however many conditions share it."""
+    for agent in {id(one): one for one in agents.values()}.values():
+        await agent.aclose()
+
+
+@asynccontextmanager
+async def opened_scorers(scorers: Sequence[ScorerInUse]) -> AsyncGenerator[None]:
+    """Scorers that are ready for the length of the block. Raises OperatorError: a key, say, is missing."""
+    try:
+        for used in scorers:
+            if hasattr(used.scorer, "open"):
+                used.scorer.open()
+        yield
+    finally:
+        for used in scorers:
+            if hasattr(used.scorer, "aclose"):
+                await used.scorer.aclose()
+
+
+def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:
+    plugin = plugins.find("scorers", spec.type, folder=setting.folder)
+    scorer = plugins.build(plugin, spec.options, setting=setting)
     # A scorer's fingerprint covers what its options only point at (a rubric file), and its own revisions.
     parts = [spec.type, spec.name, spec.options, str(getattr(scorer, "fingerprint", ""))]
     digest = blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=8).hexdigest()
@@ -76,6 +116,8 @@ def _scorer_in_use(spec: ScorerSpec, folder: Path) -> ScorerInUse:
         options=msgspec.to_builtins(spec.options),
         rubric=getattr(scorer, "rubric_name", None),
         rubric_digest=getattr(scorer, "rubric_digest", None),
+        provenance=dict(getattr(scorer, "provenance", {})),
     )
+    streams = inspect.isasyncgenfunction(scorer.score)
     waits, blocking = inspect.iscoroutinefunction(scorer.score), bool(getattr(scorer, "blocking", False))
-    return ScorerInUse(info=info, scorer=scorer, waits=waits or blocking, blocking=blocking)
+    return ScorerInUse(info=info, scorer=scorer, waits=waits or blocking or streams, blocking=blocking, streams=streams)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
@@ -28,9 +28,10 @@ from karat.engine.supply import Job, Supply
 from karat.engine.watch import Watch
 from karat.errors import OperatorError, TrialFault
 from karat.journal import Event, Journal, ReplyEvent, ScorerInfo
-from karat.mcp import gates
+from karat.mcp import attempts, gates
+from karat.models import metered
 from karat.records import Answer, Failure, Reply, Sample, Score, Trial
-from karat.scorers import as_verdicts
+from karat.scorers import Row, Verdict, as_verdicts
 from karat.threads import Threads
 
 __all__ = ["EndReason", "Limits", "Loop", "Owed", "ScorerInUse", "Work"]
@@ -56,6 +57,7 @@ class ScorerInUse(msgspec.Struct, frozen=True, kw_only=True):
     scorer: Any
     waits: bool = False  # its `score` is async or blocking: it takes one of the judge's slots
     blocking: bool = False  # its sync `score` waits for something: it runs on a thread
+    streams: bool = False  # its `score` yields verdicts one by one, and each is journalled as it comes
 
 
 class Owed(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,7 @@ class Owed(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answer
     sample: Sample
     scorers: Sequence[ScorerInUse]
+    there: Mapping[str, Collection[Row]] = {}  # scoring → rows of it that are on disk, where some are missing
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +118,7 @@ class Loop:
                 if self._watch.draining:
                     break
                 await self._room.acquire()
-                self._settle(self._score(owed.answer.trial, owed.sample, owed.answer, owed.scorers))
+                self._settle(self._score(owed))
             while self._settling:
                 await asyncio.wait(self._settling)
         except asyncio.CancelledError:
@@ -173,14 +176,14 @@ class Loop:
         clock, attempt = monotonic(), _Try()
         self._at_agent = self._watch.in_flight = self._at_agent + 1
         try:
-            outcome = await self._caught(self._attempt(job, attempt), self._limits.timeout_seconds, "agent")
+            outcome = await self._caught(self._asked(job, attempt), self._limits.timeout_seconds, "agent")
         finally:
             self._at_agent = self._watch.in_flight = self._at_agent - 1
             for reply in attempt.replies:
                 self._spend.paid("agent", reply.dollars, reply.usage)
         if attempt.answer is None or attempt.durable is None:
             assert isinstance(outcome, Fallen)
-            await self._fell(job, outcome, attempt, monotonic() - clock)
+            await self._fell(job, outcome.besides(attempt.replies), attempt, monotonic() - clock)
             return
         if isinstance(outcome, Fallen):
             # The answer was complete and is being written: how its session ended takes nothing from it.
@@ -188,15 +191,25 @@ class Loop:
         await self._room.acquire()
         self._settle(self._commit(trial, attempt.answer, attempt.durable))
 
-    async def _attempt(self, job: Job, attempt: _Try) -> None:
+    async def _asked(self, job: Job, attempt: _Try) -> None:
+        with attempts.Attempt(f"{job.trial.id}-{job.attempt}") as scope:
+            await self._attempt(job, attempt, scope)
+
+    async def _attempt(self, job: Job, attempt: _Try, scope: attempts.Attempt) -> None:
         trial, turns = job.trial, job.trial.sample.turns
         started, clock = datetime.now(UTC), monotonic()
         async with self._agents[trial.condition.name].session(trial) as session:
-            for turn in turns:
-                attempt.replies.append(checked_reply(await session.ask(turn)))
+            for number, turn in enumerate(turns):
+                try:
+                    attempt.replies.append(checked_reply(await session.ask(turn)))
+                except TrialFault as fault:
+                    attempt.replies += [fault.reply] if isinstance(fault.reply, Reply) else []
+                    raise
                 if len(turns) > 1:
-                    place, reply = len(attempt.replies) - 1, attempt.replies[-1]
-                    await self._write(ReplyEvent(trial=trial.id, attempt=job.attempt, turn=place, reply=reply))
+                    said = ReplyEvent(trial=trial.id, attempt=job.attempt, turn=number, reply=attempt.replies[-1])
+                    await self._write(said)
+            if scope.fault is not None:
+                raise scope.fault  # karat met it on the agent's behalf, and the agent did not pass it on
             gates.check(trial.condition.gate, [call for reply in attempt.replies for call in reply.tool_calls])
             attempt.answer = Answer(
                 trial=trial.id,
@@ -214,31 +227,29 @@ class Loop:
     async def _commit(self, trial: Trial, answer: Answer, durable: asyncio.Future[None]) -> None:
         await durable
         self._watch.saw(answer)
-        await self._score(trial.id, trial.sample, answer, self._scorers)
+        await self._score(Owed(answer=answer, sample=trial.sample, scorers=self._scorers))
 
-    async def _score(self, trial: str, sample: Sample, answer: Answer, scorers: Sequence[ScorerInUse]) -> None:
-        fallen = 0
-        for used in scorers:
-            attempt = 1
-            while isinstance(outcome := await self._judge(used, sample, answer), Fallen):
+    async def _score(self, owed: Owed) -> None:
+        unscored = 0
+        for used in owed.scorers:
+            done = set(owed.there.get(used.info.scoring, ()))
+            attempt, known = 1, len(done)
+            while (fallen := await self._scored(used, owed, done)) is not None:
+                if len(done) > known:  # something came in between: a later row has its attempts to itself
+                    attempt, known = 1, len(done)
                 if not used.info.offline:
-                    self._spend.failed("judge", outcome.dollars, outcome.usage)
-                wait = delay(self._limits.retry, attempt, outcome, self._dice)
-                await self._write(attempt_row(trial, attempt, outcome, "score"))
+                    self._spend.failed("judge", fallen.dollars, fallen.usage)
+                wait = delay(self._limits.retry, attempt, fallen, self._dice)
+                await self._write(attempt_row(owed.answer.trial, attempt, fallen, "score"))
                 if wait is None:
-                    await self._unscored(trial, answer, used, outcome)
-                    fallen += 1
+                    await self._unscored(owed.answer, used, fallen)
+                    unscored += 1
                     break
                 if await self._stopped_within(wait):
                     return  # still owed: the next --resume asks the judge again
                 attempt += 1
-            else:
-                for score in outcome:
-                    if not used.info.offline:
-                        self._spend.paid("judge", score.dollars, score.usage)
-                await self._write(*outcome)
         self._watch.settled += 1
-        if fallen:
+        if unscored:
             self._count_failure()
 
     async def _stopped_within(self, seconds: float) -> bool:
@@ -247,23 +258,54 @@ class Loop:
                 await self._draining.wait()
         return self._draining.is_set()
 
-    async def _judge(self, used: ScorerInUse, sample: Sample, answer: Answer) -> tuple[Score, ...] | Fallen:
-        if not used.waits:
-            return await self._caught(self._verdicts(used, sample, answer), None, "score")
-        async with self._judge_slots:
-            return await self._caught(self._verdicts(used, sample, answer), self._limits.judge_timeout_seconds, "score")
+    async def _scored(self, used: ScorerInUse, owed: Owed, done: set[Row]) -> Fallen | None:
+        """One attempt at what is missing: None, with every row on disk, or why there is one without."""
+        if used.streams:
+            return await self._streamed(used, owed, done)
+        found = await self._judge(used, lambda: self._verdicts(used, owed))
+        if isinstance(found, Fallen):
+            return found
+        await self._keep(used, found)
+        return None
 
-    async def _verdicts(self, used: ScorerInUse, sample: Sample, answer: Answer) -> tuple[Score, ...]:
+    async def _streamed(self, used: ScorerInUse, owed: Owed, done: set[Row]) -> Fallen | None:
+        """Each row is on disk before the next is asked for: what was paid for is not asked for twice."""
+        verdicts: AsyncGenerator[Verdict] = used.scorer.score(owed.sample, owed.answer, done=frozenset(done))
+        try:
+            while found := await self._judge(used, lambda: _next_score(used, owed, verdicts)):
+                if isinstance(found, Fallen):
+                    return found
+                await self._keep(used, found)
+                done.update((score.turn, score.judge, score.repeat) for score in found)
+        finally:
+            await verdicts.aclose()
+        return None
+
+    async def _keep(self, used: ScorerInUse, scores: Sequence[Score]) -> None:
+        for score in scores:
+            if not used.info.offline:
+                self._spend.paid("judge", score.dollars, score.usage)
+        await self._write(*scores)
+
+    async def _judge(
+        self, used: ScorerInUse, work: Callable[[], Coroutine[Any, Any, tuple[Score, ...]]]
+    ) -> tuple[Score, ...] | Fallen:
+        if not used.waits:
+            return await self._caught(work(), None, "score")
+        async with self._judge_slots:
+            return await self._caught(work(), self._limits.judge_timeout_seconds, "score")
+
+    async def _verdicts(self, used: ScorerInUse, owed: Owed) -> tuple[Score, ...]:
         clock = monotonic()
         if used.blocking:
-            scored: Any = await self._threads.call(used.scorer.score, sample, answer)
+            scored: Any = await self._threads.call(used.scorer.score, owed.sample, owed.answer)
         else:
-            scored = used.scorer.score(sample, answer)
+            scored = used.scorer.score(owed.sample, owed.answer)
         if inspect.isawaitable(scored):
             scored = await scored
         found = as_verdicts(scored, name=used.info.name)
         seconds = monotonic() - clock
-        return tuple(score_row(answer.trial, used.info, one, len(found), seconds) for one in found)
+        return tuple(score_row(owed.answer.trial, used.info, one, len(found), seconds) for one in found)
 
     async def _caught(
         self, work: Coroutine[Any, Any, _T], seconds: float | None, stage: Literal["agent", "score"]
@@ -273,26 +315,27 @@ class Loop:
         In a task of its own, unless `seconds` is None: what does not end when it is cut off is given up.
         """
         limit = asyncio.timeout(seconds)
-        try:
-            if seconds is None:
-                return await work
-            task = asyncio.create_task(contained(work, limit))
-            if await in_time(task, limit):
-                return task.result()
-            self._watch.notice("something that was cut off does not end by itself; it was given up")
-            return timed_out(seconds, stage=stage)
-        except OperatorError:
-            raise  # the disk refuses, or a plug-in is not what the file says: no trial can go on
-        except asyncio.CancelledError as error:
-            current = asyncio.current_task()
-            if current is not None and current.cancelling():
-                raise  # the run is being stopped; else the plug-in let a cancellation of its own escape
-            return classify(error, stage=stage)
-        except Exception as error:
-            fallen = classify(error, stage=stage, redact=self._journal.redact)
-            if seconds is None or not limit.expired():
-                return fallen
-            return timed_out(seconds, stage=stage, paid=fallen if isinstance(error, TrialFault) else None)
+        with metered(limit) as meter:
+            try:
+                if seconds is None:
+                    return await work
+                task = asyncio.create_task(contained(work, limit))
+                if await in_time(task, limit):
+                    return task.result()
+                self._watch.notice("something that was cut off does not end by itself; it was given up")
+                fallen = timed_out(seconds, stage=stage)
+            except OperatorError:
+                raise  # the disk refuses, or a plug-in is not what the file says: no trial can go on
+            except asyncio.CancelledError as error:
+                current = asyncio.current_task()
+                if current is not None and current.cancelling():
+                    raise  # the run is being stopped; else the plug-in let a cancellation of its own escape
+                fallen = classify(error, stage=stage)
+            except Exception as error:
+                fallen = classify(error, stage=stage, redact=self._journal.redact)
+                if seconds is not None and limit.expired():
+                    fallen = timed_out(seconds, stage=stage, paid=fallen if isinstance(error, TrialFault) else None)
+        return fallen.having_spent(meter.usage, meter.dollars)
 
     async def _fell(self, job: Job, fallen: Fallen, attempt: _Try, seconds: float) -> None:
         if fallen.dollars is not None or fallen.usage is not None or not attempt.replies:
@@ -318,9 +361,9 @@ class Loop:
         else:
             self._watch.failed += 1
 
-    async def _unscored(self, trial: str, answer: Answer, used: ScorerInUse, fallen: Fallen) -> None:
+    async def _unscored(self, answer: Answer, used: ScorerInUse, fallen: Fallen) -> None:
         failure = Failure(
-            trial=trial, stage="score", cls=fallen.cls, kind=fallen.kind, message=fallen.message,
+            trial=answer.trial, stage="score", cls=fallen.cls, kind=fallen.kind, message=fallen.message,
             retriable=fallen.retriable, sample=answer.sample, condition=answer.condition,
             repetition=answer.repetition, scorer=used.info.name, scoring=used.info.scoring,
         )  # fmt: skip
@@ -353,3 +396,13 @@ class Loop:
     def _abort(self, error: BaseException) -> None:
         self._problem = self._problem or error
         self.drain("interrupted")
+
+
+async def _next_score(used: ScorerInUse, owed: Owed, verdicts: AsyncGenerator[Verdict]) -> tuple[Score, ...]:
+    """The next row of a scorer that yields them; () after the last."""
+    clock = monotonic()
+    verdict = await anext(verdicts, None)
+    if verdict is None:
+        return ()
+    (found,) = as_verdicts(verdict, name=used.info.name)
+    return (score_row(owed.answer.trial, used.info, found, found.rows, monotonic() - clock),)

@@ -60,6 +60,7 @@ def run_info(
         },
         source=source,
         versions=_versions(),
+        rehearsed=experiment.rehearsed,
         host=f"{platform.system()} {platform.machine()}",
     )
 
@@ -101,11 +102,24 @@ def resumed(
     )
 
 
+# Module → distribution. What answers, what judges, and the table that prices come from.
+_TOLD = {
+    "karat": "karat",
+    "mcp": "mcp",
+    "pydantic_ai": "pydantic-ai-slim",
+    "genai_prices": "genai-prices",
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google.genai": "google-genai",
+    "claude_agent_sdk": "claude-agent-sdk",
+}
+
+
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
-    for name in ("karat", "mcp"):
+    for module, name in _TOLD.items():
         # A library that is not loaded has not touched the run, and looking it up takes milliseconds.
-        if name == "karat" or name in sys.modules:
+        if module in sys.modules:
             try:
                 found[name] = version(name)
             except PackageNotFoundError:

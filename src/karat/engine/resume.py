@@ -14,6 +14,7 @@ from karat.errors import ResumeRefused
 from karat.journal import Choice, RunFolder, ScorerInfo, damaged
 from karat.plan import Plan
 from karat.records import Answer, Sample, Trial, Usage
+from karat.scorers import Row
 
 if TYPE_CHECKING:
     from karat.config import Experiment
@@ -28,6 +29,7 @@ class Past(msgspec.Struct, kw_only=True):
     offsets: array[int]  # where a trial's answer stands in the journal, plus 1; 0: nowhere
     agent_faults: bytearray  # 1: failed for good by the agent's fault
     scored: dict[str, bytearray]  # scoring → 1 where all its rows are on disk, by trial
+    torn: dict[tuple[str, str], set[Row]] = {}  # (scoring, trial) → rows on disk, where some are missing
     dollars: float = 0.0
     tokens: int = 0
     price_unknown: bool = False  # some answer came without its price
@@ -74,28 +76,36 @@ class Past(msgspec.Struct, kw_only=True):
             missing = [used for used in scorers if not self._is_scored(used.info.scoring, index)]
             if missing:
                 answer = decoder.decode(next(folder.lines(start=offset - 1)))
-                yield Owed(answer=answer, sample=self.plan[index].sample, scorers=missing)
+                yield _owed(answer, self.plan[index].sample, missing, self.torn)
 
     def _is_scored(self, scoring: str, index: int) -> bool:
         complete = self.scored.get(scoring)
         return complete is not None and complete[index] == 1
 
 
+def _owed(
+    answer: Answer, sample: Sample, missing: Sequence[ScorerInUse], torn: Mapping[tuple[str, str], set[Row]]
+) -> Owed:
+    scorings = [used.info.scoring for used in missing]
+    there = {scoring: torn[scoring, answer.trial] for scoring in scorings if (scoring, answer.trial) in torn}
+    return Owed(answer=answer, sample=sample, scorers=missing, there=there)
+
+
 class _Rows:
-    """Which scorings of a trial are whole. A torn one is made again from its first row, so distinct rows count."""
+    """Which scorings of a trial are whole. A torn one may be made again from its first row, so distinct rows count."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str], set[tuple[int | None, str | None, int]]] = {}
+        self.torn: dict[tuple[str, str], set[Row]] = {}
 
     def complete(self, row: _Row) -> bool:
         """Whether this row makes its scoring of its trial whole."""
         if row.rows <= 1:
             return True
-        seen = self._seen.setdefault((row.scoring, row.trial), set())
+        seen = self.torn.setdefault((row.scoring, row.trial), set())
         seen.add((row.turn, row.judge, row.repeat))
         if len(seen) < row.rows:
             return False
-        del self._seen[row.scoring, row.trial]
+        del self.torn[row.scoring, row.trial]
         return True
 
 
@@ -150,6 +160,7 @@ def read_past(folder: RunFolder, plan: Plan) -> Past:
             past.agent_faults[index] = row.cls == "agent"
         elif row.event == "score" and rows.complete(row):
             past.scored.setdefault(row.scoring, bytearray(size))[index] = 1
+    past.torn = rows.torn
     return past
 
 
@@ -174,7 +185,7 @@ def owed_answers(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[Ite
         for answer in folder.events_of(Answer, stop=stop):
             missing = [used for used in scorers if answer.trial not in scored[used.info.scoring]]
             if answer.trial not in seen and missing:
-                yield Owed(answer=answer, sample=samples[answer.sample], scorers=missing)
+                yield _owed(answer, samples[answer.sample], missing, rows.torn)
             seen.add(answer.trial)
 
     return owed(), len(answered)
@@ -187,6 +198,9 @@ def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorer
     welcome; a change to what was asked is not, nor another judge.
     """
     info = folder.info
+    if info.rehearsed != experiment.rehearsed:
+        told = "a rehearsal, in which scripts played the models" if info.rehearsed else "no rehearsal"
+        raise ResumeRefused(str(folder.path), [f"it is {told}"], "Start a new run without --resume.")
     changes: list[str] = []
     conditions = {condition.name: condition for condition in experiment.conditions}
     for name, (digest, agent) in folder.digests().items():

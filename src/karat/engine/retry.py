@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import random
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
 
 from karat.errors import TrialFault
-from karat.records import LedgerClass, Usage
+from karat.models import known_fault, less
+from karat.records import LedgerClass, Reply, Usage
 
 __all__ = ["LONGEST_RETRY_AFTER", "Fallen", "RetryPolicy", "classify", "delay", "timed_out"]
 
@@ -43,6 +44,22 @@ class Fallen(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     dollars: float | None = None
 
+    def having_spent(self, usage: Usage | None, dollars: float | None) -> Fallen:
+        """The same, with what the attempt had spent where the fault does not say it itself."""
+        if self.usage is not None or self.dollars is not None or (usage is None and dollars is None):
+            return self
+        return msgspec.structs.replace(self, usage=usage, dollars=dollars)
+
+    def besides(self, replies: Sequence[Reply]) -> Fallen:
+        """The same without what stands beside it as the cost of replies: nothing is counted twice."""
+        if not replies or (self.usage is None and self.dollars is None):
+            return self
+        dollars, usage = self.dollars, self.usage
+        for reply in replies:
+            dollars = None if dollars is None else max(0.0, dollars - (reply.dollars or 0.0))
+            usage = None if usage is None else less(usage, reply.usage)
+        return msgspec.structs.replace(self, dollars=dollars, usage=usage)
+
 
 _KARAT = Path(__file__).resolve().parents[1]
 _STANDARD_LIBRARY = str(Path(os.__file__).parent)
@@ -56,16 +73,17 @@ _LONGEST_MESSAGE = 4000
 def classify(error: BaseException, *, stage: Literal["agent", "score"], redact: Callable[[str], str] = str) -> Fallen:
     """Whose fault an exception is, and whether another attempt could help.
 
-    What a plug-in raises as a TrialFault says it itself. Of other exceptions, those that
-    carry an HTTP status and those of the network and the operating system are
-    infrastructure; the rest is a crash of the agent, or of the scorer. Crashes are tried
-    again: most come from a service behind. Secrets are masked before a long message is
-    cut, so that no half of one is left.
+    What a plug-in raises as a TrialFault says it itself. Of other exceptions, those of
+    pydantic-ai and those that carry an HTTP status are what `karat.models` takes them for,
+    those of the network and the operating system are infrastructure; the rest is a crash of
+    the agent, or of the scorer. Crashes are tried again: most come from a service behind.
+    Secrets are masked before a long message is cut, so that no half of one is left.
     """
     error = _innermost(error)
+    error = known_fault(error) or error
     if isinstance(error, TrialFault):
         cls: LedgerClass = error.ledger_class  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below records.py
-        if stage == "score" and cls == "agent":
+        if stage == "score" and cls in ("agent", "limit"):
             cls = "judge"
         usage = error.usage if isinstance(error.usage, Usage) else None
         return Fallen(
@@ -78,8 +96,6 @@ def classify(error: BaseException, *, stage: Literal["agent", "score"], redact: 
             dollars=error.dollars,
         )
     message = redact(f"{type(error).__name__}: {error}{_where(error)}")[:_LONGEST_MESSAGE]
-    if (refused := _from_http(error, message)) is not None:
-        return refused
     if stage == "score":
         return Fallen(cls="judge", kind="crash", message=message, retriable=isinstance(error, OSError))
     if isinstance(error, (OSError, EOFError)):
@@ -98,31 +114,6 @@ def _where(error: BaseException) -> str:
 
 def _ours(filename: str) -> bool:
     return filename.startswith((str(_KARAT), _STANDARD_LIBRARY, "<"))
-
-
-def _from_http(error: BaseException, message: str) -> Fallen | None:
-    """What a provider's SDK raised: they all carry the status, most the response with its headers."""
-    response = getattr(error, "response", None)
-    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
-    if not isinstance(status, int) or status < 400:
-        return None
-    if status in (429, 529):
-        return Fallen(
-            cls="infrastructure", kind="rate_limit", message=message, retriable=True, retry_after=_retry_after(response)
-        )
-    if status >= 500 or status == 408:
-        return Fallen(cls="infrastructure", kind="server_error", message=message, retriable=True)
-    kind = "unauthorized" if status in (401, 403) else "refused"
-    return Fallen(cls="infrastructure", kind=kind, message=message, retriable=False)
-
-
-def _retry_after(response: object) -> float | None:
-    """Seconds; the header's other form, a date, is rare among model providers and is passed over."""
-    headers = getattr(response, "headers", None)
-    try:
-        return max(0.0, float(headers["retry-after"])) if headers is not None else None
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: Fallen | None = None) -> Fallen:

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
+from karat.errors import BadOption
 from karat.records import Usage
 
-__all__ = ["Spend", "tokens_of"]
+if TYPE_CHECKING:
+    from karat.agents import TrialAgent
+    from karat.config import Experiment
+    from karat.engine.loop import ScorerInUse
+
+__all__ = ["Spend", "refuse_unpriced", "tokens_of"]
+
+
+def refuse_unpriced(experiment: Experiment, agents: Mapping[str, TrialAgent], scorers: Sequence[ScorerInUse]) -> None:
+    """Raises BadOption where there is a budget in dollars and a model whose price nobody knows."""
+    if experiment.execution.budget.usd is None:
+        return
+    asked = [*agents.values(), *(used.scorer for used in scorers)]
+    unpriced = dict.fromkeys(model for one in asked for model in getattr(one, "unpriced", ()))
+    if unpriced:
+        models = ", ".join(f"'{model}'" for model in unpriced)
+        first = next(iter(unpriced))
+        example = f'`prices: {{"{first}": {{input: 2.5, output: 10}}}}` (dollars per million tokens)'
+        message = f"cannot be kept, because no price is known for {models}; give it, e.g. {example}"
+        raise BadOption("execution.budget.usd", message)
 
 
 def tokens_of(usage: Usage | None) -> int:

@@ -6,23 +6,25 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from karat.agents import TrialAgent
 from karat.datasets import Dataset
-from karat.engine.build import build_agents, build_scorers
+from karat.engine.build import build_agents, build_scorers, close_agents, opened_scorers
 from karat.engine.loop import EndReason, Limits, Loop, ScorerInUse, Work
+from karat.engine.memory import Memory
 from karat.engine.provenance import now, resumed, run_info
 from karat.engine.resume import Past, owed_answers, read_past, refuse_changes
 from karat.engine.retry import Fallen
-from karat.engine.spend import Spend
+from karat.engine.spend import Spend, refuse_unpriced
 from karat.engine.stop import Stop
 from karat.engine.watch import Watch
 from karat.errors import ResumeRefused
-from karat.journal import FORMAT_VERSION, End, Head, Journal, RunFolder, ServerInfo, create_run
+from karat.journal import FORMAT_VERSION, Choice, End, Head, Journal, RunFolder, ServerInfo, create_run
 from karat.mcp import Toolbox, ToolList
+from karat.models import Price, limiters
 from karat.plan import Plan, plan
 from karat.records import ScorerSpec
 from karat.redact import Redactor
@@ -69,11 +71,13 @@ async def carry_out(
     part = _part(experiment, selection or Selection())
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(Stop(watch, handle=handle_signals))
+        await stack.enter_async_context(opened_scorers(part.scorers))
         opened = await _reopened(part, resume, stack) if resume is not None else None
         toolbox = await stack.enter_async_context(part.toolbox())
         agents = build_agents(experiment, part.selected, toolbox)
-        for agent in {id(agent): agent for agent in agents.values()}.values():
-            stack.push_async_callback(agent.aclose)
+        stack.push_async_callback(close_agents, agents)
+        refuse_unpriced(experiment, agents, part.scorers)
+        watch.limiters = limiters()
         servers, broken = await _preflight(toolbox, part.selected, watch)
         if opened is None:
             opened = await _new_run(part, results, agents, servers, stack)
@@ -107,21 +111,14 @@ async def rescore(
 ) -> Outcome:
     """Scores every answer of a run that these scorers have not seen; asks no agent."""
     watch = watch or Watch()
-    scorers = build_scorers(specs, folder=base)
-    with Stop(watch, handle=handle_signals) as stop:
-        return await _rescored(folder, scorers, limits=limits, redact=redact, watch=watch, stop=stop)
-
-
-async def _rescored(
-    folder: RunFolder,
-    scorers: tuple[ScorerInUse, ...],
-    *,
-    limits: Limits,
-    redact: Redactor | None,
-    watch: Watch,
-    stop: Stop,
-) -> Outcome:
-    async with Journal(folder.path, redact=redact) as journal:
+    memory = Memory()
+    scorers = build_scorers(specs, folder=base, memory=memory, prices=_prices(folder.info.experiment))
+    async with AsyncExitStack() as stack:
+        stop = stack.enter_context(Stop(watch, handle=handle_signals))
+        await stack.enter_async_context(opened_scorers(scorers))
+        journal = await stack.enter_async_context(Journal(folder.path, redact=redact))
+        memory.open(folder)
+        watch.limiters = limiters()
         owed, count = owed_answers(folder, scorers)
         watch.planned = count
         await journal.append(resumed("score", scorers=tuple(used.info for used in scorers)))
@@ -140,11 +137,13 @@ class _Part:
     whole: Plan
     selected: Plan
     scorers: tuple[ScorerInUse, ...]
+    memory: Memory  # of the scorers
     redact: Redactor
 
     def toolbox(self) -> Toolbox:
         servers = {server.name: server for condition in self.selected.conditions for server in condition.mcp_servers}
-        return Toolbox(tuple(servers.values()), redact=self.redact, folder=self.experiment.folder)
+        one, folder = self.experiment, self.experiment.folder
+        return Toolbox(tuple(servers.values()), redact=self.redact, folder=folder, cassettes=one.cassettes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,12 +160,20 @@ def _part(experiment: Experiment, selection: Selection) -> _Part:
     selected = plan(
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
     )
+    memory = Memory()
     return _Part(
         experiment=experiment,
         dataset=dataset,
         whole=plan(experiment, dataset),
         selected=selected,
-        scorers=build_scorers(experiment.scorers, folder=experiment.folder),
+        scorers=build_scorers(
+            experiment.scorers,
+            folder=experiment.folder,
+            memory=memory,
+            env=experiment.env,
+            prices=experiment.prices,
+        ),
+        memory=memory,
         redact=Redactor(experiment.secrets),
     )
 
@@ -191,6 +198,7 @@ async def _reopened(part: _Part, run: Path, stack: AsyncExitStack) -> _Opened:
     folder = RunFolder.open(run)
     refuse_changes(folder, part.experiment, part.whole, [used.info for used in part.scorers])
     journal = await stack.enter_async_context(Journal(folder.path, redact=part.redact))
+    part.memory.open(folder)
     return _Opened(folder=folder, journal=journal, past=read_past(folder, part.whole))
 
 
@@ -236,20 +244,13 @@ async def _guarded(
 
 
 def _spend(experiment: Experiment, past: Past) -> Spend:
-    budget = experiment.execution.budget
-    price = budget.usd is not None and past.price_unknown
-    tokens = budget.tokens is not None and past.tokens_unknown
-    return Spend(
-        usd=budget.usd,
-        tokens=budget.tokens,
-        dollars_before=past.dollars,
-        tokens_before=past.tokens,
-        unknown="answers are there whose price nobody told"
-        if price
-        else "answers are there whose tokens nobody told"
-        if tokens
-        else None,
-    )
+    budget, unknown = experiment.execution.budget, None
+    if budget.usd is not None and past.price_unknown:
+        unknown = "answers are there whose price nobody told"
+    elif budget.tokens is not None and past.tokens_unknown:
+        unknown = "answers are there whose tokens nobody told"
+    dollars, tokens = past.dollars, past.tokens
+    return Spend(usd=budget.usd, tokens=budget.tokens, dollars_before=dollars, tokens_before=tokens, unknown=unknown)
 
 
 def _tell(toolbox: Toolbox, spend: Spend, watch: Watch) -> None:
@@ -258,6 +259,17 @@ def _tell(toolbox: Toolbox, spend: Spend, watch: Watch) -> None:
         watch.notice(f"MCP server '{change.server}' changed its tools during the run; its answers are not alike")
     if spend.unknown is not None:
         watch.notice(f"the budget stopped the run: {spend.unknown}, so nobody can say what is left of it")
+
+
+def _prices(resolved: Mapping[str, Choice]) -> dict[str, Price]:
+    """What the run's experiment file said about prices."""
+    given: dict[str, dict[str, Any]] = {}
+    for key, choice in resolved.items():
+        section, _, rest = key.partition(".")
+        model, _, kind = rest.rpartition(".")
+        if section == "prices" and model:
+            given.setdefault(model, {})[kind] = choice.value
+    return {model: msgspec.convert(values, Price) for model, values in given.items()}
 
 
 def _limits(experiment: Experiment, planned: int) -> Limits:

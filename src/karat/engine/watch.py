@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any
 
 from karat.journal import Attempt
+from karat.models import Limiter
 from karat.records import Answer, Score
 
 __all__ = ["Watch"]
@@ -29,6 +30,7 @@ class Watch:
         self.dollars_unknown = False
         self.by_condition: dict[str, int] = {}
         self.notices: list[str] = []
+        self.limiters: Mapping[str, Limiter] = {}  # the providers that were asked, by name
         self.draining: str | None = None  # why, once the run is winding down
         self.started = monotonic()
         self._listener = listener
@@ -61,6 +63,11 @@ class Watch:
             self.notices.append(text)
             if self._listener is not None:
                 self._listener(text)
+
+    @property
+    def slowed(self) -> dict[str, int]:
+        """Providers that refused requests, and how many each gets at a time now."""
+        return {name: one.limit for name, one in list(self.limiters.items()) if one.limit is not None}
 
     @property
     def seconds(self) -> float:

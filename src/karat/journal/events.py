@@ -140,6 +140,7 @@ class ScorerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: dict[str, Any] = {}
     rubric: str | None = None  # name or file
     rubric_digest: str | None = None
+    provenance: dict[str, Any] = {}  # what else its scores depend on: models, parameters, digest of the prompt, prices
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -163,5 +164,6 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     servers: tuple[ServerInfo, ...] = ()
     condition_servers: dict[str, tuple[str, ...]] = {}
     versions: dict[str, str] = {}  # karat, python, and the SDKs in use
+    rehearsed: bool = False  # whether scripts on this machine played its models: no number means anything
     host: str = ""
     source: dict[str, str] = {}  # of answers made elsewhere: file, sha256

@@ -7,6 +7,10 @@
         gates.check(condition.gate, tools.calls)
         toolbox.changes                                   # servers that changed their tools during the run
 
+With `cassettes` the toolbox records what servers are asked and answer, or replays it with no
+server at all (cassettes.py, taped.py); agents that start servers themselves get a proxy then
+(proxy.py), which calls in at karat's own process (hub.py).
+
 Importing this package loads neither the SDK nor anything else of weight, because every
 server process starts by importing it (`python -m karat.mcp.launch`).
 """
@@ -16,12 +20,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from karat.mcp import gates
+    from karat.mcp import attempts, gates
     from karat.mcp.preflight import ServerFault, Tool, ToolChange, ToolList
     from karat.mcp.servers import Toolbox, Tools
     from karat.mcp.stdio import launch_command
 
-__all__ = ["ServerFault", "Tool", "ToolChange", "ToolList", "Toolbox", "Tools", "gates", "launch_command"]
+__all__ = ["ServerFault", "Tool", "ToolChange", "ToolList", "Toolbox", "Tools", "attempts", "gates", "launch_command"]
 
 _HOME = {
     "ServerFault": "preflight",
@@ -37,8 +41,8 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name == "gates":
-        return importlib.import_module("karat.mcp.gates")
+    if name in ("attempts", "gates"):
+        return importlib.import_module(f"karat.mcp.{name}")
     if name in _HOME:
         return getattr(importlib.import_module(f"karat.mcp.{_HOME[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,9 +10,23 @@ import msgspec
 from karat.errors import InfrastructureFault
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import mcp_types
     from mcp import Client
 
-__all__ = ["MOST_PAGES", "MOST_TOOLS", "ServerFault", "Tool", "ToolChange", "ToolList", "changed", "list_tools"]
+__all__ = [
+    "MOST_PAGES",
+    "MOST_TOOLS",
+    "Offer",
+    "ServerFault",
+    "Tool",
+    "ToolChange",
+    "ToolList",
+    "changed",
+    "list_tools",
+    "offer_of",
+]
 
 MOST_PAGES = 100
 MOST_TOOLS = 10_000
@@ -36,6 +50,14 @@ class ToolList(msgspec.Struct, frozen=True, kw_only=True):
     digest: str  # hex, over names, descriptions and input schemas; the order does not matter
 
 
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server says of itself and its tools, in karat's words and in the protocol's."""
+
+    tools: ToolList
+    introduction: dict[str, Any]  # the result of `initialize`
+    as_listed: tuple[Any, ...]  # the SDK's tools, with all that they carry
+
+
 class ServerFault(msgspec.Struct, frozen=True, kw_only=True):
     """A server that could not be reached or listed; the trials that need it cannot run."""
 
@@ -56,7 +78,7 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
     altered: tuple[str, ...] = ()  # same name, another description or schema
 
 
-async def list_tools(client: Client, server: str) -> ToolList:
+async def list_tools(client: Client, server: str) -> list[mcp_types.Tool]:
     """Every page of the server's list. Raises InfrastructureFault for a list without end.
 
     A server that does not know the method has no tools, which is no fault.
@@ -64,21 +86,18 @@ async def list_tools(client: Client, server: str) -> ToolList:
     from mcp import MCPError
     from mcp_types import METHOD_NOT_FOUND
 
-    tools: list[Tool] = []
+    tools: list[mcp_types.Tool] = []
     cursor: str | None = None
     for _ in range(MOST_PAGES):
         try:
             page = await client.list_tools(cursor=cursor)
         except MCPError as error:
             if error.code == METHOD_NOT_FOUND and not tools:
-                return _tool_list(server, [])
+                return []
             raise
-        tools += [
-            Tool(server=server, name=one.name, description=one.description or "", input_schema=dict(one.input_schema))
-            for one in page.tools
-        ]
+        tools += page.tools
         if page.next_cursor is None:
-            return _tool_list(server, tools)
+            return tools
         if page.next_cursor == cursor or len(tools) > MOST_TOOLS:
             break
         cursor = page.next_cursor
@@ -102,9 +121,15 @@ def changed(before: ToolList, after: ToolList) -> ToolChange | None:
     )
 
 
-def _tool_list(server: str, tools: list[Tool]) -> ToolList:
+def offer_of(server: str, introduction: dict[str, Any], listed: Sequence[mcp_types.Tool]) -> Offer:
+    """What was listed, as a ToolList with its digest, and as it was."""
+    tools = tuple(
+        Tool(server=server, name=one.name, description=one.description or "", input_schema=dict(one.input_schema))
+        for one in listed
+    )
     offered = sorted(
         msgspec.json.encode([tool.name, tool.description, tool.input_schema], order="sorted") for tool in tools
     )
     digest = blake2b(b"\n".join(offered), digest_size=16).hexdigest()
-    return ToolList(server=server, tools=tuple(tools), digest=digest)
+    found = ToolList(server=server, tools=tools, digest=digest)
+    return Offer(tools=found, introduction=introduction, as_listed=tuple(listed))

@@ -2,17 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from karat.records import ToolCall
+
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
-__all__ = ["LARGEST_RESULT", "as_text", "too_large"]
+__all__ = ["LARGEST_RESULT", "Outcome", "as_call", "as_text", "bounded", "mapped", "sendable"]
 
 LARGEST_RESULT = 10 * 1024 * 1024
 """Bytes of UTF-8. A larger result is an error of the call: no agent could read it, and the journal would carry it."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one request, in the protocol's words: a result, which may say that the tool failed, or an error."""
+
+    result: Any = None  # CallToolResult
+    error: str | None = None  # the request was refused, or its result cannot be taken
+    code: int | None = None  # JSON-RPC's, where the server refused
+    milliseconds: float | None = None
+
+
+def as_call(
+    server: str, tool: str, arguments: dict[str, Any], outcome: Outcome, *, clean: Callable[[str], str]
+) -> ToolCall:
+    """The outcome as the journal keeps it. `clean` is applied to what went wrong."""
+    text, outcome = None, bounded(outcome)
+    error = clean(outcome.error) if outcome.error is not None else None
+    if outcome.result is not None:
+        text = as_text(outcome.result)
+        if outcome.result.is_error:
+            error = clean(text) or "the tool failed and did not say why"
+    return ToolCall(
+        tool=tool,
+        server=server,
+        input=arguments,
+        result=text if error is None else None,
+        error=error,
+        milliseconds=outcome.milliseconds,
+    )
+
+
+def sendable(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, with U+FFFD for halves of surrogate pairs: models do write them, and a session would break."""
+    try:
+        msgspec.json.encode(arguments)
+    except UnicodeEncodeError:
+        mended: dict[str, Any] = mapped(arguments, str)
+        return mended
+    return arguments
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with every text in it changed, keys included, after halves of surrogate pairs were mended."""
+    if isinstance(value, str):
+        return change(_mended(value))
+    if isinstance(value, dict):
+        return {change(_mended(str(key))): mapped(below, change) for key, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [mapped(below, change) for below in value]
+    return value
+
+
+def _mended(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def bounded(outcome: Outcome) -> Outcome:
+    """The outcome, or an error in its place where its result is too much."""
+    if outcome.result is None:
+        return outcome
+    size = len(as_text(outcome.result).encode("utf-8", "surrogatepass"))
+    if size <= LARGEST_RESULT:
+        return outcome
+    error = f"the result has {size} bytes, more than the {LARGEST_RESULT} that are taken"
+    return Outcome(error=error, milliseconds=outcome.milliseconds)
 
 
 def as_text(result: CallToolResult) -> str:
@@ -24,14 +92,6 @@ def as_text(result: CallToolResult) -> str:
     if not has_text and result.structured_content is not None:
         parts.append(msgspec.json.encode(result.structured_content).decode())
     return "\n".join(parts)
-
-
-def too_large(text: str) -> str | None:
-    """Why the text is too much; None if it is not."""
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size <= LARGEST_RESULT:
-        return None
-    return f"the result has {size} bytes, more than the {LARGEST_RESULT} that are taken"
 
 
 def _block(block: Any) -> str:

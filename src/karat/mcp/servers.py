@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import AgentFault, InfrastructureFault, did_you_mean
+from karat.mcp import attempts
+from karat.mcp.attempts import Attempt
+from karat.mcp.evidence import printable
+from karat.mcp.hub import Hub
 from karat.mcp.preflight import ServerFault, Tool, ToolChange, ToolList, changed
-from karat.records import Condition, McpServer, ToolCall
+from karat.mcp.results import as_call
+from karat.mcp.taped import Deck, Line
+from karat.records import Cassettes, Condition, McpServer, ToolCall
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -26,8 +32,8 @@ that runs elsewhere starts nothing, and is bounded by the attempts of the trials
 class Tools:
     """The tools that one trial may call: those of its condition's servers, and no other."""
 
-    def __init__(self, sessions: dict[str, Session], lists: Sequence[ToolList]) -> None:
-        self._sessions = sessions
+    def __init__(self, lines: dict[str, Line], lists: Sequence[ToolList], redact: Redactor) -> None:
+        self._lines, self._redact = lines, redact
         self._calls: list[ToolCall] = []
         self.tools: tuple[Tool, ...] = tuple(tool for listed in lists for tool in listed.tools)
 
@@ -42,26 +48,39 @@ class Tools:
         Raises InfrastructureFault when the server died or did not answer in time (the call
         is kept all the same), AgentFault for a server that the condition does not have.
         """
-        session = self._sessions.get(server)
-        if session is None:
-            hint = did_you_mean(server, self._sessions) or " (it has none)"
+        line = self._lines.get(server)
+        if line is None:
+            hint = did_you_mean(server, self._lines) or " (it has none)"
             raise AgentFault("unknown_mcp_server", f"the condition has no MCP server '{server}'{hint}")
         try:
-            call = await session.call(tool, arguments)
+            outcome = await line.ask(tool, arguments)
         except InfrastructureFault as fault:
             self._calls.append(ToolCall(tool=tool, server=server, input=arguments, error=fault.message))
             raise
+        call = as_call(server, tool, arguments, outcome, clean=self._clean)
         self._calls.append(call)
         return call
+
+    def _clean(self, text: str) -> str:
+        return printable(self._redact(text)).strip()
 
 
 class Toolbox:
     """All servers of a run. Nothing is started, and the SDK is not loaded, before it is needed."""
 
     def __init__(
-        self, servers: Sequence[McpServer], *, redact: Redactor, folder: Path, relist_seconds: float = 5.0
+        self,
+        servers: Sequence[McpServer],
+        *,
+        redact: Redactor,
+        folder: Path,
+        cassettes: Cassettes | None = None,
+        relist_seconds: float = 5.0,
     ) -> None:
-        """`relist_seconds`: how old the list of a shared server's tools may be before a trial asks for it again."""
+        """`cassettes`: where traffic is recorded, or replayed from, without any server.
+
+        `relist_seconds`: how old the list of a shared server's tools may be before a trial asks for it again.
+        """
         self._servers, self._relist_seconds = tuple(servers), relist_seconds
         self._redact, self._folder = redact, folder
         self._open: set[Session] = set()
@@ -69,6 +88,9 @@ class Toolbox:
         self._starts: dict[str, int] = {}
         self._first_lists: dict[str, ToolList] = {}
         self._changes: dict[tuple[str, str], ToolChange] = {}
+        self._deck = Deck(cassettes, redact) if cassettes is not None else None
+        proxied = cassettes is not None or any(server.scope == "run" for server in servers)
+        self._hub = Hub(self._connected) if proxied else None
 
     @property
     def changes(self) -> tuple[ToolChange, ...]:
@@ -76,10 +98,28 @@ class Toolbox:
         return tuple(self._changes.values())
 
     async def __aenter__(self) -> Toolbox:
+        if self._hub is not None:
+            await self._hub.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await _close(set(self._open), at_once=False)
+        try:
+            if self._hub is not None:
+                await self._hub.stop()
+        finally:
+            await _close(set(self._open), at_once=False)
+            if self._deck is not None:
+                self._deck.close()
+
+    def proxy_command(self, server: McpServer) -> tuple[list[str], dict[str, str]] | None:
+        """The command line and environment of a stdio server that stands for this one, for the attempt under way.
+
+        For agents that start or reach servers themselves. None where they may have the server
+        itself: nothing is recorded or replayed, and it is not shared (`scope: run`).
+        """
+        if self._hub is None or (self._deck is None and server.scope == "trial"):
+            return None
+        return self._hub.command(server, attempts.current())
 
     async def preflight(self) -> dict[str, ToolList | ServerFault]:
         """Every server started and listed, all at once, each bounded by its own timeout.
@@ -103,27 +143,31 @@ class Toolbox:
         own: set[Session] = set()
         at_once = True
         try:
-            sessions: dict[str, Session] = {}
-            for server in condition.mcp_servers:
-                session = sessions[server.name] = self._session(server)
-                if server.scope == "trial":
-                    own.add(session)
-            lists = [await session.current_tools() for session in sessions.values()]
+            attempt = attempts.current()
+            lines = {server.name: self._line(server, attempt, own) for server in condition.mcp_servers}
+            lists = [(await line.offer()).tools for line in lines.values()]
             for listed in lists:
                 self._compare(listed)
-            yield Tools(sessions, lists)
+            yield Tools(lines, lists, self._redact)
             at_once = False
         finally:
             await _close(own, at_once=at_once)
             self._forget()
 
+    @asynccontextmanager
+    async def _connected(self, server: McpServer, attempt: Attempt | None) -> AsyncIterator[Line]:
+        """One server, for an agent that speaks to it through the proxy."""
+        own: set[Session] = set()
+        try:
+            yield self._line(server, attempt, own)
+        finally:
+            await _close(own, at_once=False)
+            self._forget()
+
     async def _probe(self, server: McpServer) -> ToolList | ServerFault:
         own: set[Session] = set()
         try:
-            session = self._session(server)
-            if server.scope == "trial":
-                own.add(session)
-            listed = await session.ready()
+            listed = (await self._line(server, attempts.current(), own).offer()).tools
         except InfrastructureFault as fault:
             return ServerFault(server=server.name, kind=fault.kind, message=fault.message, retriable=fault.retriable)
         finally:
@@ -131,6 +175,20 @@ class Toolbox:
             self._forget()
         self._compare(listed)
         return listed
+
+    def _line(self, server: McpServer, attempt: Attempt | None, own: set[Session]) -> Line:
+        """A line to the server, or to its recording. `own` gets the session that is to end with the caller's block."""
+        if self._deck is not None and self._deck.replays:
+            return self._deck.replayed(server, attempt)
+        try:
+            session = self._session(server)
+        except InfrastructureFault as fault:
+            if self._deck is not None:
+                self._deck.refused(server, fault, attempt)
+            raise
+        if server.scope == "trial":
+            own.add(session)
+        return session if self._deck is None else self._deck.recorded(server, session, attempt)
 
     def _session(self, server: McpServer) -> Session:
         """A new session, or the shared one if it still lives."""

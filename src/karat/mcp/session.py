@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karat.errors import InfrastructureFault
-from karat.mcp.evidence import printable
 from karat.mcp.faults import call_timeout, fault_of
-from karat.mcp.preflight import ToolList, list_tools
+from karat.mcp.preflight import Offer, list_tools, offer_of
 from karat.mcp.remote import RemoteLink
-from karat.mcp.results import as_text, too_large
+from karat.mcp.results import Outcome, sendable
 from karat.mcp.stdio import StdioLink
-from karat.records import McpServer, ToolCall
+from karat.records import McpServer
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ CAUSE_SECONDS = 2.0  # for an owner to end after its connection broke, so that t
 
 
 class Session:
-    """Opened on construction, in the background; `ready` waits for it. Needs a running event loop."""
+    """Opened on construction, in the background; `offer` waits for it. Needs a running event loop."""
 
     def __init__(self, server: McpServer, *, folder: Path, redact: Redactor, relist_seconds: float) -> None:
         import anyio
@@ -53,7 +52,7 @@ class Session:
         self._stop, self._listed = asyncio.Event(), asyncio.Event()
         self._broken = False
         self._client: Client | None = None
-        self._tools: ToolList | None = None
+        self._offer: Offer | None = None
         self._listed_at = 0.0
         self._calls: set[asyncio.Task[Any]] = set()
         self._link: StdioLink | RemoteLink
@@ -76,39 +75,28 @@ class Session:
         """Whether its owner still has something to clear away."""
         return not self._owner.done()
 
-    async def ready(self) -> ToolList:
-        """The server's tools, once the handshake is done. Raises InfrastructureFault."""
-        if self._tools is None:
-            await self._first(asyncio.ensure_future(self._listed.wait()))
-        if self._tools is None:
-            raise self._fault()
-        return self._tools
-
-    async def current_tools(self) -> ToolList:
-        """The tools as they are now; asked for again if the list is a few seconds old. Raises InfrastructureFault."""
-        tools = await self.ready()
+    async def offer(self) -> Offer:
+        """What the server offers; asked for again if the list is a few seconds old. Raises InfrastructureFault."""
+        offer = await self._ready()
         if self._client is not None and self.alive and time.monotonic() - self._listed_at > self._relist_seconds:
             self._listed_at = time.monotonic()
             asked = self._request(list_tools(self._client, self.server.name))
             await self._first(asked)
             if asked.done() and not asked.cancelled() and asked.exception() is None:
-                tools = self._tools = asked.result()
-        return tools
+                offer = self._offer = offer_of(self.server.name, offer.introduction, asked.result())
+        return offer
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> ToolCall:
+    async def ask(self, tool: str, arguments: dict[str, Any]) -> Outcome:
         """What the tool gave, or what it says went wrong. Raises InfrastructureFault for a dead or silent server."""
-        await self.ready()
+        await self._ready()
         if self._client is None or not self.alive:
             raise await self._down()
         started = time.perf_counter()
         seconds = self.server.call_timeout_seconds
-        asked = self._request(self._client.call_tool(tool, arguments, read_timeout_seconds=seconds))
+        asked = self._request(self._client.call_tool(tool, sendable(arguments), read_timeout_seconds=seconds))
         await self._first(asked)
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
-        result, error = await self._outcome(asked, tool)
-        return ToolCall(
-            tool=tool, server=self.server.name, input=arguments, result=result, error=error, milliseconds=milliseconds
-        )
+        return await self._outcome(asked, tool, milliseconds)
 
     def stop(self, *, at_once: bool = False) -> None:
         """Begins to end the session. `at_once`: without asking the server nicely first."""
@@ -127,6 +115,13 @@ class Session:
             self._scope.cancel()
             await asyncio.wait({self._owner}, timeout=CLOSE_SECONDS)
 
+    async def _ready(self) -> Offer:
+        if self._offer is None:
+            await self._first(asyncio.ensure_future(self._listed.wait()))
+        if self._offer is None:
+            raise self._fault()
+        return self._offer
+
     async def _own(self) -> None:
         import anyio
         from mcp import Client, types
@@ -135,7 +130,8 @@ class Session:
         with self._scope:
             self._scope.deadline = anyio.current_time() + self.server.init_timeout_seconds
             async with Client(self._link.connect(), client_info=information, cache=None) as client:
-                self._tools = await list_tools(client, self.server.name)
+                listed = await list_tools(client, self.server.name)
+                self._offer = offer_of(self.server.name, _introduction(client), listed)
                 self._listed_at = time.monotonic()
                 self._client = client
                 self._scope.deadline = math.inf
@@ -160,14 +156,13 @@ class Session:
                 wanted.cancel()
             wanted.add_done_callback(_retrieve)
 
-    async def _outcome(self, asked: asyncio.Task[Any], tool: str) -> tuple[str | None, str | None]:
-        """Result and error of one call; one of them is None."""
+    async def _outcome(self, asked: asyncio.Task[Any], tool: str, milliseconds: float) -> Outcome:
         import mcp
         from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
         error = asked.exception() if asked.done() and not asked.cancelled() else InterruptedError("closed")
         if error is None:
-            return self._read(asked.result())
+            return Outcome(result=asked.result(), milliseconds=milliseconds)
         if isinstance(error, mcp.MCPError):
             if error.code == REQUEST_TIMEOUT:
                 raise call_timeout(self.server, tool)
@@ -175,19 +170,10 @@ class Session:
                 raise self._fault(error)  # of this request: the session goes on
             gone = error.code == CONNECTION_CLOSED or self._refused(error)
             if not gone or "byte limit" in error.message:  # the limit of one event: the connection goes on
-                return None, self._clean(error.message)
+                return Outcome(error=error.message, code=error.code, milliseconds=milliseconds)
         elif self.alive and isinstance(error, (ValueError, RuntimeError)):
-            return None, self._clean(f"the result does not conform: {error}")
+            return Outcome(error=f"the result does not conform: {error}", milliseconds=milliseconds)
         raise await self._down(error)
-
-    def _read(self, result: Any) -> tuple[str | None, str | None]:
-        text = as_text(result)
-        problem = too_large(text)
-        if problem is not None:
-            return None, problem
-        if result.is_error:
-            return None, self._clean(text) or "the tool failed and did not say why"
-        return text, None
 
     def _refused(self, error: Any) -> bool:
         """Whether HTTP says that the session is not there any more, rather than the tool that it failed."""
@@ -207,8 +193,16 @@ class Session:
             error = owner.exception()
         return fault_of(self.server, error, self._link.evidence, ready=self._listed.is_set(), redact=self._redact)
 
-    def _clean(self, text: str) -> str:
-        return printable(self._redact(text)).strip()
+
+def _introduction(client: Client) -> dict[str, Any]:
+    """What the server said of itself, as the result of an `initialize`."""
+    about = client.server_info
+    return {
+        "protocolVersion": client.protocol_version,
+        "capabilities": client.server_capabilities.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "serverInfo": about.model_dump(mode="json", by_alias=True, exclude_none=True) if about is not None else None,
+        "instructions": client.instructions,
+    }
 
 
 def _version() -> str:

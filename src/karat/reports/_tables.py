@@ -12,7 +12,16 @@ from karat.summary import Summary
 from karat.summary.model import Account, Difference, Estimate, MetricInfo, Result
 from karat.summary.words import NO_DIFFERENCE
 
-__all__ = ["POINT", "conditions_table", "differences_table", "has_steps", "is_point", "scores_table", "servers_table"]
+__all__ = [
+    "POINT",
+    "conditions_table",
+    "differences_table",
+    "has_steps",
+    "is_point",
+    "judges_table",
+    "scores_table",
+    "servers_table",
+]
 
 
 POINT = "*"
@@ -67,6 +76,34 @@ def _score_cells(metric: MetricInfo, result: Result, heads: Sequence[str]) -> li
     return [(texts.get(head, interval), "") for head in heads]
 
 
+def judges_table(summary: Summary) -> Columns | None:
+    """Metrics, under each the judges of a panel with their means, and every two of them with their agreement."""
+    if not summary.panel:
+        return None
+    table = Columns(["", "mean", "same", "within 1", "answers"])
+    for metric in summary.metrics:
+        if len(metric.judges) < 2:
+            continue
+        table.title(_title(metric))
+        for judge in metric.judges:
+            parts = [
+                one
+                for condition in summary.conditions
+                if (result := summary.result(condition, metric.key)) is not None
+                for one in result.by_judge
+                if one.judge == judge
+            ]
+            answers = sum(one.answers for one in parts)
+            total = sum(one.mean * one.answers for one in parts if one.mean is not None)
+            mean = formats.number(total / answers if answers else None)
+            table.row(judge, [(mean, ""), ("", ""), ("", ""), (formats.count(answers), "")], indent=2)
+        for pair in summary.panel:
+            if pair.metric == metric.key:
+                shares = [(formats.share(pair.exact), ""), (formats.share(pair.within_one), "")]
+                table.row(f"{pair.a} – {pair.b}", [("", ""), *shares, (formats.count(pair.answers), "")], indent=2)
+    return table
+
+
 def conditions_table(summary: Summary, *, wide: bool) -> Columns:
     """How the planned trials ended, and what they cost; classes that nothing ended in are left out."""
     total = summary.total.ledger
@@ -115,7 +152,7 @@ def servers_table(summary: Summary) -> Columns | None:
     used = [(name, use) for name, account in summary.accounts.items() for use in account.servers]
     if not used:
         return None
-    table = Columns(["", "server", "calls", "errors", "median", "p95"], left=["server"])
+    table = Columns(["", "server", "calls", "errors", "median", "p95", "≈ tokens"], left=["server"])
     for name, use in used:
         times = [formats.duration(None if ms is None else ms / 1000) for ms in (use.median_ms, use.p95_ms)]
         cells = [
@@ -123,6 +160,7 @@ def servers_table(summary: Summary) -> Columns | None:
             (formats.count(use.calls), ""),
             (formats.count(use.errors), "red" if use.errors else ""),
             *((time, "") for time in times),
+            (formats.count(use.result_tokens_estimate), ""),
         ]
         table.row(name, cells)
     return table

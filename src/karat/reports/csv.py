@@ -7,11 +7,13 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat import formats
 from karat.journal import RunFolder
 from karat.summary import Summary, TrialRecord, trials
+from karat.summary.model import ServerUse
 
 __all__ = ["Csv"]
 
@@ -24,10 +26,10 @@ class Csv:
 
         model_config = ConfigDict(extra="forbid")
 
-        rows: Literal["summary", "scores"] = Field(
+        rows: Literal["summary", "scores", "servers"] = Field(
             default="summary",
             description="summary: one row per condition and metric; scores: one per score, "
-            "and one per trial that has none",
+            "and one per trial that has none; servers: one per condition and MCP server",
         )
 
     def __init__(self, options: Options | None = None) -> None:
@@ -36,6 +38,10 @@ class Csv:
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
         if self._options.rows == "summary":
             return {"summary.csv": _written(_SUMMARY, iter(summary.table()))}
+        if self._options.rows == "servers":
+            used = ((name, use) for name, account in summary.accounts.items() for use in account.servers)
+            servers = ({"condition": name, **msgspec.structs.asdict(use)} for name, use in used)
+            return {"servers.csv": _written(_SERVERS, servers)}
         rows = (row for trial in trials(run, summary) for row in _scores(trial))
         return {"scores.csv": _written(_SCORES, rows)}
 
@@ -50,6 +56,7 @@ _SCORES = (
     "sample", "position", "condition", "repetition", "trial", "scorer", "scoring", "turn", "judge", "repeat",
     "metric", "value", "offline", "reason", "failure",
 )  # fmt: skip
+_SERVERS = ("condition", *ServerUse.__struct_fields__)
 
 
 def _written(columns: tuple[str, ...], rows: Iterator[dict[str, Any]]) -> str:

@@ -230,6 +230,7 @@ def _condition(summary: Summary, condition: str, lines: Sequence[_Json], now: st
     name = f"{summary.name}/{condition}"
     details = [line["evaluation"]["details"] for line in lines if line["evaluation_name"] == name]
     keys = [f"{metric.key}_{part}" for metric in summary.metrics for part in ("mean", "stddev")]
+    servers = [msgspec.to_builtins(use) for use in summary.accounts[condition].servers]
     return {
         "evaluation_name": name,
         "evaluation_timestamp": now,
@@ -240,7 +241,11 @@ def _condition(summary: Summary, condition: str, lines: Sequence[_Json], now: st
         },
         "metric_config": _metric_config(summary.metrics),
         "score_details": {"score": None, "details": {key: _average(details, key) for key in keys}},
-        "generation_config": {"judge_temperature": summary.provenance.settings.get("judge.temperature")},
+        "generation_config": {
+            "judge_temperature": summary.provenance.settings.get("judge.temperature"),
+            **({"judges": summary.provenance.judges} if summary.provenance.judges else {}),
+        },
+        **({"mcp_servers": servers} if servers else {}),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
@@ -20,6 +21,7 @@ from karat.reports._tables import (
     differences_table,
     has_steps,
     is_point,
+    judges_table,
     scores_table,
     servers_table,
 )
@@ -30,6 +32,7 @@ from karat.summary.words import NO_DIFFERENCE
 __all__ = ["Terminal"]
 
 _WIDE = 100  # columns from which on there is room for more numbers
+_SERVERS_LEGEND = "≈ tokens: what the results come to at four characters a token, each read once; an estimate."
 _MOST_KINDS = 10  # of failure that are shown
 _POINT_LEGEND = f"{POINT}: all questions alike, so nothing is known of how others would differ."
 
@@ -80,10 +83,14 @@ class Terminal:
         yield from _facts(summary)
         if summary.results:
             yield from _section("Scores", scores_table(summary, wide=wide), width, _scores_legend(summary, wide=wide))
+        panel = judges_table(summary)
+        if panel is not None:
+            legend = "same, within 1: share of the answers that two judges put on one step, or at most one apart."
+            yield from _section("Judges", panel, width, legend)
         yield from _section("Trials", conditions_table(summary, wide=wide), width, _trials_legend(summary))
         servers = servers_table(summary)
         if servers is not None:
-            yield from _section("MCP servers", servers, width)
+            yield from _section("MCP servers", servers, width, _SERVERS_LEGEND)
         if summary.differences:
             legend = _differences_legend(summary, wide=wide)
             yield from _section("Differences", differences_table(summary, wide=wide), width, legend)
@@ -104,6 +111,22 @@ def _facts(summary: Summary) -> Iterable[Text]:
     judged = ", ".join(dict.fromkeys(_scorer(metric.scorer, offline=metric.offline) for metric in summary.metrics))
     scorers = f" · scored by {judged}" if judged else ""
     yield _line(f"{source.dataset} (sha256 {source.sha256[:12]}) · agent {source.agent}{model}{scorers}")
+    for name, told in source.judges.items():
+        yield _line(f"{name}: {_judge(told)}")
+
+
+def _judge(told: Mapping[str, Any]) -> str:
+    """What a model's scores depend on, in one line."""
+    models = " + ".join(map(str, told.get("judges", ())))
+    given = [key for key in ("temperature", "seed", "top_p", "max_tokens") if told.get(key) is not None]
+    parts = [
+        f"rubric {told.get('rubric')} ({str(told.get('rubric_digest'))[:8]})",
+        f"prompt {str(told.get('prompt'))[:8]}",
+        *(f"{key} {told[key]:g}" for key in given),
+        *([f"{told['repeats']} repeats"] if told.get("repeats", 1) > 1 else []),
+        f"prices {told.get('prices')}",
+    ]
+    return ", ".join([models, *parts])
 
 
 def _scorer(name: str, *, offline: bool) -> str:

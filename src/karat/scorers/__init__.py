@@ -9,16 +9,20 @@ and scoring again costs no agent call.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from karat.errors import JudgeFault
-from karat.records import Answer, Metric, Sample, Usage, checked
+from karat.models import Price
+from karat.records import Answer, Metric, Sample, Score, Usage, checked
 
-__all__ = ["Scorer", "ScorerSetting", "Verdict", "as_verdicts", "metrics_of"]
+__all__ = ["Row", "Scorer", "ScorerSetting", "StreamingScorer", "Verdict", "as_verdicts", "metrics_of"]
+
+Row = tuple[int | None, str | None, int]
+"""Turn, judge and repeat of a verdict: which row of a scoring it is."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +38,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     detail: dict[str, Any] = {}
     usage: Usage | None = None
     dollars: float | None = None
+    rows: int = 1  # where verdicts come one by one: how many there are of this answer
 
 
 Scored = Verdict | bool | float | str | Mapping[str, float | bool | None] | Sequence[Verdict] | None
@@ -45,10 +50,28 @@ class Scorer(Protocol):
     Optional attributes: `metrics` names what is measured, with range and direction;
     `offline` (default True) is False for a scorer that asks a model; `blocking` (default
     False) is True for a sync `score` that waits for something: it then runs on a thread, so
-    that agents and their timeouts go on. `fingerprint` covers what the options only point at.
+    that agents and their timeouts go on. `fingerprint` covers what the options only point at;
+    `provenance` is kept in `run.json` and shown. `open()` is called before the first trial and
+    raises OperatorError where something is missing (a key), `await aclose()` ends the run.
     """
 
     def score(self, sample: Sample, answer: Answer) -> Scored | Awaitable[Scored]: ...
+
+
+class StreamingScorer(Protocol):
+    """Scores one answer by several verdicts that cost something: a scorer whose `score` is an async generator.
+
+    Each verdict is journalled before the next one is asked for, so that what was paid for is
+    neither lost nor asked twice when a later one fails. `done`: the rows that are on disk; they
+    are left out. Each verdict says in `rows` how many there are in all, those included. The
+    timeout and the retries of a scorer count for each verdict anew.
+    """
+
+    def score(self, sample: Sample, answer: Answer, *, done: Collection[Row]) -> AsyncGenerator[Verdict]: ...
+
+
+def _nothing(_key: str, _trial: str) -> Score | None:
+    return None
 
 
 class ScorerSetting(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +79,10 @@ class ScorerSetting(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: Path  # the experiment's: relative paths start here
     name: str  # the scorer's name in this run
+    # What an earlier scoring of this run said: a score whose `detail` holds the key, of this trial if there is one.
+    recall: Callable[[str, str], Score | None] = _nothing
+    env: Mapping[str, str] | None = None  # the variables that the experiment was read with; None: the process's
+    prices: Mapping[str, Price] = {}  # the experiment file's, by model
 
 
 def metrics_of(scorer: Any, name: str) -> tuple[Metric, ...]:

@@ -1,11 +1,8 @@
 """What a golden answer states, and what an answer says of it: the reading that `overlap` scores.
 
-A fact is the yes or no that the golden answer begins with, a number, a piece of code, a
-name or a content word. What the question holds too weighs little, and its words count
-only where little else is there. An answer states a fact where it takes the same side,
-holds the same number in the same unit or near a word of the matter, or the same word in
-another form. Nothing here understands a sentence; every rule errs towards "not found"
-and "not contradicted".
+A fact is the yes or no that the golden answer begins with, a number, a piece of code, a name or a content word.
+What the question holds too weighs little. An answer states a fact where it takes the same side, holds the same number
+near its unit or a word of the matter, or the same word in another form. Rules err towards "not found".
 """
 
 from __future__ import annotations

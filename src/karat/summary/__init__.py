@@ -17,6 +17,7 @@ from karat.summary.model import (
     Account,
     Difference,
     FailureKind,
+    JudgePair,
     LowSample,
     MetricInfo,
     Provenance,
@@ -26,7 +27,7 @@ from karat.summary.model import (
     Summary,
 )
 from karat.summary.reading import Reading, plan_of, read, trusted
-from karat.summary.words import headline, loss_warnings
+from karat.summary.words import REHEARSED, headline, loss_warnings
 
 if TYPE_CHECKING:
     from karat.summary.against import compare
@@ -104,11 +105,12 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float) -> Summa
         duplicates=reading.duplicates,
         warnings=(
             *_server_warnings(run, each, failures),
-            *_warnings(reading, status, total),
+            *_warnings(run, reading, status, total),
             *loss_warnings(figures.results, figures.differences),
         ),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
+        panel=figures.panel,
     )
 
 
@@ -122,9 +124,10 @@ class _Figures:
         differences: tuple[Difference, ...] = (),
         lowest: tuple[LowSample, ...] = (),
         samples: SampleTable | None = None,
+        panel: tuple[JudgePair, ...] = (),
     ) -> None:
         self.metrics, self.results, self.differences = metrics, results, differences
-        self.lowest, self.samples = lowest, samples
+        self.lowest, self.samples, self.panel = lowest, samples, panel
 
 
 _NOTHING = _Figures()
@@ -138,6 +141,7 @@ def _figures(
     from karat.summary.figures import differences, results, sample_columns
     from karat.summary.grids import grids
     from karat.summary.lowest import lowest
+    from karat.summary.panels import judge_pairs
 
     conditions = tuple(reading.conditions)
     found = grids(reading, scorers, shown)
@@ -152,6 +156,7 @@ def _figures(
         differences=tuple(differences(found, conditions, level=level)),
         lowest=lowest(run, reading, found[0], conditions),
         samples=_table(run, reading, columns),
+        panel=tuple(judge_pairs(found)),
     )
 
 
@@ -196,10 +201,21 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
             yield f"MCP server '{server.name}' did not answer: {clean(server.fault)}"
 
 
-def _warnings(reading: Reading, status: str, total: Account) -> list[str]:
+def _made_up(run: RunFolder) -> list[str]:
+    """What is not as it would be with the real thing."""
+    from karat.formats import clean
+
+    found = [REHEARSED] if run.info.rehearsed else []
+    if (replay := run.info.experiment.get("mcp.replay")) is not None:
+        where = clean(str(replay.value))
+        found.append(f"MCP servers were not asked: their answers and latencies come from the recording '{where}'")
+    return found
+
+
+def _warnings(run: RunFolder, reading: Reading, status: str, total: Account) -> list[str]:
     from karat.formats import plural
 
-    found, left = [], plural(total.ledger.not_run, "trial")
+    found, left = _made_up(run), plural(total.ledger.not_run, "trial")
     unscored = sum(tally.answered for tally in reading.tallies) - total.ledger.scored - total.ledger.judge
     unasked = total.ledger.not_run - unscored
     if status != "done" and total.ledger.not_run:
@@ -236,7 +252,7 @@ def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[
         agents={name: agent for name, (_, agent) in digests.items() if agent},
         conditions={name: condition for name, (condition, _) in digests.items()},
         prompts=info.prompts,
-        judge=str(judge.options.get("model", judge.type)) if judge is not None else None,
+        judge=_judge_name(judge) if judge is not None else None,
         scorers=dict(shown),
         rubric=rubric.rubric if rubric is not None else None,
         rubric_digest=rubric.rubric_digest if rubric is not None else None,
@@ -246,4 +262,14 @@ def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[
         host=info.host,
         source=info.source,
         settings={key: choice.value for key, choice in info.experiment.items()},
+        judges={
+            one.name: {"rubric": one.rubric, "rubric_digest": one.rubric_digest, **one.provenance}
+            for one in used
+            if one.provenance
+        },
     )
+
+
+def _judge_name(judge: ScorerInfo) -> str:
+    models = judge.provenance.get("judges") or [judge.options.get("model") or judge.type]
+    return ", ".join(map(str, models))

@@ -15,6 +15,9 @@ from karat.summary.tallies import Calls, Tally
 
 __all__ = ["JUDGE_GAP", "Outcome", "accounts", "outcome", "quantile"]
 
+CHARACTERS_A_TOKEN = 4
+"""The usual rule of thumb for English. No provider tells what a single result cost, and tokenisers differ."""
+
 _CLASSES: tuple[str, ...] = get_args(LedgerClass)
 _RUN = 8192  # values sorted at a time
 JUDGE_GAP = Kind("judge", "score", "no_score")
@@ -164,6 +167,7 @@ def _servers(tallies: Sequence[Tally]) -> tuple[ServerUse, ...]:
             into.calls += calls.calls
             into.errors += calls.errors
             into.trials += calls.trials
+            into.characters += calls.characters
             into.milliseconds.extend(calls.milliseconds)
     return tuple(_server(name, merged[name]) for name in sorted(merged))
 
@@ -177,6 +181,7 @@ def _server(name: str, calls: Calls) -> ServerUse:
         trials=calls.trials,
         median_ms=quantile(taken, 0.5),
         p95_ms=quantile(taken, 0.95),
+        result_tokens_estimate=round(calls.characters / CHARACTERS_A_TOKEN),
     )
 
 

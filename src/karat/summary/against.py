@@ -11,7 +11,7 @@ from karat.journal import RunFolder
 from karat.summary import summarize
 from karat.summary.comparison import FORMAT_VERSION, Comparison, Flip, Pairing, Side
 from karat.summary.model import MetricInfo, SampleTable, Summary
-from karat.summary.words import said
+from karat.summary.words import REHEARSED, said
 
 if TYPE_CHECKING:
     from karat.stats import PairedDifference
@@ -204,7 +204,7 @@ def _side(summary: Summary, label: str, condition: str | None) -> Side:
 def _warnings(
     a: Summary, b: Summary, metrics: Sequence[MetricInfo], changed: int, pairings: Sequence[Pairing]
 ) -> list[str]:
-    found = []
+    found = [REHEARSED] if REHEARSED in (*a.warnings, *b.warnings) else []
     if changed:
         text = formats.plural(changed, "question has", "questions have")
         found.append(f"{text} the same id but another content in the two runs: left out")

@@ -27,9 +27,10 @@ __all__ = [
 
 
 class CallLine(msgspec.Struct, gc=False):
-    """A tool call, without what it brought."""
+    """A tool call; of what it brought only the size is looked at."""
 
     server: str | None = None
+    result: msgspec.Raw = msgspec.Raw(b"")
     error: str | None = None
     milliseconds: float | None = None
 

@@ -20,6 +20,7 @@ __all__ = [
     "FailureKind",
     "Group",
     "JudgeMean",
+    "JudgePair",
     "Latency",
     "Ledger",
     "LowCell",
@@ -120,6 +121,7 @@ class ServerUse(msgspec.Struct, frozen=True, kw_only=True):
     trials: int  # answers with at least one call
     median_ms: float | None
     p95_ms: float | None
+    result_tokens_estimate: int = 0  # an estimate of what its results come to, each read once: characters / 4
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +160,17 @@ class JudgeMean(msgspec.Struct, frozen=True, kw_only=True):
     judge: str
     mean: float | None
     answers: int
+
+
+class JudgePair(msgspec.Struct, frozen=True, kw_only=True):
+    """How far two judges of a panel agree on one metric, over the answers of all conditions."""
+
+    metric: str  # MetricInfo.key
+    a: str
+    b: str
+    exact: float | None  # share of the answers that both put on the same step; None without any
+    within_one: float | None  # … at most one step apart
+    answers: int  # that both scored
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,7 +309,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     agents: dict[str, str]  # condition → agent digest
     conditions: dict[str, str]  # condition → digest
     prompts: dict[str, str]  # condition → sha256 of the system prompt
-    judge: str | None  # model of the first scorer that asks one
+    judge: str | None  # models of the first scorer that asks one
     scorers: dict[str, str]  # name → scoring digest, as shown
     rubric: str | None
     rubric_digest: str | None
@@ -306,6 +319,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     source: dict[str, str]
     settings: dict[str, Any]  # dotted key → value, as resolved
+    judges: dict[str, dict[str, Any]] = {}  # scorer → its models, parameters, digests of rubric and prompt, prices
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -334,6 +348,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     provenance: Provenance
     table_of_samples: SampleTable | None = None  # None: nothing was scored
+    panel: tuple[JudgePair, ...] = ()  # every two judges of a panel, metric by metric
 
     @property
     def offline(self) -> bool:

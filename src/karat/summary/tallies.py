@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import nan
 
 from karat.records import Usage
-from karat.summary.lines import ReplyLine, ScoreLine
+from karat.summary.lines import CallLine, ReplyLine, ScoreLine
 
 __all__ = ["Calls", "Rows", "Tally"]
 
@@ -20,7 +20,17 @@ class Calls:
     calls: int = 0
     errors: int = 0
     trials: int = 0
+    characters: int = 0  # of results and errors, as the journal writes them
     milliseconds: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, call: CallLine) -> None:
+        self.calls += 1
+        self.characters += max(0, len(call.result) - 2)  # without its quotes
+        if call.error is not None:
+            self.errors += 1
+            self.characters += len(call.error)
+        if call.milliseconds is not None:
+            self.milliseconds.append(call.milliseconds)
 
 
 @dataclass(slots=True)
@@ -77,12 +87,8 @@ class Tally:
                 use = servers.get(call.server)
                 if use is None:
                     use = servers[call.server] = Calls()
-                use.calls += 1
+                use.add(call)
                 touched.add(call.server)
-                if call.error is not None:
-                    use.errors += 1
-                if call.milliseconds is not None:
-                    use.milliseconds.append(call.milliseconds)
         if answered:
             for server in touched:
                 servers[server].trials += 1

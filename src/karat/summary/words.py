@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from karat import formats
 from karat.summary.model import Account, Difference, MetricInfo, Result
 
-__all__ = ["ALPHA", "NO_DIFFERENCE", "headline", "loss_warnings", "said", "verdict", "winner"]
+__all__ = ["ALPHA", "NO_DIFFERENCE", "REHEARSED", "headline", "loss_warnings", "said", "verdict", "winner"]
 
 ALPHA = 0.05
 """A difference is said to be shown when its p-value, adjusted over all comparisons shown, is below."""
 
+REHEARSED = "a rehearsal: scripts played the models, and no number means anything"
 NO_DIFFERENCE = "no difference shown"
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
 

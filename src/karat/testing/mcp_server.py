@@ -217,7 +217,12 @@ async def _serve(chosen: argparse.Namespace) -> None:
     server = scripted(more_tools=chosen.more_tools)
     app: Any = server.sse_app() if chosen.transport == "sse" else server.streamable_http_app()
     app = _guarded(app, chosen)
-    listening = socket.create_server(("127.0.0.1", chosen.port))
+    # The protocol is named because asyncio turns Nagle's algorithm off only on sockets that name it: else every
+    # answer waits 40 ms for the client's delayed acknowledgement.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", chosen.port))
+    listening.listen()
     path = "/sse" if chosen.transport == "sse" else "/mcp"
     url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
     sys.stdout.write(json.dumps({"url": url}) + "\n")

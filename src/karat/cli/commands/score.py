@@ -9,6 +9,7 @@ import click
 from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
+from karat.errors import BadOption
 
 __all__ = ["command"]
 
@@ -17,6 +18,7 @@ __all__ = ["command"]
 @click.argument("target", metavar="RUN|ANSWERS")
 @options.scorers
 @options.answers
+@options.study_tests
 @options.results
 @options.scoring
 @options.output(events=True)
@@ -24,6 +26,7 @@ def command(
     target: str,
     wanted: options.Scorers,
     answers: options.Answers,
+    tests: options.StudyTests,
     results: Path,
     scorings: dict[str, str],
     output: Output,
@@ -33,8 +36,17 @@ def command(
     RUN: every answer is scored by --judge and --scorer, or, without them, by the run's own
     scorers where a score is missing. The new scores are added, the newest are shown, all are
     kept. ANSWERS: a file (JSONL, CSV, JSON, Parquet) with the columns `id` and `answer` and,
-    if you like, `condition` and `repetition`; it becomes a run of its own.
+    if you like, `condition` and `repetition`; it becomes a run of its own. With --kind
+    study-tests: a CSV with one statistical test a row, of people and of an agent, becomes PAS
+    and ECS (docs/explanation/replication.md).
     """
+    if tests.kind == "study-tests":
+        from karat.cli.study_tests import score_study_tests
+
+        score_study_tests(Path(target), tests, output)
+        return Exit.DONE
+    if tests.to is not None or tests.out is not None or tests.fallbacks is not None:
+        raise BadOption("--to, --out, --fallbacks", "are for --kind study-tests; the scores of answers go to their run")
     from karat.cli import after, scoring
 
     if Path(target).is_file() and Path(target).name not in ("run.json", "journal.jsonl"):

@@ -1,0 +1,137 @@
+"""How fast and how exact Bayes factors are, beside pingouin's scalar function where it is installed.
+
+    python benchmarks/bayes.py
+
+What must be reached stands beside each figure. pingouin is timed on 2,000 tests and its
+time taken as proportional. Accuracy is against `../shared/data/vectors/statistics.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from karat.replication import (
+    Side,
+    StudyTest,
+    log_bf10_anova,
+    log_bf10_binomial,
+    log_bf10_contingency,
+    log_bf10_pearson,
+    log_bf10_ttest,
+    score_tests,
+    score_uncertainty,
+)
+
+MANY = 1_000_000
+FEW = 2_000
+VECTORS = Path(__file__).resolve().parents[2] / "shared" / "data" / "vectors" / "statistics.json"
+
+
+def main() -> None:
+    """Prints the tables."""
+    rng = np.random.default_rng(1)
+    t, n1, n2 = rng.standard_t(4, MANY) * 3, rng.integers(5, 2000, MANY), rng.integers(5, 2000, MANY)
+    ours = best(lambda: log_bf10_ttest(t, n1, n2))
+    row("1,000,000 two-sample t", ours, "≤ 1.5 s")
+    row("1,000,000 t, one-sided", seconds(lambda: log_bf10_ttest(t, n1, n2, alternative="greater")), "")
+    k = rng.binomial(n1, 0.4)
+    row("1,000,000 binomial", best(lambda: log_bf10_binomial(k, n1)), "≤ 1 s")
+    tables = rng.integers(0, 200, (MANY, 2, 2))
+    row("1,000,000 tables 2×2", best(lambda: log_bf10_contingency(tables)), "≤ 1 s")
+    r = np.tanh(rng.normal(0, 0.4, MANY))
+    row("1,000,000 Pearson", best(lambda: log_bf10_pearson(r, n1)), "≤ 1 s")
+    row("1,000,000 F, 3 groups", seconds(lambda: log_bf10_anova(t * t, 2, 3 * n1 - 3, n_per_group=n1[:, None])), "")
+    agreement = score_tests(study_tests(rng))
+    row(
+        "2,000 replicates, 12 studies",
+        seconds(lambda: score_uncertainty(agreement, rng=rng, replicates=2_000)),
+        "≤ 10 s",
+    )
+    if find_spec("pingouin") is None:
+        print("pingouin is not installed: nothing to stand beside")
+        return
+    beside_pingouin(t, n1, n2, ours)
+
+
+def beside_pingouin(t: Any, n1: Any, n2: Any, ours: float) -> None:
+    """The same tests by pingouin's scalar function, and both against the vectors."""
+    from pingouin import bayesfactor_ttest
+
+    sizes = list(zip(t[:FEW].tolist(), n1[:FEW].tolist(), n2[:FEW].tolist(), strict=True))
+    theirs = seconds(lambda: [log_of(bayesfactor_ttest, *each) for each in sizes]) * MANY / FEW
+    row("pingouin, scaled to 1,000,000", theirs, f"{theirs / ours:,.0f} × ours, wanted ≥ 80 ×")
+    if not VECTORS.is_file():
+        print("no ../shared/data: accuracy is not compared")
+        return
+    rows = [one for one in json.loads(VECTORS.read_text()) if one["quantity"] == "ln_bf10_jzs_ttest"]
+    rows = [one for one in rows if one["inputs"]["alternative"] == "two-sided" and one["rel_tol"] <= 1e-11]
+    worst = {"karat": 0.0, "pingouin": 0.0}
+    failed = dict.fromkeys(worst, 0)
+    for one in rows:
+        given = one["inputs"]
+        found = {
+            "karat": log_bf10_ttest(given["t"], given["n1"], given["n2"] or None, rscale=given["rscale"]),
+            "pingouin": log_of(bayesfactor_ttest, given["t"], given["n1"], given["n2"] or None, r=given["rscale"]),
+        }
+        for name, value in found.items():
+            if math.isfinite(value):
+                worst[name] = max(worst[name], abs(value - one["expected"]))
+            else:
+                failed[name] += 1
+    for name, error in worst.items():
+        print(f"{name:32} worst error in ln BF {error:.1e} over {len(rows)} exact vectors, no answer to {failed[name]}")
+
+
+def log_of(function: Callable[..., Any], *arguments: Any, **options: Any) -> float:
+    """Ln of a Bayes factor; NaN where there is none: pingouin divides by 0 at strong evidence."""
+    try:
+        found = float(function(*arguments, **options))
+    except ArithmeticError:
+        return math.nan
+    return math.log(found) if found > 0 and math.isfinite(found) else math.nan
+
+
+def study_tests(rng: np.random.Generator) -> list[StudyTest]:
+    """110 tests of 12 studies, of every kind."""
+    sides: list[tuple[str, Callable[[], Side]]] = [
+        ("ttest_ind", lambda: Side(statistic=float(rng.normal(2, 2)), n1=60, n2=55)),
+        ("contingency", lambda: Side(table=((int(rng.integers(20, 60)), 30), (int(rng.integers(20, 60)), 40)))),
+        ("correlation", lambda: Side(statistic=float(rng.uniform(-0.5, 0.7)), n1=80)),
+        ("binomial", lambda: Side(statistic=float(rng.integers(20, 80)), n1=90)),
+        ("anova", lambda: Side(statistic=float(rng.gamma(2, 2)), df1=2, df2=87, sizes=(30, 30, 30))),
+        ("mannwhitney", lambda: Side(statistic=float(rng.integers(200, 700)), n1=30, n2=30)),
+        ("spearman", lambda: Side(statistic=float(rng.uniform(-0.5, 0.7)), n1=80)),
+    ]
+    tests = []
+    for at in range(110):
+        kind, side = sides[at % len(sides)]
+        tests.append(
+            StudyTest(study=f"s{at % 12}", finding=f"F{at // 24}", test=f"T{at}", kind=kind, human=side(), agent=side())
+        )
+    return tests
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def best(call: Callable[[], object]) -> float:
+    return min(seconds(call) for _ in range(3))
+
+
+def row(title: str, value: float, wanted: str) -> None:
+    print(f"{title:32} {value:8.2f} s  {wanted}")
+
+
+if __name__ == "__main__":
+    main()

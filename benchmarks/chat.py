@@ -1,0 +1,229 @@
+"""What karat adds to the cost of asking a model: the same calls by the `chat` agent and by pydantic-ai alone.
+
+    python benchmarks/chat.py
+
+Every trial asks a scripted model on this machine twice, with one MCP tool call between, 50
+trials at a time. CPU seconds are those of the process that asks; the model's server and the
+tool's run in processes of their own. `requests` is the least that pydantic-ai can be asked for:
+its bare model requests, and a tool call by the MCP SDK. `Agent` is its Agent with its own MCP
+toolset. The rounds alternate and the least of each is taken, because this machine may have
+other things to do. Wanted: karat, its journal included, needs at most 20 % more than the bare
+requests, and its memory does not grow with the trials.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+AT_ONCE = 50
+MODEL = "gpt-4.1"
+PROMPT = "Use the search tool."
+TOOL = {"tool_calls": [{"name": "search", "arguments": {"query": "lamp"}}]}
+SCRIPT = {"rules": [{"say": [TOOL, "A lamp is lit with a match."]}]}
+SERVER = ["-m", "karat.testing.mcp_server"]
+EXPERIMENT = """name: bench
+dataset: {{path: questions.jsonl, id_key: id}}
+agent: {{type: chat, model: "openai:{model}", base_url: "{url}"}}
+mcp_servers: {{docs: {{command: python, args: {server}, scope: run}}}}
+conditions: {{with-docs: {{system_prompt: {prompt}, mcp_servers: [docs]}}}}
+execution: {{num_repetitions: 1, max_concurrent: {at_once}}}
+scorers: []
+"""
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ask", choices=tuple(ASKED), help=argparse.SUPPRESS)
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.ask:
+        print(json.dumps(asyncio.run(measured(ASKED[options.ask], options.url, options.trials))))
+        return
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in ASKED}
+    with model_server() as url:
+        for _ in range(options.rounds):
+            for name in ASKED:
+                found[name].append(one_round(name, url, options.trials))
+    report(found, options.trials)
+
+
+def report(found: dict[str, list[dict[str, float]]], trials: int) -> None:
+    """The table, and the two verdicts."""
+    least = {name: min(rounds, key=lambda one: one["cpu"]) for name, rounds in found.items()}
+    print(f"{trials:,} trials, {AT_ONCE} at a time, one tool call each")
+    print(f"{'':14} {'CPU ms/trial':>12} {'trials/s':>9} {'MB then':>8} {'MB end':>8}")
+    for name, one in least.items():
+        row = (
+            f"{1000 * one['cpu'] / trials:12.2f} {trials / one['seconds']:9.1f} {one['middle']:8.1f} {one['end']:8.1f}"
+        )
+        print(f"{name:14} {row}")
+    added, beside = (least["karat"]["cpu"] / least[name]["cpu"] - 1 for name in ("requests", "Agent"))
+    grown = least["karat"]["end"] - least["karat"]["middle"]
+    print(
+        f"karat adds {100 * added:+.1f} % to the bare requests (wanted: at most +20 %); {100 * beside:+.1f} % of Agent"
+    )
+    print(f"its memory grew by {grown:.1f} MB in the second half (wanted: at most 5 MB)")
+    sys.exit(0 if added <= 0.2 and grown <= 5 else 1)
+
+
+@contextmanager
+def model_server() -> Iterator[str]:
+    """The address of a scripted model, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "script.json"
+        script.write_text(json.dumps(SCRIPT))
+        argv = [sys.executable, "-m", "karat.testing.models", "--script", str(script)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                yield json.loads(process.stdout.readline())["openai_url"]
+            finally:
+                process.terminate()
+
+
+def one_round(name: str, url: str, trials: int) -> dict[str, float]:
+    """All the trials, in a process of its own."""
+    argv = [sys.executable, __file__, "--ask", name, "--url", url, "--trials", str(trials)]
+    environment = {**os.environ, "OPENAI_API_KEY": "none", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+Tick = Callable[[], None]
+
+
+async def measured(ask: Callable[[str, int, Tick], Awaitable[None]], url: str, trials: int) -> dict[str, float]:
+    """CPU and wall seconds, and resident megabytes half way and at the end; a few trials go before."""
+    await ask(url, AT_ONCE, lambda: None)
+    count, memory = 0, {}
+
+    def tick() -> None:
+        nonlocal count
+        count += 1
+        if count in (trials // 2, trials):
+            memory[count] = resident()
+
+    cpu, clock = time.process_time(), time.perf_counter()
+    await ask(url, trials, tick)
+    cpu, seconds = time.process_time() - cpu, time.perf_counter() - clock
+    assert count == trials, f"{count} of {trials} trials were answered"
+    return {"cpu": cpu, "seconds": seconds, "middle": memory[trials // 2], "end": memory[trials]}
+
+
+def resident() -> float:
+    """Megabytes of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+async def by_karat(url: str, trials: int, tick: Tick) -> None:
+    """A whole run, its journal included."""
+    import karat
+    from karat.engine import Watch, carry_out
+    from karat.records import Answer
+
+    def listener(event: Any) -> None:
+        if isinstance(event, Answer):
+            assert event.replies[0].tool_calls[0].error is None
+            tick()
+
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
+        folder = Path(place)
+        rows = (
+            {"id": str(number), "question": f"How is lamp {number} lit?", "answer": "-"} for number in range(trials)
+        )
+        (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        text = EXPERIMENT.format(model=MODEL, url=url, server=SERVER, prompt=PROMPT, at_once=AT_ONCE)
+        (folder / "experiment.yaml").write_text(text)
+        experiment = karat.load(folder / "experiment.yaml")
+        await carry_out(experiment, results=folder / "results", watch=Watch(listener))
+
+
+async def by_agent(url: str, trials: int, tick: Tick) -> None:
+    """pydantic-ai's Agent, with its own MCP toolset."""
+    from fastmcp.client.transports import StdioTransport
+    from pydantic_ai import Agent
+    from pydantic_ai.mcp import MCPToolset
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    tools: Any = MCPToolset(StdioTransport(sys.executable, SERVER))
+    model = OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=url))
+    agent = Agent(model, system_prompt=PROMPT, toolsets=[tools])
+
+    async def one(number: int) -> None:
+        result = await agent.run(f"How is lamp {number} lit?")
+        assert "match" in result.output
+        tick()
+
+    async with agent:
+        await crowd(one, trials)
+
+
+async def by_requests(url: str, trials: int, tick: Tick) -> None:
+    """Two model requests and a tool call, with nothing around them."""
+    from mcp import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+    from pydantic_ai.messages import ModelRequest, SystemPromptPart, ToolReturnPart, UserPromptPart
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+    from pydantic_ai.tools import ToolDefinition
+
+    model = OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=url))
+    async with Client(stdio_client(StdioServerParameters(command=sys.executable, args=SERVER))) as client:
+        listed = (await client.list_tools()).tools
+        offered = [
+            ToolDefinition(
+                name=one.name, description=one.description, parameters_json_schema=one.input_schema, strict=False
+            )
+            for one in listed
+        ]
+        parameters = ModelRequestParameters(function_tools=offered)
+
+        async def one(number: int) -> None:
+            asked: list[Any] = [SystemPromptPart(PROMPT), UserPromptPart(f"How is lamp {number} lit?")]
+            messages: list[Any] = [ModelRequest(parts=asked)]
+            wanted = await model.request(messages, None, parameters)
+            call = wanted.tool_calls[0]
+            result: Any = await client.call_tool(call.tool_name, call.args_as_dict())
+            content = result.content[0].text
+            returned = ToolReturnPart(tool_name=call.tool_name, content=content, tool_call_id=call.tool_call_id)
+            messages += [wanted, ModelRequest(parts=[returned])]
+            assert "match" in ((await model.request(messages, None, parameters)).text or "")
+            tick()
+
+        await crowd(one, trials)
+
+
+async def crowd(one: Callable[[int], Awaitable[None]], trials: int) -> None:
+    """All of them, so many at a time."""
+    numbers = iter(range(trials))
+
+    async def work() -> None:
+        for number in numbers:
+            await one(number)
+
+    await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+
+
+ASKED = {"requests": by_requests, "Agent": by_agent, "karat": by_karat}
+
+
+if __name__ == "__main__":
+    main()

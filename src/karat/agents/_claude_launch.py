@@ -1,0 +1,175 @@
+"""Starts Claude Code and stays beside it: a clean environment, a session of its own, and nothing of it left at the end.
+
+Run by its path, as `python -I -S _claude_launch.py DEFINITION ARGUMENTS…`; DEFINITION is a JSON file:
+
+    {"program": "/…/claude", "env": {…}, "home": "/tmp/…", "parent": 4711}
+
+The program inherits stdin, stdout and stderr and gets the ARGUMENTS. MCP servers that it
+starts have sessions of their own, so no signal to a group would reach them all. On Linux
+this process adopts whatever loses its parent, and so finds every descendant; elsewhere it
+finds those whose parents live. When the program ends, or on SIGTERM, SIGINT, SIGHUP, or
+when karat itself dies, everything below is ended. Standard library only: each trial waits for this.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import NoReturn
+
+__all__ = ["CANNOT_START", "EXIT_CANNOT_START", "OF_THE_SDK", "PID_FILE", "main"]
+
+CANNOT_START = "karat: cannot start "
+EXIT_CANNOT_START = 127  # as shells have it
+PID_FILE = "launcher.pid"
+TERM_SECONDS = 0.5  # after SIGTERM, before SIGKILL
+KILL_SECONDS = 2.0  # for the kernel to clear away what was killed
+_POLL_SECONDS = 0.005
+
+# What the SDK adds to the environment by itself; the program speaks its protocol by them.
+OF_THE_SDK = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE")
+
+
+class _End(BaseException):
+    """A signal asked us to end."""
+
+
+def main() -> NoReturn:
+    """Until the program has ended; its exit code is ours."""
+    with open(sys.argv[1], encoding="utf-8") as file:
+        definition = json.load(file)
+    home, parent = definition["home"], definition["parent"]
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _end)
+    code = 128 + signal.SIGTERM
+    try:
+        _prepare(parent)
+        with open(os.path.join(home, PID_FILE), "w", encoding="ascii") as file:
+            file.write(str(os.getpid()))
+        code = _run(definition)
+    except _End:
+        pass
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    _end_all()
+    _remove(home)  # here, because karat may be dead by now, and the folder holds keys
+    os._exit(code)
+
+
+def _remove(home: str) -> None:
+    import shutil
+
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _end(_number: int, _frame: object) -> None:
+    raise _End
+
+
+def _prepare(parent: int) -> None:
+    """A session of our own; adopts orphans and ends with the parent (both Linux only)."""
+    try:  # noqa: SIM105 - each import costs every start of a trial
+        os.setsid()
+    except PermissionError:
+        pass  # whoever started us has made us a leader already
+    if sys.platform == "linux":
+        import ctypes
+
+        set_parent_death_signal, set_child_subreaper = 1, 36
+        libc = ctypes.CDLL(None)
+        libc.prctl(set_child_subreaper, 1)
+        libc.prctl(set_parent_death_signal, signal.SIGTERM)
+    if os.getppid() != parent:  # it died before we asked
+        raise _End
+
+
+def _run(definition: dict[str, object]) -> int:
+    program, given = str(definition["program"]), definition["env"]
+    assert isinstance(given, dict)
+    env = {**given, **{name: os.environ[name] for name in OF_THE_SDK if name in os.environ}}
+    try:
+        child = subprocess.Popen([program, *sys.argv[2:]], env=env)
+    except OSError as error:
+        sys.stderr.write(f"{CANNOT_START}'{program}': {error.strerror}\n")
+        return EXIT_CANNOT_START
+    # Whoever reads the program's output must see its end when the program ends, not when we do.
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(nothing, stream)
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == child.pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def _end_all() -> None:
+    """SIGTERM to every descendant, a moment to go, then SIGKILL until none is left."""
+    doomed = set(_descendants())
+    _signal(doomed, signal.SIGTERM)
+    deadline = time.monotonic() + TERM_SECONDS
+    while _children_left() and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    deadline = time.monotonic() + KILL_SECONDS
+    while True:
+        # Where orphans are not adopted, those that were seen at first are all that can be named.
+        doomed.update(_descendants())
+        _signal(doomed, signal.SIGKILL)
+        if not _children_left() or time.monotonic() > deadline:
+            return
+        time.sleep(_POLL_SECONDS)
+
+
+def _children_left() -> bool:
+    """Collects what has ended. Below an adopting process every descendant becomes a child in the end."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _signal(pids: set[int], number: int) -> None:
+    for pid in pids:
+        try:  # noqa: SIM105 - each import costs every start of a trial
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+def _descendants() -> list[int]:
+    below: dict[int, list[int]] = {}
+    for pid, parent in _processes():
+        below.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    front = [os.getpid()]
+    while front:
+        front = [pid for parent in front for pid in below.get(parent, [])]
+        found += front
+    return found
+
+
+def _processes() -> list[tuple[int, int]]:
+    """Every process with its parent."""
+    if not os.path.exists("/proc/self/stat"):
+        listed = subprocess.run(["/bin/ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False)
+        return [(int(pid), int(parent)) for pid, parent in (line.split() for line in listed.stdout.splitlines())]
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    # The second field is the program's name in parentheses, and may contain anything.
+                    found.append((int(name), int(file.read().rpartition(")")[2].split()[1])))
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+"""Any language model, with a tool loop over the condition's MCP servers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, Field, field_validator
+
+from karat.agents import AgentSetting
+from karat.agents._tool_names import named_tools
+from karat.config.model import Address, Count, Name, Number, Strictly, Text
+from karat.errors import AgentFault, BadOption, LimitReached, TrialFault
+from karat.mcp import Tools
+from karat.models import Meter, close_model, fault_of, metered, open_model, parse_model, price, settings_of
+from karat.records import Condition, Reply, Sample, ToolCall, Turn, Usage
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
+    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
+
+__all__ = ["Chat"]
+
+_NO_TOKENS = Usage(input_tokens=0, output_tokens=0)
+
+
+class Chat:
+    """A language model, with a tool loop over the condition's MCP servers.
+
+    Every provider that pydantic-ai knows, and every server that speaks OpenAI's protocol
+    (`base_url`). The model sees the condition's tools and no others. What a tool says went
+    wrong is told to the model; a server that dies ends the attempt. All turns of a sample
+    are one conversation.
+    """
+
+    class Options(BaseModel):
+        """`model` is provider:model; the inference parameters are the provider's where they are not given."""
+
+        model_config = Strictly
+
+        model: Name = Field(description="provider:model, e.g. openai:gpt-4.1")
+        base_url: Address | None = None  # of a service that speaks the provider's protocol
+        api_key_env: Name | None = None  # the name of the variable that holds the key
+        temperature: Number | None = Field(default=None, ge=0, le=2)  # null: the provider's default, as below
+        top_p: Number | None = Field(default=None, gt=0, le=1)  # the share of likely tokens that is drawn from
+        max_tokens: Count | None = Field(default=None, ge=1)  # of one response of the model
+        seed: Count | None = None  # where the provider draws by one; every repetition sends the same
+        thinking: bool | Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None  # how hard it thinks
+        max_turns: Count | None = Field(default=50, ge=1)  # responses of the model to one question; null: no limit
+        headers: dict[str, Text] = {}  # sent with each request
+        extra_body: dict[str, Any] = {}  # added to each request's body, as it stands
+
+        @field_validator("model")
+        @classmethod
+        def _has_provider(cls, model: str) -> str:
+            try:
+                parse_model(model)
+            except BadOption as error:
+                raise ValueError(str(error).partition(": ")[2]) from None
+            return model
+
+    indifferent = ("api_key_env", "headers")
+
+    def __init__(self, options: Options, setting: AgentSetting) -> None:
+        self._max_turns, self._toolbox = options.max_turns, setting.toolbox
+        self._model = open_model(
+            options.model,
+            base_url=options.base_url,
+            api_key_env=options.api_key_env,
+            env=setting.env,
+            prices=setting.prices,
+            place="agent.model",
+        )
+        self._settings = settings_of(
+            self._model,
+            place="agent",
+            temperature=options.temperature,
+            top_p=options.top_p,
+            max_tokens=options.max_tokens,
+            seed=options.seed,
+            thinking=options.thinking,
+        )
+        if options.headers:
+            self._settings["extra_headers"] = dict(options.headers)
+        if options.extra_body:
+            self._settings["extra_body"] = dict(options.extra_body)
+        known = price(options.model, _NO_TOKENS, setting.prices, base_url=options.base_url)
+        self.unpriced = () if known is not None else (options.model,)
+
+    @asynccontextmanager
+    async def session(self, condition: Condition, sample: Sample) -> AsyncIterator[_Conversation]:
+        """One trial's conversation, with the condition's servers open."""
+        async with self._toolbox.open(condition) as tools:
+            yield _Conversation(
+                self._model, self._settings, tools, opening=_opening(condition, sample), max_turns=self._max_turns
+            )
+
+    async def aclose(self) -> None:
+        """Closes the model's connections."""
+        await close_model(self._model)
+
+
+class _Conversation:
+    """What was said so far, and the tools."""
+
+    def __init__(
+        self,
+        model: Model,
+        settings: ModelSettings,
+        tools: Tools,
+        *,
+        opening: Mapping[str, str | None],
+        max_turns: int | None,
+    ) -> None:
+        self._model, self._settings, self._tools = model, settings, tools
+        self._opening, self._max_turns = opening, max_turns
+        self._named = named_tools(tools.tools)
+        self._parameters = _parameters(self._named)
+        self._messages: list[ModelMessage] = []
+
+    async def ask(self, turn: Turn) -> Reply:
+        """The model's answer, after as many tool calls as it wants. Raises TrialFault, with what was said so far."""
+        said = _Said()
+        with metered() as meter:
+            try:
+                return await self._answer(turn, said, meter)
+            except TrialFault as fault:
+                if meter.responses:
+                    fault.reply = said.reply(meter, whole=True)
+                raise
+
+    async def _answer(self, turn: Turn, said: _Said, meter: Meter) -> Reply:
+        from pydantic_ai.messages import ModelRequest, ToolCallPart
+
+        self._messages.append(self._question(turn))
+        while self._max_turns is None or len(said.responses) < self._max_turns:
+            response = await self._request()
+            said.responses.append(response)
+            self._messages.append(response)
+            wanted = [part for part in response.parts if isinstance(part, ToolCallPart)]
+            if not wanted:
+                return _checked(said.reply(meter), response)
+            self._messages.append(ModelRequest(parts=await self._call(wanted, said)))
+        message = f"the model wanted more than {self._max_turns} responses for one question (max_turns)"
+        raise LimitReached("max_turns", message)
+
+    def _question(self, turn: Turn) -> ModelMessage:
+        from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+
+        if self._messages:
+            return ModelRequest(parts=[UserPromptPart(content=turn.question)])
+        system, materials = self._opening["system_prompt"], self._opening["materials"]
+        asked = turn.question if materials is None else f"{materials}\n\n{turn.question}"
+        before = [SystemPromptPart(content=system)] if system else []
+        return ModelRequest(parts=[*before, UserPromptPart(content=asked)])
+
+    async def _request(self) -> ModelResponse:
+        from pydantic_ai.exceptions import AgentRunError
+
+        try:
+            return await self._model.request(self._messages, self._settings, self._parameters)
+        except (AgentRunError, OSError) as error:
+            raise fault_of(error) from error
+
+    async def _call(self, wanted: Sequence[ToolCallPart], said: _Said) -> list[ToolReturnPart]:
+        """Every call of one response, all at once; what came of them, in the order in which they were wanted."""
+        from pydantic_ai.messages import ToolReturnPart
+
+        if len(wanted) == 1:
+            calls = [await self._call_one(wanted[0], said)]
+        else:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    tasks = [group.create_task(self._call_one(part, said)) for part in wanted]
+            except BaseExceptionGroup as failed:
+                raise fault_of(failed) from failed
+            calls = [task.result() for task in tasks]
+        return [
+            ToolReturnPart(
+                tool_name=part.tool_name,
+                content=call.error if call.error is not None else call.result or "",
+                tool_call_id=part.tool_call_id,
+                outcome="success" if call.error is None else "failed",
+            )
+            for part, call in zip(wanted, calls, strict=True)
+        ]
+
+    async def _call_one(self, part: ToolCallPart, said: _Said) -> ToolCall:
+        place = len(said.calls)
+        said.calls.append(None)
+        tool = self._named.get(part.tool_name)
+        if tool is None:
+            known = ", ".join(self._named) or "none"
+            call = ToolCall(tool=part.tool_name, error=f"there is no tool '{part.tool_name}' (there are: {known})")
+        else:
+            try:
+                arguments = part.args_as_dict(raise_if_invalid=True)
+            except (ValueError, AssertionError):
+                message = f"the arguments are no JSON object: {part.args}"
+                call = ToolCall(tool=tool.name, error=message)  # no server: it never got there
+            else:
+                try:
+                    call = await self._tools.call(tool.server, tool.name, arguments)
+                except TrialFault as fault:
+                    said.calls[place] = ToolCall(
+                        tool=tool.name, server=tool.server, input=arguments, error=fault.message
+                    )
+                    raise
+        said.calls[place] = call
+        return call
+
+
+class _Said:
+    """What came of one question so far."""
+
+    def __init__(self) -> None:
+        self.responses: list[ModelResponse] = []
+        self.calls: list[ToolCall | None] = []  # in the order in which the model wanted them; None: not over
+        self._begun = monotonic()
+
+    def reply(self, meter: Meter, *, whole: bool = False) -> Reply:
+        """The last response, with all that was called and spent; `whole`: with the text of every response."""
+        last = self.responses[-1]
+        texts = [response.text for response in self.responses] if whole else [last.text]
+        thoughts = [response.thinking for response in self.responses]
+        return Reply(
+            text="\n\n".join(text for text in texts if text),
+            reasoning="\n\n".join(thought for thought in thoughts if thought) or None,
+            tool_calls=tuple(call for call in self.calls if call is not None),
+            usage=meter.usage,
+            dollars=meter.dollars,
+            milliseconds=round((monotonic() - self._begun) * 1000, 3),
+            model=last.model_name,
+            stop_reason=last.finish_reason,
+        )
+
+
+def _opening(condition: Condition, sample: Sample) -> Mapping[str, str | None]:
+    return {"system_prompt": condition.system_prompt, "materials": sample.materials}
+
+
+def _parameters(named: Mapping[str, Any]) -> ModelRequestParameters:
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.tools import ToolDefinition
+
+    # Not strict: providers would rewrite the schema that the server gives, and it is part of what is measured.
+    tools = [
+        ToolDefinition(name=name, description=tool.description, parameters_json_schema=tool.input_schema, strict=False)
+        for name, tool in named.items()
+    ]
+    return ModelRequestParameters(function_tools=tools)
+
+
+def _checked(reply: Reply, response: ModelResponse) -> Reply:
+    """The reply, if it says anything. Raises TrialFault."""
+    if reply.text.strip():
+        return reply
+    if response.finish_reason == "length":
+        raise LimitReached("max_tokens", "the model's tokens ran out before it said anything (max_tokens)")
+    if response.finish_reason == "content_filter":
+        raise AgentFault("content_filter", "the provider's filter stopped the answer, or the model refused")
+    raise AgentFault("empty_answer", "the model ended its turn and said nothing", retriable=True)

@@ -1,0 +1,256 @@
+"""Any service that answers over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from pydantic import BaseModel, Field, field_validator
+
+from karat.agents import AgentSetting
+from karat.agents._answers import reply_from
+from karat.agents._servers import client_config
+from karat.config.model import Address, Count, Name, Number, Seconds, Strictly, Text
+from karat.errors import AgentFault, InfrastructureFault, LimitReached, MissingExtra, did_you_mean
+from karat.models import from_status, limiter, retry_after
+from karat.records import Condition, Reply, Sample, ToolCall, Trial, Turn, Usage
+from karat.templates import fill, fill_body, names
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["Http"]
+
+_FIELDS = {
+    *("question", "system_prompt", "history", "materials", "sample", "metadata", "mcp_servers"),
+    *("condition", "repetition", "turn", "seed"),
+}
+_BODY = {"question": "{{ question }}", "system_prompt": "{{ system_prompt }}", "history": "{{ history }}"}
+_EXPRESSIONS = ("answer", "usage", "dollars", "tool_calls", "model")
+_SHOWN = 500  # characters of an answer that cannot be used
+_CONNECT_SECONDS = 20.0
+
+
+class Http:
+    """A service that answers over HTTP.
+
+    `body` and `query` are templates over `question`, `system_prompt`, `history`, `materials`,
+    `sample`, `metadata`, `condition`, `repetition`, `turn`, `seed` and `mcp_servers`; what stands
+    alone in a value keeps its type. `answer` and its like are JMESPath expressions over the
+    response. Redirects are not followed, so that headers go nowhere else.
+    """
+
+    class Options(BaseModel):
+        """Without `answer`, the response is taken as a `command` agent's output: text, or an object with `text`."""
+
+        model_config = Strictly
+
+        url: Address = Field(description="where the question is sent, e.g. http://localhost:8000/ask")
+        method: Literal["GET", "POST", "PUT", "PATCH"] = "POST"  # GET sends no body
+        headers: dict[str, Text] = {}  # sent with each request
+        query: dict[str, Text] = {}  # parameters of the address
+        body: Any = None  # null: question, system_prompt and history, as one object; none for GET
+        answer: Name | None = None  # JMESPath: the text
+        usage: Name | None = None  # JMESPath: an object with input_tokens (or prompt_tokens), output_tokens, …
+        dollars: Name | Number | None = None  # JMESPath, or what each request costs
+        tool_calls: Name | None = None  # JMESPath: a list of objects with tool (or name), server, input, result, error
+        model: Name | None = None  # JMESPath: the model that answered
+        timeout_seconds: Seconds | None = None  # of one request; null: only the attempt's limit holds
+        max_response_bytes: Count = Field(default=10_000_000, ge=1)  # more ends the attempt
+
+        @field_validator("body", "query")
+        @classmethod
+        def _names_are_known(cls, template: Any) -> Any:
+            for name in _names(template):
+                if name.partition(".")[0] not in _FIELDS:
+                    raise ValueError(f"there is no value called '{name}'{did_you_mean(name, _FIELDS)}")
+            return template
+
+        @field_validator(*_EXPRESSIONS)
+        @classmethod
+        def _is_jmespath(cls, expression: Any) -> Any:
+            try:
+                _compiled(expression)
+            except ValueError as error:
+                words = str(error).splitlines()[0].removeprefix("Invalid jmespath expression: ").rstrip(":")
+                raise ValueError(f"is no JMESPath expression: {words}") from None
+            except ImportError:
+                pass  # said when the agent is made
+            return expression
+
+    indifferent = ("headers", "timeout_seconds", "max_response_bytes")
+
+    def __init__(self, options: Options, setting: AgentSetting) -> None:
+        self._options, self._folder, self._toolbox = options, setting.folder, setting.toolbox
+        try:
+            self._find = {name: _compiled(getattr(options, name)) for name in _EXPRESSIONS}
+        except ImportError as error:
+            raise MissingExtra("chat", "a JMESPath expression of the http agent") from error
+        self.unpriced = (options.url,) if options.dollars is None else ()
+        self._client: httpx2.AsyncClient | None = None
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def ask(
+        self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]], trial: Trial
+    ) -> Reply:
+        """What the service answers."""
+        values = {
+            "question": turn.question,
+            "system_prompt": condition.system_prompt,
+            "history": [{"question": asked.question, "answer": reply.text} for asked, reply in history],
+            "materials": sample.materials,
+            "sample": sample.id,
+            "metadata": sample.metadata,
+            "mcp_servers": client_config(condition, self._folder, self._toolbox),
+            "condition": condition.name,
+            "repetition": trial.repetition,
+            "turn": len(history),
+            "seed": trial.seed,
+        }
+        begun = monotonic()
+        pace = limiter("http", self._options.url)
+        async with pace.slot():
+            try:
+                text = await self._send(values)
+            except InfrastructureFault as fault:
+                if fault.kind == "rate_limit":
+                    pace.refused(fault.retry_after)
+                raise
+            pace.success()
+        return msgspec.structs.replace(self._read(text), milliseconds=round((monotonic() - begun) * 1000, 3))
+
+    async def _send(self, values: Mapping[str, Any]) -> str:
+        import httpx2
+
+        options = self._options
+        if self._client is None:
+            self._client = httpx2.AsyncClient(limits=httpx2.Limits(max_connections=None))
+        body = options.body if options.body is not None or options.method == "GET" else _BODY
+        content = json.dumps(fill_body(body, values, place="agent.body")).encode() if body is not None else None
+        kind = {"content-type": "application/json"} if content is not None else {}
+        query = {key: fill(text, values, place=f"agent.query.{key}") for key, text in options.query.items()}
+        timeout = httpx2.Timeout(options.timeout_seconds, connect=_CONNECT_SECONDS)
+        try:
+            async with self._client.stream(
+                options.method, options.url, params=query or None, headers={**kind, **options.headers},
+                content=content, timeout=timeout,
+            ) as response:  # fmt: skip
+                return await self._received(response)
+        except httpx2.TimeoutException as error:
+            message = f"the service gave nothing in time ({type(error).__name__}; timeout_seconds)"
+            raise LimitReached("timeout", message) from error
+        except httpx2.TransportError as error:
+            raise InfrastructureFault("network", f"{type(error).__name__}: {error}", retriable=True) from error
+
+    async def _received(self, response: httpx2.Response) -> str:
+        parts, size = [], 0
+        async for part in response.aiter_bytes():
+            parts.append(part)
+            size += len(part)
+            if size > self._options.max_response_bytes:
+                limit = self._options.max_response_bytes
+                raise LimitReached("output_too_long", f"more than {limit} bytes in the response (max_response_bytes)")
+        text = b"".join(parts).decode(response.encoding or "utf-8", "replace")
+        if response.status_code >= 400:
+            message = f"HTTP {response.status_code}: {text[:_SHOWN].strip() or response.reason_phrase}"
+            raise from_status(response.status_code, message, wait=retry_after(response.headers))
+        if response.status_code >= 300:
+            where = response.headers.get("location", "elsewhere")
+            message = f"HTTP {response.status_code}: redirects to {where}, which is not followed; give that as url"
+            raise InfrastructureFault("redirect", message)
+        return text
+
+    def _read(self, text: str) -> Reply:
+        try:
+            response = json.loads(text)
+        except ValueError as error:
+            if any(self._find.values()):
+                message = f"the response is no JSON ({error}): {text[:_SHOWN]}"
+                raise AgentFault("bad_json", message, retriable=True) from error
+            response = text
+        found = {name: find.search(response) for name, find in self._find.items() if find is not None}
+        reply = self._answered(found.get("answer"), response)
+        dollars = found.get("dollars", self._options.dollars)
+        known = {
+            "usage": _usage(found.get("usage")),
+            "dollars": float(dollars) if isinstance(dollars, (int, float)) else None,
+            "tool_calls": _tool_calls(found.get("tool_calls")),
+            "model": found.get("model"),
+        }
+        return msgspec.structs.replace(reply, **{key: value for key, value in known.items() if value is not None})
+
+    def _answered(self, answer: Any, response: Any) -> Reply:
+        if self._find["answer"] is None:
+            reply = reply_from(response)
+            if reply.text.strip():
+                return reply
+            raise AgentFault("empty_output", "the service answered with an empty text", retriable=True)
+        if answer is None or answer == "":
+            shown = json.dumps(response, ensure_ascii=False)[:_SHOWN]
+            message = f"`answer` ({self._options.answer}) finds nothing in the response: {shown}"
+            raise AgentFault("no_answer", message, retriable=True)
+        return Reply(text=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+
+
+def _names(template: Any) -> list[str]:
+    if isinstance(template, str):
+        return list(names(template))
+    inner = template.values() if isinstance(template, Mapping) else template if isinstance(template, list) else ()
+    return [name for one in inner for name in _names(one)]
+
+
+def _compiled(expression: Any) -> Any:
+    """The expression, ready to be used; None where there is none. Raises ImportError without the extra."""
+    if not isinstance(expression, str):
+        return None
+    import jmespath
+
+    return jmespath.compile(expression)
+
+
+_USAGE_KEYS = {
+    "input_tokens": ("input_tokens", "prompt_tokens", "input"),
+    "output_tokens": ("output_tokens", "completion_tokens", "output"),
+    "cache_read_tokens": ("cache_read_tokens", "cache_read_input_tokens", "cached_tokens"),
+    "cache_write_tokens": ("cache_write_tokens", "cache_creation_input_tokens"),
+    "reasoning_tokens": ("reasoning_tokens",),
+}
+
+
+def _usage(found: Any) -> Usage | None:
+    if not isinstance(found, Mapping):
+        return None
+    counts = {
+        name: next((int(found[key]) for key in keys if isinstance(found.get(key), (int, float))), None)
+        for name, keys in _USAGE_KEYS.items()
+    }
+    return Usage(**counts) if any(count is not None for count in counts.values()) else None
+
+
+def _tool_calls(found: Any) -> tuple[ToolCall, ...] | None:
+    if not isinstance(found, list):
+        return None
+    return tuple(_tool_call(one) for one in found if isinstance(one, Mapping))
+
+
+def _tool_call(said: Mapping[str, Any]) -> ToolCall:
+    given = said.get("input", said.get("arguments"))
+    return ToolCall(
+        tool=str(said.get("tool", said.get("name", ""))),
+        server=said.get("server") if isinstance(said.get("server"), str) else None,
+        input=dict(given) if isinstance(given, Mapping) else {} if given is None else {"value": given},
+        result=_text(said.get("result", said.get("output"))),
+        error=_text(said.get("error")),
+        milliseconds=said.get("milliseconds") if isinstance(said.get("milliseconds"), (int, float)) else None,
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,73 @@
+"""`karat rehearse`: carries out an experiment with scripted models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output, typed
+
+__all__ = ["command"]
+
+
+@click.command("rehearse")
+@options.experiment_file
+@options.selection
+@click.option(
+    "--script",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="What the models say, as YAML; without it they improvise.",
+)
+@click.option(
+    "--log",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="PATH",
+    help="Add to this file, as lines of JSON, what the models are asked and say.",
+)
+@options.rehearsed_results
+@options.output(events=True)
+def command(
+    source: options.File,
+    chosen: options.Chosen,
+    script: Path | None,
+    log: Path | None,
+    results: Path,
+    output: Output,
+) -> Exit:
+    """Carry out the experiment in FILE with scripted models: no key, no cost, no provider.
+
+    Agent and judge ask a server on this machine; MCP servers are the real ones. Without
+    --script the agent searches with the question and answers what it finds, and the judge's
+    scores are drawn by a hash: what is shown is the way, not a result. The run and its reports
+    say so.
+    """
+    import asyncio
+
+    from karat import api
+    from karat.cli.after import show_outcome
+    from karat.cli.progress import following
+    from karat.redact import Redactor
+
+    experiment = source.load()
+    output.say("REHEARSAL: scripts on this machine play every model; no number below means anything")
+    output.say(*(f"warning: {text}" for text in experiment.warnings))
+    with (
+        api.rehearsal(experiment, script=script, log=log) as rehearsed,
+        following(output, Redactor(experiment.secrets)) as watch,
+    ):
+        carrying = api.carry_out(
+            rehearsed.experiment,
+            results=results,
+            selection=chosen.as_selection(),
+            watch=watch,
+            handle_signals=True,
+        )
+        outcome = asyncio.run(carrying)
+    code = show_outcome(outcome, output)
+    again = typed("karat", "run", str(source.file))
+    output.say(f"{rehearsed.server.asked} requests were answered by scripts; for real: {again}")
+    return code

@@ -1,0 +1,183 @@
+"""`karat score TESTS.csv --kind study-tests`: one row a test, people beside an agent, to PAS and ECS."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karat.cli.output import Output
+from karat.errors import BadDataset, BadOption, Fault, did_you_mean
+
+if TYPE_CHECKING:
+    from karat.cli.options import StudyTests
+    from karat.replication import Reported, Side, StudyTest
+
+__all__ = ["COLUMNS", "read_tests", "score_study_tests"]
+
+SIDE_COLUMNS = ("statistic", "table", "n1", "n2", "sizes", "df1", "df2", "sign", "tie_term", "d", "d_se")
+NAMES = ("study", "sub_study", "finding", "test", "kind", "domain", "condition", "p0", "prior_odds")
+COLUMNS = (*NAMES, *(f"{side}_{column}" for side in ("human", "agent") for column in SIDE_COLUMNS))
+NEEDED = ("study", "finding", "test", "kind")
+SEED = 20_240_101  # of the bootstrap: one file, one result
+
+
+def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
+    """Reads, scores, and writes the tests of each condition."""
+    import numpy as np
+
+    from karat.cli import replication_text
+    from karat.replication import score_tests, score_uncertainty
+
+    if asked.to not in {None, "humanstudy"}:
+        raise BadOption("--to", f"'{asked.to}' is no form of study tests{did_you_mean(asked.to or '', ['humanstudy'])}")
+    if asked.to == "humanstudy" and asked.out is None:
+        raise BadOption("--out", "is needed with --to humanstudy: the folder for its three files")
+    scored = {}
+    for condition, tests in read_tests(path).items():
+        agreement = score_tests(tests, convention=asked.convention, fallbacks=asked.fallbacks)
+        scored[condition] = agreement, score_uncertainty(agreement, rng=np.random.default_rng(SEED))
+    if asked.to == "humanstudy" and asked.out is not None:
+        from karat.cli.replication_files import write_humanstudy
+
+        for written in write_humanstudy(scored, asked.out):
+            output.say(f"wrote {written}")
+        return
+    text = "\n\n".join(replication_text.told(name, *found) for name, found in scored.items())
+    data = {name: replication_text.as_data(*found) for name, found in scored.items()}
+    if asked.out is not None:
+        raise BadOption("--out", "is for --to humanstudy; the text goes to standard output")
+    output.result(text, data)
+
+
+def read_tests(path: Path) -> dict[str, list[StudyTest]]:
+    """The tests of each condition. Raises BadDataset with every fault of the file."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadDataset(str(path), [Fault(place="file", message=f"cannot be read: {error}")]) from error
+    reader = csv.DictReader(text.splitlines())
+    columns = list(reader.fieldnames or [])
+    faults = [
+        Fault(
+            place=f"column {name}", message=f"is no column of study tests{did_you_mean(name, COLUMNS, listing=False)}"
+        )
+        for name in columns
+        if name not in COLUMNS
+    ]
+    faults += [Fault(place=f"column {name}", message="is missing") for name in NEEDED if name not in columns]
+    if faults:
+        raise BadDataset(str(path), faults)
+    found: dict[str, list[StudyTest]] = {}
+    for row in reader:
+        given = {key: value.strip() for key, value in row.items() if key and value and value.strip()}
+        try:
+            found.setdefault(given.get("condition", "agent"), []).append(_test(given))
+        except ValueError as error:
+            faults.append(Fault(place="test", message=str(error), line=reader.line_num))
+    if faults:
+        raise BadDataset(str(path), faults)
+    return found
+
+
+def _test(given: Mapping[str, str]) -> StudyTest:
+    from karat.replication import KINDS, StudyTest
+
+    for name in NEEDED:
+        if name not in given:
+            raise ValueError(f"{name}: is empty")
+    kind = given["kind"]
+    if kind not in KINDS:
+        raise ValueError(f"kind: is none of the kinds of tests: '{kind}'{did_you_mean(kind, KINDS)}")
+    return StudyTest(
+        study=given["study"],
+        sub_study=given.get("sub_study", ""),
+        finding=given["finding"],
+        test=given["test"],
+        kind=kind,
+        domain=given.get("domain", ""),
+        human=_side("human", kind, given),
+        agent=_side("agent", kind, given),
+        prior_odds_human=_number("prior_odds", given, 1.0),
+        prior_odds_agent=_number("prior_odds", given, 1.0),
+    )
+
+
+def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
+    from karat.replication import Side, d_from_t_df, parse_reported
+
+    own = {column: given[f"{which}_{column}"] for column in SIDE_COLUMNS if f"{which}_{column}" in given}
+    known: dict[str, Any] = {
+        column: _number(column, own, math.nan) for column in ("n1", "n2", "df1", "df2", "d", "d_se") if column in own
+    }
+    if "tie_term" in own:
+        known["tie_term"] = _number("tie_term", own, 0.0)
+    if "p0" in given:
+        known["p0"] = _number("p0", given, 0.5)
+    if "sign" in own:
+        known["sign"] = _sign(f"{which}_sign", own["sign"])
+    if "sizes" in own:
+        known["sizes"] = tuple(_float(f"{which}_sizes", part) for part in own["sizes"].split(";"))
+    if "table" in own:
+        known["table"] = _table(f"{which}_table", own["table"])
+    written = own.get("statistic")
+    if written is not None:
+        try:
+            known["statistic"] = float(written)
+        except ValueError:
+            known.update(_reported(kind, parse_reported(written), known))
+    if kind in {"ttest_ind", "welch"} and "n1" not in known and "d" not in known and "df1" in known:
+        known["d"] = d_from_t_df(known["statistic"], known["df1"])
+    return Side(**known)
+
+
+WANTED = {"anova": "F", "correlation": "r", "spearman": "r", "mannwhitney": "U", "wilcoxon": "z", "contingency": "chi2"}
+
+
+def _reported(kind: str, said: Reported, known: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reported string adds; sizes that have a column of their own stay."""
+    wanted = WANTED.get(kind, "t")
+    if said.kind != wanted:
+        raise ValueError(f"statistic: a test of kind {kind} is reported by {wanted}, got {said.text!r}")
+    found: dict[str, Any] = {"statistic": said.statistic}
+    if kind == "anova":
+        found |= {"df1": said.df1, "df2": said.df2}
+    elif kind in {"ttest_ind", "welch"}:
+        found |= {"df1": said.df1, "n1": said.n, "n2": said.n2}
+    elif kind in {"ttest_paired", "ttest_one"}:
+        found["n1"] = said.df1 + 1 if said.df1 is not None else said.n
+    elif kind in {"correlation", "spearman"}:
+        found["n1"] = said.n if said.n is not None else said.df1 + 2 if said.df1 is not None else None
+    else:
+        found |= {"n1": said.n, "n2": said.n2}
+    return {key: value for key, value in found.items() if value is not None and key not in known}
+
+
+def _number(name: str, given: Mapping[str, str], otherwise: float) -> float:
+    return _float(name, given[name]) if name in given else otherwise
+
+
+def _float(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{name}: must be a number, got '{text}'") from None
+
+
+def _sign(name: str, text: str) -> int:
+    signs = {"1": 1, "+1": 1, "+": 1, "-1": -1, "−1": -1, "-": -1, "−": -1}
+    if text not in signs:
+        raise ValueError(f"{name}: must be + or −, got '{text}'")
+    return signs[text]
+
+
+def _table(name: str, text: str) -> tuple[tuple[int, ...], ...]:
+    try:
+        rows = tuple(tuple(int(cell) for cell in row.split(",")) for row in text.split(";"))
+    except ValueError:
+        raise ValueError(f"{name}: must be rows of counts, as '121,34;43,109', got '{text}'") from None
+    if len(rows) < 2 or len({len(row) for row in rows}) > 1:
+        raise ValueError(f"{name}: must have two or more rows of one length, got '{text}'")
+    return rows

@@ -1,0 +1,187 @@
+"""An experiment whose models are scripts on this machine: what `karat rehearse` runs."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from karat import plugins
+from karat.config import announced
+from karat.config.experiment import Experiment, load
+from karat.config.model import Budget
+from karat.errors import BadExperiment, BadOption, Fault
+from karat.journal.events import Choice
+from karat.journal.folder import slugged
+from karat.models import parse_model
+
+if TYPE_CHECKING:
+    from karat.testing.models import ModelServer, Script
+    from karat.testing.models.script import Hook
+
+__all__ = ["Rehearsal", "redirected", "rehearsal"]
+
+KEY = "KARAT_REHEARSAL_KEY"
+_KEPT = 1000  # requests, to look at; a rehearsal may have a million
+_PROTOCOLS = {"openai", "openai-chat", "openai-responses", "anthropic"}  # what the server speaks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rehearsal:
+    """What is to be run in place of the experiment, and the server that plays its models."""
+
+    experiment: Experiment
+    server: ModelServer
+
+
+@contextmanager
+def rehearsal(
+    experiment: Experiment | str | os.PathLike[str],
+    *,
+    script: Script | Sequence[Any] | Mapping[str, Any] | Path | str | Hook | None = None,
+    log: Path | str | None = None,
+) -> Iterator[Rehearsal]:
+    """The experiment with every model played by a script, for the length of the block; costs nothing, needs no key.
+
+        with karat.rehearsal("experiment.yaml") as rehearsed:
+            run = karat.run(rehearsed.experiment, results="results/rehearsed")
+
+    MCP servers are the real ones. Without a script the models improvise: the agent searches
+    with the question and answers what it found, the judge's scores are drawn by a hash. The
+    run, and every report of it, says that it is a rehearsal. Raises BadExperiment for an agent
+    or a judge that karat cannot keep from asking a real model.
+    """
+    from karat.testing.models import serve
+
+    if not isinstance(experiment, Experiment):
+        experiment = load(os.fspath(experiment))
+    experiment.require_runnable()
+    _faultless(experiment)
+    with serve(script, log=log, keep=_KEPT) as server, _environment(_unproxied(os.environ)):
+        yield Rehearsal(experiment=redirected(experiment, server.anthropic_url), server=server)
+
+
+def redirected(experiment: Experiment, url: str) -> Experiment:
+    """The experiment with its agents and judges asking the server at `url`, and marked as a rehearsal."""
+    conditions = tuple(
+        msgspec.structs.replace(
+            condition,
+            agent=msgspec.structs.replace(
+                condition.agent,
+                options=_options(experiment, "agents", condition.agent.type, condition.agent.options, url),
+            ),
+        )
+        for condition in experiment.conditions
+    )
+    agent = experiment.agent
+    options = _options(experiment, "agents", agent.type, agent.options, url)
+    scorers = tuple(
+        msgspec.structs.replace(one, options=_options(experiment, "scorers", one.type, one.options, url))
+        for one in experiment.scorers
+    )
+    resolved = {**experiment.resolved, **_choices("agent", agent.options, options)}
+    for before, after in zip(experiment.scorers, scorers, strict=True):
+        if before.name == "judge":
+            resolved.update(_choices("judge", before.options, after.options))
+    made, cassettes = copy.copy(experiment), experiment.cassettes
+    name = f"{experiment.name} (rehearsed)"
+    changes = {
+        "name": name,
+        "slug": slugged(name),
+        "agent": msgspec.structs.replace(agent, options=options),
+        "conditions": conditions,
+        "scorers": scorers,
+        # Nothing is paid, and a budget in dollars would be refused for want of prices.
+        "execution": experiment.execution.model_copy(update={"budget": Budget()}),
+        # What scripts ask for is not worth keeping, and would lie beside what a real run asked for.
+        "cassettes": cassettes if cassettes is not None and cassettes.mode == "replay" else None,
+        "resolved": resolved,
+        "env": {**experiment.env, KEY: "rehearsal"},
+        "rehearsed": True,
+    }
+    for field, value in changes.items():
+        object.__setattr__(made, field, value)
+    return made
+
+
+def _options(experiment: Experiment, family: str, kind: str, options: Mapping[str, Any], url: str) -> dict[str, Any]:
+    """The options, with the address of the server where the plug-in takes one."""
+    fields = _fields(experiment, family, kind)
+    if "base_url" not in fields:
+        return dict(options)
+    changed: dict[str, Any] = {"base_url": url, "api_key_env": KEY, "headers": {}}
+    if isinstance(options.get("env"), Mapping):
+        changed["env"] = {**options["env"], **_unproxied(options["env"])}
+    if options.get("model") and "provider" not in fields:  # with one, the name stands alone
+        changed["model"] = _spoken(options["model"])
+    if options.get("judges"):
+        changed["judges"] = [_spoken(one if isinstance(one, str) else one["model"]) for one in options["judges"]]
+    return {**options, **{key: value for key, value in changed.items() if key in fields}}
+
+
+def _spoken(model: str) -> str:
+    """The model, reached by a protocol that the server speaks; a name without a provider stays as it is."""
+    try:
+        named = parse_model(model)
+    except BadOption:
+        return model
+    return model if named.provider in _PROTOCOLS else f"openai:{named.provider}/{named.name}"
+
+
+def _choices(place: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Choice]:
+    changed = {key: value for key, value in after.items() if before.get(key) != value}
+    return {f"{place}.{key}": Choice(value=value, source="flag") for key, value in changed.items()}
+
+
+def _fields(experiment: Experiment, family: str, kind: str) -> set[str]:
+    model = plugins.options_model(announced.find(family, kind, folder=experiment.folder))
+    return set(model.model_fields) if model is not None else set()
+
+
+def _faultless(experiment: Experiment) -> None:
+    """Raises BadExperiment where something would ask a real model all the same."""
+    faults = []
+    agent = experiment.agent.type
+    if "base_url" not in _fields(experiment, "agents", agent) and not _offline(experiment, "agents", agent):
+        message = (
+            f"the agent '{agent}' asks its models by itself, and karat cannot send it to a scripted one; "
+            "to try the file as it is: `karat run FILE --limit 1`"
+        )
+        faults.append(Fault(place="agent.type", message=message))
+    for one in experiment.scorers:
+        if "base_url" not in _fields(experiment, "scorers", one.type) and not _offline(experiment, "scorers", one.type):
+            message = f"the scorer '{one.type}' asks models by itself, and karat cannot send it to a scripted one"
+            faults.append(Fault(place="judge" if one.name == "judge" else "scorers", message=message))
+    if faults:
+        raise BadExperiment(str(experiment.path or "experiment"), faults)
+
+
+def _offline(experiment: Experiment, family: str, kind: str) -> bool:
+    """Whether the plug-in says that it asks nobody; scorers do unless they say otherwise."""
+    return bool(getattr(announced.find(family, kind, folder=experiment.folder), "offline", family == "scorers"))
+
+
+def _unproxied(env: Mapping[str, str]) -> dict[str, str]:
+    """A proxy has no business between karat and this machine."""
+    return {name: ",".join(filter(None, [env.get(name), "127.0.0.1"])) for name in ("NO_PROXY", "no_proxy")}
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """This process's environment, with these variables for the length of the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,213 @@
+"""Where karat's proxies call in: MCP for agents that start or reach their servers themselves.
+
+Such an agent is handed `karat.mcp.proxy` in the place of a server. The proxy only carries
+bytes to a socket of karat's own process, and here they are answered: from a session that
+is recorded, or from a recording. So the server is started by karat with the environment of
+every server, its key and address never reach the agent, and one process writes cassettes.
+
+What a proxy offers is a server's tools and instructions; not its resources and prompts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import karat
+from karat.errors import InfrastructureFault
+from karat.mcp.attempts import Attempt
+from karat.mcp.preflight import Offer
+from karat.mcp.proxy import VARIABLE
+from karat.mcp.taped import Line
+from karat.records import McpServer
+
+__all__ = ["Hub"]
+
+LONGEST_MESSAGE = 64 * 1024 * 1024
+"""Bytes of one line from an agent, as from a server."""
+
+_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Of the protocol: those that have `initialize`. Tools look the same in all of them."""
+
+_PARSE_ERROR, _INVALID, _NO_METHOD, _BAD_PARAMETERS, _INTERNAL = -32700, -32600, -32601, -32602, -32603
+
+_Connect = Callable[[McpServer, Attempt | None], AbstractAsyncContextManager[Line]]
+
+
+class Hub:
+    """A socket in a folder of its own that only this user can enter. Each proxy shows a token to be let in."""
+
+    def __init__(self, connect: _Connect) -> None:
+        self._connect = connect
+        self._lent: dict[str, tuple[McpServer, Attempt | None]] = {}
+        self._folder: Path | None = None
+        self._server: asyncio.Server | None = None
+        self._talks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="karat-"))  # short: a socket's path may have 100 characters
+        self._server = await asyncio.start_unix_server(self._called, self._folder / "mcp", limit=LONGEST_MESSAGE)
+
+    async def stop(self) -> None:
+        """Ends all talks; their sessions are closed then."""
+        if self._server is not None:
+            self._server.close()
+        talks = set(self._talks)
+        for talk in talks:
+            talk.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def command(self, server: McpServer, attempt: Attempt | None) -> tuple[list[str], dict[str, str]]:
+        """What starts a proxy for this server. It is let in until the attempt is over."""
+        assert self._folder is not None, "the toolbox is not open"
+        token = secrets.token_hex(16)
+        self._lent[token] = (server, attempt)
+        if attempt is not None:
+            attempt.lent.callback(self._lent.pop, token, None)
+        where = json.dumps({"socket": str(self._folder / "mcp"), "token": token})
+        home = str(Path(karat.__file__).resolve().parents[1])
+        environment = {VARIABLE: where, "PYTHONPATH": home, "PATH": os.environ.get("PATH", os.defpath)}
+        return [sys.executable, "-P", "-S", "-m", "karat.mcp.proxy"], environment
+
+    async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._talks.add(task)
+        try:
+            token = (await reader.readline()).decode("ascii", "replace").strip()
+            if (lent := self._lent.get(token)) is not None:
+                server, attempt = lent
+                if attempt is not None:
+                    attempt.lent.callback(task.cancel)
+                async with self._connect(server, attempt) as line:
+                    await _Talk(line, reader, writer).carry_on()
+        except (InfrastructureFault, ConnectionError, ValueError):
+            pass  # the server was refused, the agent is gone, or a line had no end: the proxy sees the end
+        except asyncio.CancelledError:
+            pass  # at the end of the attempt or of the run; asyncio would log what a callback is cancelled with
+        finally:
+            self._talks.discard(task)
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+class _Refused(Exception):
+    """A request that gets an error of the protocol."""
+
+    def __init__(self, code: int, message: str) -> None:
+        self.code, self.message = code, message
+        super().__init__(message)
+
+
+class _Talk:
+    """One client's requests, answered as they are done: calls do not wait for each other."""
+
+    def __init__(self, line: Line, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._line, self._reader, self._writer = line, reader, writer
+        self._offer: asyncio.Task[Offer] | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def carry_on(self) -> None:
+        """Until the client has no more to say; then what is under way is cut off."""
+        try:
+            while data := await self._reader.readline():
+                await self._take(data)
+        finally:
+            under_way: list[asyncio.Task[Any]] = [*self._tasks.values(), *([self._offer] if self._offer else [])]
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def _take(self, data: bytes) -> None:
+        try:
+            message = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            await self._say(None, error={"code": _PARSE_ERROR, "message": f"no JSON: {error}"})
+            return
+        if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+            await self._say(None, error={"code": _INVALID, "message": "no request"})
+            return
+        parameters = message.get("params")
+        parameters = parameters if isinstance(parameters, dict) else {}
+        if "id" in message:
+            answer = self._answer(message["id"], message["method"], parameters)
+            self._start(repr(message["id"]), answer)
+        elif message["method"] == "notifications/cancelled":
+            task = self._tasks.get(repr(parameters.get("requestId")))
+            if task is not None:
+                task.cancel()
+
+    def _start(self, name: str, answer: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks[name] = asyncio.create_task(answer)
+        task.add_done_callback(lambda done: self._tasks.pop(name, None) if self._tasks.get(name) is done else None)
+
+    async def _answer(self, number: Any, method: str, parameters: dict[str, Any]) -> None:
+        try:
+            result = await self._result(method, parameters)
+        except _Refused as refused:
+            await self._say(number, error={"code": refused.code, "message": refused.message})
+        except InfrastructureFault as fault:
+            await self._say(number, error={"code": _INTERNAL, "message": fault.message})
+        else:
+            await self._say(number, result=result)
+
+    async def _result(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        match method:
+            case "initialize":
+                about = (await self._offered()).introduction
+                asked = parameters.get("protocolVersion")
+                known = {key: about[key] for key in ("serverInfo", "instructions") if about.get(key) is not None}
+                version = asked if asked in _VERSIONS else _VERSIONS[-1]
+                anonymous = {"serverInfo": {"name": "anonymous", "version": ""}}
+                return {"protocolVersion": version, "capabilities": {"tools": {}}, **anonymous, **known}
+            case "ping":
+                return {}
+            case "tools/list":
+                return {"tools": [_plain(tool) for tool in (await self._offered()).as_listed]}
+            case "tools/call":
+                return await self._call(parameters)
+        raise _Refused(_NO_METHOD, f"karat's proxy passes on tools only, not '{method}'")
+
+    async def _call(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        tool, arguments = parameters.get("name"), parameters.get("arguments")
+        if not isinstance(tool, str) or not isinstance(arguments, (dict, type(None))):
+            raise _Refused(_BAD_PARAMETERS, "a call needs a `name`, and `arguments` that are an object")
+        await self._offered()
+        outcome = await self._line.ask(tool, arguments or {})
+        if outcome.error is not None:
+            raise _Refused(outcome.code if outcome.code is not None else _INTERNAL, outcome.error)
+        return _plain(outcome.result)
+
+    async def _offered(self) -> Offer:
+        """Asked for once a connection, whoever needs it first."""
+        if self._offer is None:
+            self._offer = asyncio.create_task(_awaited(self._line.offer()))
+        return await asyncio.shield(self._offer)
+
+    async def _say(self, number: Any, **what: Any) -> None:
+        self._writer.write(msgspec.json.encode({"jsonrpc": "2.0", "id": number, **what}) + b"\n")
+        with suppress(ConnectionError):
+            await self._writer.drain()
+
+
+async def _awaited(offer: Coroutine[Any, Any, Offer]) -> Offer:
+    return await offer
+
+
+def _plain(thing: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = thing.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return plain

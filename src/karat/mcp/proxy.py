@@ -1,0 +1,64 @@
+"""Stands in for an MCP server: carries messages between its standard streams and karat. ``python -m karat.mcp.proxy``.
+
+karat hands this to agents that start their servers themselves, when traffic is recorded or
+replayed. Where to call and what to show there comes as JSON in one environment variable;
+neither the server's address nor a key of it is known here. Standard library only, because
+every trial may start several of these.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+
+__all__ = ["EXIT_NOBODY_THERE", "VARIABLE", "main"]
+
+VARIABLE = "KARAT_MCP_PROXY"
+EXIT_NOBODY_THERE = 127
+_PIECE = 65536
+
+
+def main() -> None:
+    """Until either side has no more to say."""
+    text = os.environ.get(VARIABLE)
+    if text is None:
+        sys.exit(f"karat: the variable {VARIABLE} is not set (karat sets it for the proxies it hands out)")
+    where = json.loads(text)
+    # A terminal's Ctrl-C is karat's to answer: it lets the trials in flight finish.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        line.connect(where["socket"])
+        line.sendall(where["token"].encode("ascii") + b"\n")
+    except OSError as error:
+        sys.stderr.write(f"karat: the run that this proxy belongs to is over ({error.strerror})\n")
+        sys.exit(EXIT_NOBODY_THERE)
+    threading.Thread(target=_send, args=(line,), daemon=True).start()
+    _receive(line)
+    os._exit(0)  # the other thread may stand in a read of stdin that never ends
+
+
+def _send(line: socket.socket) -> None:
+    try:
+        while piece := os.read(0, _PIECE):
+            line.sendall(piece)
+        line.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # karat has hung up; the other direction sees it
+
+
+def _receive(line: socket.socket) -> None:
+    try:
+        while piece := line.recv(_PIECE):
+            while piece:
+                piece = piece[os.write(1, piece) :]
+    except OSError:
+        pass  # the agent no longer reads
+
+
+if __name__ == "__main__":
+    main()

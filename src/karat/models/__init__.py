@@ -1,0 +1,87 @@
+"""Language models, for agents and judges alike: one HTTP client, one rate limiter a provider, prices, faults.
+
+    model = open_model("anthropic:claude-sonnet-4-5", api_key_env="MY_KEY")    # a pydantic-ai model, ready to use
+    with metered() as meter:
+        response = await model.request(messages, settings, parameters)         # or pydantic_ai.Agent(model).run(…)
+    meter.usage, meter.dollars                                                 # of every response in the block
+    await close_model(model)
+
+A request of such a model waits for its provider's limiter by itself, and tells it how it went:
+agent and judge that use the same provider slow down together. SDKs do not retry behind
+the engine's back. What a request raises, `fault_of` turns into a TrialFault.
+
+Importing this package loads neither pydantic-ai nor a provider's SDK.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from karat.models.client import close_model, open_model, settings_of
+    from karat.models.faults import fault_of, from_status, known_fault, retry_after
+    from karat.models.metering import Meter, metered
+    from karat.models.names import ModelName, key_variable, parse_model
+    from karat.models.pacing import Limiter, limiter, limiters
+    from karat.models.prices import Price, price, price_table
+    from karat.models.usage import less, total, usage_of
+
+__all__ = [
+    "Limiter",
+    "Meter",
+    "ModelName",
+    "Price",
+    "close_model",
+    "fault_of",
+    "from_status",
+    "key_variable",
+    "known_fault",
+    "less",
+    "limiter",
+    "limiters",
+    "metered",
+    "open_model",
+    "parse_model",
+    "price",
+    "price_table",
+    "retry_after",
+    "settings_of",
+    "total",
+    "usage_of",
+]
+
+_HOME = {
+    "Limiter": "pacing",
+    "Meter": "metering",
+    "ModelName": "names",
+    "Price": "prices",
+    "close_model": "client",
+    "fault_of": "faults",
+    "from_status": "faults",
+    "known_fault": "faults",
+    "key_variable": "names",
+    "limiter": "pacing",
+    "limiters": "pacing",
+    "metered": "metering",
+    "open_model": "client",
+    "parse_model": "names",
+    "price": "prices",
+    "price_table": "prices",
+    "retry_after": "faults",
+    "settings_of": "client",
+    "less": "usage",
+    "total": "usage",
+    "usage_of": "usage",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _HOME:
+        return getattr(importlib.import_module(f"karat.models.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

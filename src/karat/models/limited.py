@@ -1,0 +1,78 @@
+"""A model of pydantic-ai that waits for its provider's limiter, and counts what it spends. Loads pydantic-ai."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.models import Model
+from pydantic_ai.models.wrapper import WrapperModel
+
+from karat.models.faults import fault_of
+from karat.models.metering import spent
+from karat.models.names import ModelName
+from karat.models.pacing import limiter
+from karat.models.prices import Price, price
+from karat.models.usage import usage_of
+
+__all__ = ["Lease", "LimitedModel"]
+
+
+class Lease(Protocol):
+    """A share of connections, given back when the model is closed."""
+
+    async def end(self) -> None: ...
+
+
+class LimitedModel(WrapperModel):
+    """Every request takes a slot of the provider's limiter, and every response is metered."""
+
+    def __init__(
+        self,
+        wrapped: Model,
+        named: ModelName,
+        *,
+        base_url: str | None,
+        prices: Mapping[str, Price] | None,
+        lease: Lease,
+    ) -> None:
+        super().__init__(wrapped)
+        self.named, self.address, self.prices, self.lease = named, base_url, prices, lease
+
+    async def request(self, messages: Any, model_settings: Any, model_request_parameters: Any) -> Any:
+        """As the wrapped model's, once there is a slot."""
+        async with self._slot():
+            response = await self.wrapped.request(messages, model_settings, model_request_parameters)
+        self._count(response.usage)
+        return response
+
+    @asynccontextmanager
+    async def request_stream(
+        self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
+    ) -> AsyncGenerator[Any]:
+        """As the wrapped model's; the slot is held until the stream ends."""
+        async with (
+            self._slot(),
+            self.wrapped.request_stream(messages, model_settings, model_request_parameters, run_context) as stream,
+        ):
+            yield stream
+        self._count(stream.usage)
+
+    def _count(self, counted: Any) -> None:
+        usage = usage_of(counted)
+        spent(usage, price(self.named, usage, self.prices, base_url=self.address))
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncGenerator[None]:
+        pace = limiter(self.named.vendor, self.address)
+        async with pace.slot():
+            try:
+                yield
+            except ModelAPIError as error:
+                fault = fault_of(error)
+                if fault.kind == "rate_limit":
+                    pace.refused(fault.retry_after)
+                raise
+            pace.success()

@@ -1,0 +1,73 @@
+"""`provider:model`, or k-eval's `provider/model`, taken apart."""
+
+from __future__ import annotations
+
+import msgspec
+
+from karat.errors import BadOption
+
+__all__ = ["ModelName", "key_variable", "parse_model"]
+
+# What other tools call them.
+_ALIASES = {
+    "gemini": "google",
+    "google-gla": "google",
+    "google-vertex": "google-cloud",
+    "vertex": "google-cloud",
+    "vertex_ai": "google-cloud",
+    "together_ai": "together",
+    "azure_openai": "azure",
+}
+
+_KEYS = {
+    "google": "GOOGLE_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+    "huggingface": "HF_TOKEN",
+    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
+}
+
+_KNOWN = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic", "gemini": "google"}
+
+
+class ModelName(msgspec.Struct, frozen=True):
+    """A model of a provider."""
+
+    provider: str  # as pydantic-ai calls it: openai, anthropic, google, …
+    name: str  # as the provider calls it
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.name}"
+
+    @property
+    def vendor(self) -> str:
+        """The provider without the kind of its interface: `openai` for openai-chat and openai-responses."""
+        provider = self.provider.rpartition("/")[2]
+        return "openai" if provider in ("openai-chat", "openai-responses") else provider
+
+
+def parse_model(text: str, *, place: str = "model") -> ModelName:
+    """Provider and name of a model. Raises BadOption, naming `place`, where one of them is missing.
+
+    >>> parse_model("anthropic/claude-opus-4-5")
+    ModelName(provider='anthropic', name='claude-opus-4-5')
+    >>> str(parse_model("ollama/llama3:8b"))
+    'ollama:llama3:8b'
+    """
+    start = len("gateway/") if text.startswith("gateway/") else 0
+    ends = [at for at in (text.find(":", start), text.find("/", start)) if at > start]
+    provider, name = (text[: min(ends)], text[min(ends) + 1 :]) if ends else ("", text)
+    provider, name = provider.strip(), name.strip()
+    if not provider or not name:
+        maker = next((maker for sign, maker in _KNOWN.items() if text.startswith(sign)), "openai")
+        raise BadOption(place, f"must be provider:model, e.g. {maker}:{name or 'gpt-4.1'}; got '{text}'")
+    return ModelName(_ALIASES.get(provider, provider), name)
+
+
+def key_variable(provider: str) -> str:
+    """The environment variable that the provider's key is taken from unless the file names another.
+
+    >>> key_variable("openai-responses")
+    'OPENAI_API_KEY'
+    """
+    vendor = ModelName(provider, "").vendor
+    return _KEYS.get(vendor) or f"{vendor.upper().replace('-', '_')}_API_KEY"

@@ -1,0 +1,160 @@
+"""How many requests a provider gets at a time: more with every success, half as many when it refuses.
+
+One limiter a provider and address in each event loop, shared by all that ask it. Nothing is
+bounded before the first refusal, so a provider that never refuses costs nothing.
+
+Chiu, Jain (1989), "Analysis of the increase and decrease algorithms for congestion
+avoidance in computer networks".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextvars import ContextVar
+from types import TracebackType
+from weakref import WeakKeyDictionary
+
+from karat.models.metering import waiting
+
+__all__ = ["Limiter", "limiter", "limiters"]
+
+
+class Limiter:
+    """`async with limiter.slot():` around each request, then `success()` or `refused(retry_after)`.
+
+    Models from `open_model` do this themselves. A slot inside of a slot of the same limiter
+    is the same slot, so doing it twice harms nobody.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.in_flight = 0
+        self._limit: float | None = None  # None: the provider has not refused, or has recovered
+        self._most = 0  # requests at a time, ever
+        self._cuts = 0
+        self._paused_until = 0.0
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def limit(self) -> int | None:
+        """Requests at a time; None: not bounded."""
+        return None if self._limit is None else int(self._limit)
+
+    def slot(self) -> Slot:
+        """A place among the requests at a time; waits for one. The wait counts in no attempt's timeout."""
+        return Slot(self)
+
+    def success(self) -> None:
+        """A request was answered: one place more after as many as there are places."""
+        if self._limit is None or self._stale():
+            return
+        self._limit += 1.0 / self._limit
+        if self._limit >= self._most:
+            self._limit = None
+        self._wake()
+
+    def refused(self, retry_after: float | None = None) -> None:
+        """The provider asked for less (429, 529): half the places, and none before `retry_after` seconds.
+
+        Of several refusals of requests that were under way together one counts: they say one thing.
+        """
+        if not self._stale():
+            self._cuts += 1
+            at_once = self.in_flight if self._limit is None else min(self._limit, self.in_flight)
+            self._limit = max(1.0, at_once // 2)
+        if retry_after:
+            loop = asyncio.get_running_loop()
+            until = loop.time() + retry_after
+            if until > self._paused_until:
+                self._paused_until = until
+                loop.call_at(until, self._wake)
+
+    def _stale(self) -> bool:
+        """Whether the caller's request began before the last cut, and so says nothing of what came after."""
+        slot = _HELD.get().get(id(self))
+        return slot is not None and slot.cuts < self._cuts
+
+    def _has_room(self) -> bool:
+        if self._paused_until and asyncio.get_running_loop().time() < self._paused_until:
+            return False
+        return self._limit is None or self.in_flight < int(self._limit)
+
+    def _wake(self) -> None:
+        while self._queue and self._has_room():
+            waiter = self._queue.popleft()
+            if not waiter.done():
+                self._enter()
+                waiter.set_result(None)
+
+    def _enter(self) -> None:
+        self.in_flight += 1
+        self._most = max(self._most, self.in_flight)
+
+    async def _acquire(self) -> None:
+        if not self._queue and self._has_room():
+            self._enter()
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        self._queue.append(waiter)
+        try:
+            with waiting():
+                await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                self._release()  # the place was ours already
+            raise
+
+    def _release(self) -> None:
+        self.in_flight -= 1
+        self._wake()
+
+
+class Slot:
+    """A place that is held for the length of a block."""
+
+    __slots__ = ("_limiter", "_token", "cuts")
+
+    def __init__(self, limiter: Limiter) -> None:
+        self._limiter = limiter
+        self._token: object = None
+        self.cuts = 0
+
+    async def __aenter__(self) -> None:
+        held = _HELD.get()
+        if id(self._limiter) in held:
+            return
+        await self._limiter._acquire()  # noqa: SLF001 - a slot is the limiter's other half
+        self.cuts = self._limiter._cuts  # noqa: SLF001 - as above
+        self._token = _HELD.set({**held, id(self._limiter): self})
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            _HELD.reset(self._token)  # type: ignore[arg-type]  # the token of our own set
+            self._limiter._release()  # noqa: SLF001 - as above
+
+
+_HELD: ContextVar[dict[int, Slot]] = ContextVar("karat_slots", default={})  # noqa: B039 - replaced, never changed
+_LIMITERS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Limiter]] = WeakKeyDictionary()
+
+
+def limiters() -> dict[str, Limiter]:
+    """The limiters of the running event loop, by name; the mapping itself, so that it can be watched."""
+    return _LIMITERS.setdefault(asyncio.get_running_loop(), {})
+
+
+def limiter(provider: str, base_url: str | None = None) -> Limiter:
+    """The limiter of a provider (`openai`), or of a service at an address of its own; the same for all that ask."""
+    name = provider if base_url is None else f"{provider} {_host(base_url)}"
+    found = limiters()
+    if name not in found:
+        found[name] = Limiter(name)
+    return found[name]
+
+
+def _host(base_url: str) -> str:
+    from urllib.parse import urlsplit
+
+    return urlsplit(base_url).netloc.rpartition("@")[2] or base_url

@@ -1,0 +1,111 @@
+"""What tokens cost: the user's prices first, then the table of genai-prices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+import msgspec
+
+from karat.errors import BadOption
+from karat.models.names import ModelName, parse_model
+from karat.records import Usage
+
+__all__ = ["Price", "price", "price_table"]
+
+_MILLION = 1_000_000
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """Dollars per million tokens."""
+
+    input: float
+    output: float
+    cache_read: float | None = None  # None: as `input`
+    cache_write: float | None = None  # None: as `input`
+
+    def dollars(self, usage: Usage) -> float:
+        """What so many tokens cost. Cached tokens are part of the input, and priced apart."""
+        read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+        plain = max(0, (usage.input_tokens or 0) - read - written)
+        return (
+            plain * self.input
+            + read * (self.input if self.cache_read is None else self.cache_read)
+            + written * (self.input if self.cache_write is None else self.cache_write)
+            + (usage.output_tokens or 0) * self.output
+        ) / _MILLION
+
+
+def price(
+    model: ModelName | str,
+    usage: Usage | None,
+    prices: Mapping[str, Price] | None = None,
+    *,
+    base_url: str | None = None,
+) -> float | None:
+    """Dollars for one response; None: not known, which is never zero.
+
+    `prices` (model → Price, under the name that the experiment file uses, or the model's own)
+    go before the table. A service at an address of its own (`base_url`) is priced by the
+    table only where the table knows the address: nobody pays OpenAI for a local server.
+    """
+    own = own_price(model, prices)
+    if usage is None:
+        return 0.0 if own is not None and not (own.input or own.output) else None
+    if own is not None:
+        return own.dollars(usage)
+    named = _named(model)
+    return _from_table(named, usage, base_url) if named is not None else None
+
+
+def own_price(model: ModelName | str, prices: Mapping[str, Price] | None) -> Price | None:
+    """The price that the user gave, under any spelling of the model."""
+    if not prices:
+        return None
+    if str(model) in prices:
+        return prices[str(model)]
+    named = _named(model)
+    if named is None:
+        return None
+    for given, found in prices.items():
+        other = _named(given)
+        if given == named.name or (other and (other.vendor, other.name) == (named.vendor, named.name)):
+            return found
+    return None
+
+
+def price_table() -> str:
+    """Which table prices come from, as `run.json` names it."""
+    try:
+        return f"genai-prices {version('genai-prices')}"
+    except PackageNotFoundError:
+        return "none"
+
+
+def _named(model: ModelName | str) -> ModelName | None:
+    if isinstance(model, ModelName):
+        return model
+    try:
+        return parse_model(model)
+    except BadOption:
+        return None
+
+
+def _from_table(model: ModelName, usage: Usage, base_url: str | None) -> float | None:
+    try:
+        from genai_prices import Usage as Counted
+        from genai_prices import calc_price
+    except ImportError:
+        return None
+    counted = Counted(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+    )
+    try:
+        if base_url is not None:
+            return float(calc_price(counted, model.name, provider_api_url=base_url).total_price)
+        return float(calc_price(counted, model.name, provider_id=model.vendor).total_price)
+    except (LookupError, ValueError):
+        return None

@@ -1,0 +1,208 @@
+"""Other answers to "did it replicate?": new evidence, prediction intervals, small telescopes, equivalence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from karat.replication._inputs import check_choice, counts, domain, floats
+from karat.replication._noncentral import log_effect_bf, noncentral_t_above, noncentral_t_cdf
+from karat.replication.bayes import SQRT_HALF, log_bf10_meta_ttest, log_bf10_ttest
+
+__all__ = [
+    "Equivalence",
+    "PredictionInterval",
+    "SmallTelescopes",
+    "effect_with_power",
+    "equivalence_test",
+    "log_replication_bayes_factor",
+    "prediction_interval",
+    "small_telescopes",
+]
+
+
+def log_replication_bayes_factor(
+    t_original: float,
+    n_original: Sequence[int],
+    t_replication: float,
+    n_replication: Sequence[int],
+    *,
+    rscale: float = SQRT_HALF,
+    method: str = "evidence_updating",
+) -> float:
+    """Ln BF of "the effect of the original" against "no effect", for the data of the replication. A float.
+
+    n: (n1, n2), or (n,) for one sample and pairs. `"evidence_updating"`: what the new data
+    add, ln BF10(both) − ln BF10(original), with one Cauchy prior. `"posterior"`: the effect is
+    drawn from its posterior under a flat prior. Right to 1e-8.
+
+    >>> round(log_replication_bayes_factor(2.10, (11, 11), 3.06, (27, 28), method="posterior"), 6)
+    3.706898
+
+    Ly et al. (2019), Behav. Res. Methods 51:2498; Verhagen & Wagenmakers (2014), J. Exp. Psychol. Gen. 143:1457.
+    """
+    check_choice("method", method, ("evidence_updating", "posterior"))
+    first, second = _design("n_original", n_original), _design("n_replication", n_replication)
+    if method == "posterior":
+        t, root, df = (np.array(pair) for pair in zip((t_original, *first), (t_replication, *second), strict=True))
+        return log_effect_bf(t, root, df) - log_effect_bf(t[:1], root[:1], df[:1])
+    if len(n_original) != len(n_replication):
+        raise ValueError("n_replication: must be of the same design as n_original (one group or two)")
+    sizes = list(zip(n_original, n_replication, strict=True))
+    both = log_bf10_meta_ttest([t_original, t_replication], *sizes, rscale=rscale)
+    return both - float(log_bf10_ttest(t_original, *n_original, rscale=rscale))
+
+
+def _design(name: str, sizes: Sequence[int]) -> tuple[float, float]:
+    """(√N, ν): δ√N is what t is expected to be."""
+    if len(sizes) not in {1, 2}:
+        raise ValueError(f"{name}: must be (n,) or (n1, n2), got {sizes!r}")
+    n = counts(name, list(sizes), least=1, errors="raise")
+    df = float(n.sum() - n.size)
+    domain(f"degrees of freedom of {name}", df, lambda v: v >= 1, "at least 1")
+    return math.sqrt(1 / float((1 / n).sum())), df
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PredictionInterval:
+    """Where the replication of an effect should fall, by chance alone."""
+
+    low: float
+    high: float
+    inside: bool | None  # None: no effect of the replication
+    level: float
+    method: str
+
+
+def prediction_interval(
+    original: float,
+    se_original: float,
+    replication: float,
+    se_replication: float,
+    *,
+    level: float = 0.95,
+    correlation: bool = False,
+) -> PredictionInterval:
+    """Original ± z·√(SE_o² + SE_r²), and whether the replication lies inside.
+
+    `correlation=True`: both are r, the errors those of Fisher's z, the interval back in r.
+
+    >>> found = prediction_interval(0.4, 1 / 27**0.5, 0.1, 1 / 97**0.5, correlation=True)
+    >>> round(found.low, 6), round(found.high, 6), found.inside
+    (-0.002824, 0.691133, True)
+
+    Patil, Peng & Leek (2016), Perspect. Psychol. Sci. 11:539.
+    """
+    from scipy.special import ndtri
+
+    if not 0 < level < 1:
+        raise ValueError(f"level: must lie between 0 and 1, got {level:g}")
+    reach = float(ndtri((1 + level) / 2)) * math.hypot(se_original, se_replication)
+    centre = math.atanh(original) if correlation else original
+    low, high = centre - reach, centre + reach
+    if correlation:
+        low, high = math.tanh(low), math.tanh(high)
+    inside = None if math.isnan(replication) else low <= replication <= high
+    return PredictionInterval(
+        low=low, high=high, inside=inside, level=level, method="normal, Fisher z" if correlation else "normal"
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SmallTelescopes:
+    """Whether the replication's effect is too small for the original study to have seen it."""
+
+    d33: float  # the effect for which the original had a power of one third
+    p: float  # of an effect so small or smaller, if it were d33: small p, not replicated
+    power: float
+    method: str = "noncentral t"
+
+
+def small_telescopes(
+    n_original: Sequence[int],
+    t_replication: float,
+    n_replication: Sequence[int],
+    *,
+    power: float = 1 / 3,
+    alpha: float = 0.05,
+) -> SmallTelescopes:
+    """The original's d33, and P(T ≤ t) of the replication if the effect were d33.
+
+    The replication's t has the sign of the original effect: positive is the same direction.
+
+    >>> found = small_telescopes((20, 20), 0.3, (50, 50))
+    >>> round(found.d33, 4), round(found.p, 4)
+    (0.4959, 0.0146)
+
+    Simonsohn (2015), Psychol. Sci. 26:559.
+    """
+    d33 = effect_with_power(n_original, power=power, alpha=alpha)
+    root, df = _design("n_replication", n_replication)
+    return SmallTelescopes(d33=d33, p=noncentral_t_cdf(t_replication, df, d33 * root), power=power)
+
+
+def effect_with_power(n: Sequence[int], *, power: float = 1 / 3, alpha: float = 0.05) -> float:
+    """The effect d > 0 that a two-sided t test at `alpha` finds with this power. n: (n1, n2) or (n,).
+
+    >>> round(effect_with_power((10, 10)), 6)
+    0.721969
+    """
+    from scipy.special import stdtrit
+
+    for name, share in (("power", power), ("alpha", alpha)):
+        if not 0 < share < 1:
+            raise ValueError(f"{name}: must lie between 0 and 1, got {share:g}")
+    if power <= alpha:
+        raise ValueError(f"power: must be above alpha ({alpha:g}), got {power:g}")
+    root, df = _design("n", n)
+    bar = float(stdtrit(df, 1 - alpha / 2))
+    low, high = 0.0, 2 * bar + 20.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        found = noncentral_t_above(bar, df, middle) + noncentral_t_cdf(-bar, df, middle)
+        low, high = (middle, high) if found < power else (low, middle)
+        if high - low < 1e-12 * high:
+            break
+    return (low + high) / 2 / root
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Equivalence:
+    """Two one-sided tests: a small p shows that an effect lies between two bounds."""
+
+    t_low: float  # against "at or below the lower bound"
+    t_high: float  # against "at or above the upper bound"
+    p: float  # the larger of the two
+    low: float
+    high: float
+    df: float
+    method: str = "TOST"
+
+
+def equivalence_test(value: Any, se: Any, *, low: float, high: float, df: float = math.inf) -> Equivalence:
+    """Whether an effect, or a difference of agent and people, lies between bounds stated beforehand.
+
+    t = (value − bound)/se against each bound, with df degrees of freedom (∞: normal).
+
+    >>> found = equivalence_test(0.4, 1 / 5, low=-0.5, high=0.5, df=24)
+    >>> found.t_low, round(found.t_high, 12), round(found.p, 6)
+    (4.5, -0.5, 0.310814)
+
+    Schuirmann (1987), J. Pharmacokinet. Biopharm. 15:657; Lakens (2017), Soc. Psychol. Personal. Sci. 8:355.
+    """
+    from scipy.special import ndtr, stdtr
+
+    if not low < high:
+        raise ValueError(f"low: must be below high ({high:g}), got {low:g}")
+    estimate = float(floats("value", value))
+    error = float(domain("se", se, lambda v: v > 0, "above 0"))
+    t_low, t_high = (estimate - low) / error, (estimate - high) / error
+
+    def below(t: float) -> float:
+        return float(ndtr(t)) if math.isinf(df) else float(stdtr(df, t))
+
+    return Equivalence(t_low=t_low, t_high=t_high, p=max(below(-t_low), below(t_high)), low=low, high=high, df=df)

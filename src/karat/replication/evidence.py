@@ -1,0 +1,325 @@
+"""One side of one test, people or agent: from what is reported to Bayes factor, effect, d and its error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from karat.replication import bayes, correlations, counts, effects, ranks
+from karat.replication._inputs import Floats, check_choice, unwrap
+
+__all__ = ["Measured", "Side", "common_method", "log_bf10_of", "measure"]
+
+NAN = float("nan")
+T_KINDS = ("ttest_ind", "welch", "ttest_paired", "ttest_one")
+RANK_KINDS = ("mannwhitney", "wilcoxon")
+SHARE_KINDS = ("binomial", "proportion")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """What one side's data gave. Numbers that are not known are NaN.
+
+    `statistic`: t, F, r, U of the first group, z of signed ranks, k of n, or the ratio of variances.
+    """
+
+    statistic: float = NAN
+    table: tuple[tuple[int, ...], ...] | None = None  # contingency: rows = groups, columns = (true, false)
+    n1: float = NAN  # the first group; all, where there is one group
+    n2: float = NAN
+    sizes: tuple[float, ...] = ()  # of all groups of a one-way F
+    df1: float = NAN
+    df2: float = NAN
+    p0: float = 0.5
+    sign: int | None = None  # of an F with one numerator degree of freedom: it has none of its own
+    tie_term: float = 0.0
+    d: float = NAN  # Cohen's d, where only the effect is reported
+    d_se: float = NAN
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """The numbers of one side of one test. NaN: cannot be known, and `reasons` say why."""
+
+    log_bf: float = NAN
+    log_bf_greater: float = NAN  # NaN where the test has no one-sided form
+    log_bf_less: float = NAN
+    mass_above: float = 0.5  # of the prior, on effects above none
+    effect: float = NAN  # in the unit of the kind
+    se: float = NAN
+    d: float = NAN
+    d_se: float = NAN
+    sign: float = NAN  # −1, 0, 1; NaN: no direction
+    n_eff: float = NAN
+    reasons: tuple[str, ...] = ()
+
+
+def common_method(kind: str, human: Side, agent: Side) -> str:
+    """The one method that both sides' data allow: a test is never measured with two."""
+    check_choice("kind", kind, effects.KINDS)
+    if kind == "anova":
+        return "jzs" if all(_group_size(side) is not None for side in (human, agent)) else "pearson"
+    if kind == "mannwhitney":
+        exact = all(_countable(side) for side in (human, agent))
+        return "exact_null" if exact else "asymptotic"
+    return {"contingency": "independent_multinomial", "wilcoxon": "z", "variance_ratio": "none"}.get(kind, "default")
+
+
+def _group_size(side: Side) -> Any:
+    if side.sizes:
+        return list(side.sizes)
+    if side.df1 == 1 and math.isfinite(side.n1) and math.isfinite(side.n2):
+        return [side.n1, side.n2]
+    return None
+
+
+def _countable(side: Side) -> bool:
+    whole = side.statistic == math.floor(side.statistic) if math.isfinite(side.statistic) else True
+    return whole and side.tie_term == 0 and side.n1 * side.n2 <= ranks.EXACT_PRODUCT
+
+
+def log_bf10_of(kind: str, side: Side, statistic: Any, *, method: str, alternative: str = "two-sided") -> Any:
+    """Ln BF10 for many values of the statistic of one test (tables: shape (…, I, J)); design and sizes are the side's.
+
+    NaN where the kind has no Bayes factor, or none for a one-sided alternative.
+    """
+    if kind in T_KINDS:
+        two = side.n2 if kind in {"ttest_ind", "welch"} else None
+        return bayes.log_bf10_ttest(statistic, side.n1, two, alternative=alternative)
+    if kind in RANK_KINDS:
+        return _of_ranks(kind, side, statistic, method, alternative)
+    if kind in {"correlation", "spearman"}:
+        of = correlations.log_bf10_pearson if kind == "correlation" else correlations.log_bf10_spearman
+        return of(statistic, side.n1, alternative=alternative)
+    if kind in SHARE_KINDS:
+        return counts.log_bf10_binomial(statistic, side.n1, p0=side.p0, alternative=alternative)
+    if kind == "variance_ratio" or alternative != "two-sided":
+        return unwrap(np.full(np.shape(statistic)[: -2 if kind == "contingency" else None], np.nan))
+    if kind == "contingency":
+        return counts.log_bf10_contingency(statistic, sampling=method)
+    sizes = _group_size(side) if method == "jzs" else None
+    return bayes.log_bf10_anova(statistic, side.df1, side.df2, n_per_group=sizes, method=method)
+
+
+def _of_ranks(kind: str, side: Side, statistic: Any, method: str, alternative: str) -> Any:
+    if kind == "wilcoxon":
+        return bayes.log_bf10_z(statistic, 3 * side.n1 / np.pi, alternative=alternative)
+    return ranks.log_bf10_mann_whitney(
+        statistic, side.n1, side.n2, method=method, tie_term=side.tie_term, alternative=alternative
+    )
+
+
+@lru_cache(maxsize=4_096)  # the human side is measured once, however many conditions are scored
+def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy") -> Measured:
+    """Bayes factors, effect, d and standard errors of one side.
+
+    What the side does not have gives NaN with a reason, never an error: a study with one
+    unreadable test still has the others.
+    """
+    check_choice("kind", kind, effects.KINDS)
+    check_choice("convention", convention, effects.CONVENTIONS)
+    reasons: list[str] = []
+    statistic: Any = side.table if kind == "contingency" else side.statistic
+    known = statistic is not None and not np.isnan(np.asarray(statistic, dtype=np.float64)).any()
+    log_bf = greater = less = effect = se = NAN
+    if known:
+        try:
+            log_bf = float(log_bf10_of(kind, side, statistic, method=method))
+            greater, less = _both_sides(kind, side, log_bf, method)
+            effect, se = _effect(kind, side)
+        except ValueError as error:
+            reasons.append(str(error))
+    else:
+        reasons.append("no test statistic: no Bayes factor, no PAS")
+    if known and math.isnan(log_bf) and not reasons:
+        reasons.append("no Bayes factor for this kind" if kind == "variance_ratio" else "sizes are not known")
+    d, d_se = _on_d(kind, side, effect, se, convention)
+    if math.isnan(d):
+        reasons.append("no effect on the scale of d: not in ECS")
+    sign = float(np.sign(effect if math.isfinite(effect) and not _undirected(kind, side) else d))
+    if kind in SHARE_KINDS and math.isfinite(effect):
+        sign = float(np.sign(effect - side.p0))
+    return Measured(
+        log_bf=log_bf,
+        log_bf_greater=greater,
+        log_bf_less=less,
+        mass_above=1 - side.p0 if kind in SHARE_KINDS else 0.5,
+        effect=effect,
+        se=se,
+        d=d,
+        d_se=d_se,
+        sign=sign,
+        n_eff=_n_eff(kind, side),
+        reasons=tuple(reasons),
+    )
+
+
+def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[float, float]:
+    """Ln BF of effects above and below none; under a symmetric prior one follows from the other."""
+    if kind in {"contingency", "anova", "variance_ratio"}:
+        return NAN, NAN
+    if kind in SHARE_KINDS:
+        above, below = (
+            float(log_bf10_of(kind, side, side.statistic, method=method, alternative=one))
+            for one in ("greater", "less")
+        )
+        return above, below
+    middle = side.n1 * side.n2 / 2 if kind == "mannwhitney" else 0.0
+    upward = side.statistic > middle
+    wrong = "less" if upward else "greater"
+    minor = float(log_bf10_of(kind, side, side.statistic, method=method, alternative=wrong))
+    if math.isinf(log_bf):
+        major = log_bf
+    else:
+        major = math.log(2) + log_bf + math.log1p(-0.5 * math.exp(min(0.0, minor - log_bf)))
+    return (major, minor) if upward else (minor, major)
+
+
+def _undirected(kind: str, side: Side) -> bool:
+    return kind == "anova" and not (side.df1 == 1 and side.sign)
+
+
+def _effect(kind: str, side: Side) -> tuple[float, float]:
+    """The effect in the unit of its kind (r for correlations), and its standard error (of atanh r)."""
+    t, n1, n2 = side.statistic, side.n1, side.n2
+    if kind in T_KINDS:
+        second = n2 if kind in {"ttest_ind", "welch"} else None
+        d = effects.cohens_d(t, n1, second)
+        return d, effects.cohens_d_se(d, n1, second)
+    if kind == "anova":
+        return _anova_effect(side)
+    if kind in {"correlation", "spearman"}:
+        return t, effects.fisher_z_se(n1, spearman_r=t if kind == "spearman" else None)
+    if kind == "contingency":
+        if np.asarray(side.table).shape != (2, 2):
+            return NAN, NAN
+        return effects.log_odds_ratio(side.table), effects.log_odds_ratio_se(side.table)
+    if kind in SHARE_KINDS:
+        return t / n1, effects.proportion_se(t / n1, n1)
+    return _effect_of_ranks(kind, side) if kind in RANK_KINDS else _log_ratio(side)
+
+
+def _effect_of_ranks(kind: str, side: Side) -> tuple[float, float]:
+    if kind == "mannwhitney":
+        r = effects.rank_biserial(side.statistic, side.n1, side.n2)
+        return r, effects.rank_biserial_se(r, side.n1, side.n2)
+    unit = _matched_unit(side.n1)
+    return side.statistic * unit, unit
+
+
+def _matched_unit(n: float) -> float:
+    """The matched rank-biserial correlation for one unit of z: its standard error without an effect."""
+    return math.sqrt(2 * (2 * n + 1) / (3 * n * (n + 1)))
+
+
+def _log_ratio(side: Side) -> tuple[float, float]:
+    effect = math.log(side.statistic) if side.statistic > 0 else NAN
+    return effect, math.sqrt(2 / (side.n1 - 1) + 2 / (side.n2 - 1))
+
+
+def _anova_effect(side: Side) -> tuple[float, float]:
+    if side.df1 != 1:
+        return effects.eta_squared(side.statistic, side.df1, side.df2), NAN
+    if side.sign is None:
+        return NAN, NAN
+    pair = _pair(side)
+    d = side.sign * math.sqrt(side.statistic * (1 / pair[0] + 1 / pair[1]))
+    return d, math.sqrt(1 / pair[0] + 1 / pair[1] + d * d / (2 * sum(pair)))
+
+
+def _pair(side: Side) -> tuple[float, float]:
+    """The sizes of two groups; equal halves of df2 + 2 where they are not known."""
+    sizes = _group_size(side)
+    if sizes is not None and len(sizes) == 2:
+        return float(sizes[0]), float(sizes[1])
+    return (side.df2 + 2) / 2, (side.df2 + 2) / 2
+
+
+def _on_d(kind: str, side: Side, effect: float, se: float, convention: str) -> tuple[float, float]:
+    if math.isnan(effect) or (kind == "anova" and side.df1 != 1) or kind == "variance_ratio":
+        return side.d, side.d_se
+    d = effects.to_cohens_d(kind, effect, p0=side.p0, convention=convention)
+    if math.isnan(se):
+        return d, NAN
+    return d, effects.to_cohens_d_se(kind, effect, se, p0=side.p0, convention=convention)
+
+
+def _n_eff(kind: str, side: Side) -> float:
+    if kind == "contingency":
+        return NAN if side.table is None else float(np.sum(side.table))
+    if kind == "anova":
+        return float(sum(side.sizes)) if side.sizes else side.df1 + side.df2 + 1
+    if kind in {"ttest_ind", "welch", "mannwhitney", "variance_ratio"}:
+        return side.n1 + side.n2
+    return side.n1
+
+
+def draw_agent(
+    kind: str, side: Side, rng: np.random.Generator, draws: int, *, method: str, convention: str = "humanstudy"
+) -> tuple[Floats, Floats]:
+    """(ln BF10, d) of `draws` repetitions of the agent's side of a test.
+
+    Counts are drawn again as counts, row by row (that is the bootstrap over participants). Of
+    the other kinds only the statistic is known: effect ~ Normal(e, SE²), turned back into the
+    statistic; an F with several numerator degrees of freedom is drawn from its noncentral
+    distribution. U is asymptotic here.
+    """
+    if kind == "contingency" and side.table is not None:
+        return _draw_tables(side, rng, draws, method, convention)
+    if kind in SHARE_KINDS and math.isfinite(side.statistic):
+        k = rng.binomial(int(side.n1), side.statistic / side.n1, draws).astype(np.float64)
+        d = effects.to_cohens_d(kind, k / side.n1, p0=side.p0, convention=convention)
+        return np.asarray(log_bf10_of(kind, side, k, method=method)), np.asarray(d)
+    if kind == "anova" and side.df1 > 1:
+        f = _noncentral_f(side, rng, draws)
+        return np.asarray(log_bf10_of(kind, side, f, method=method)), np.full(draws, np.nan)
+    measured = measure(kind, side, method=method, convention=convention)
+    centre = math.atanh(measured.effect) if kind in {"correlation", "spearman"} else measured.effect
+    if math.isnan(centre) or math.isnan(measured.se):
+        return np.full(draws, np.nan), side.d + side.d_se * rng.standard_normal(draws)
+    statistic, value = statistic_of(kind, side, centre + measured.se * rng.standard_normal(draws))
+    d = effects.to_cohens_d(kind, value, p0=side.p0, convention=convention)
+    method = "asymptotic" if kind == "mannwhitney" else method
+    return np.asarray(log_bf10_of(kind, side, statistic, method=method)), np.asarray(d)
+
+
+def _draw_tables(
+    side: Side, rng: np.random.Generator, draws: int, method: str, convention: str
+) -> tuple[Floats, Floats]:
+    table = np.asarray(side.table, dtype=np.float64)
+    drawn = np.stack(
+        [rng.multinomial(int(row.sum()), row / max(row.sum(), 1.0), draws) for row in table], axis=1
+    ).astype(np.float64)
+    log_bf = np.asarray(log_bf10_of("contingency", side, drawn, method=method))
+    if table.shape != (2, 2):
+        return log_bf, np.full(draws, np.nan)
+    d = effects.to_cohens_d("contingency", effects.log_odds_ratio(drawn), convention=convention)
+    return log_bf, np.asarray(d)
+
+
+def _noncentral_f(side: Side, rng: np.random.Generator, draws: int) -> Floats:
+    """F about itself: the group effects ~ Normal(observed, SE²), so df1·F is the noncentrality."""
+    above = rng.noncentral_chisquare(side.df1, max(side.df1 * side.statistic, 1e-12), draws) / side.df1
+    return np.asarray(above / (rng.chisquare(side.df2, draws) / side.df2))
+
+
+def statistic_of(kind: str, side: Side, effect: Floats) -> tuple[Floats, Floats]:
+    """(the statistic that has this effect, the effect as `to_cohens_d` wants it)."""
+    if kind in T_KINDS:
+        unit = 1 / side.n1 + (1 / side.n2 if kind in {"ttest_ind", "welch"} else 0.0)
+        return effect / math.sqrt(unit), effect
+    if kind == "anova":
+        one, two = _pair(side)
+        return effect**2 / (1 / one + 1 / two), effect
+    if kind in {"correlation", "spearman"}:
+        return np.tanh(effect), np.tanh(effect)
+    if kind == "mannwhitney":
+        r = np.clip(effect, -1.0, 1.0)
+        return (r + 1) / 2 * side.n1 * side.n2, r
+    if kind == "wilcoxon":
+        return effect / _matched_unit(side.n1), np.clip(effect, -1.0, 1.0)
+    return np.exp(effect), effect

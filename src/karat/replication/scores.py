@@ -1,0 +1,286 @@
+"""From tests to findings, studies, domains and the benchmark: PAS and ECS, and what stands beside them.
+
+The main numbers are PAS and ECS; `normalized` and `ecs_strict` are auxiliary. What is
+missing is missing: it is counted beside each mean, and is never 0 or one half.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from karat.replication.agreement import (
+    DirectionalPosterior,
+    directional_posterior,
+    documented_fallbacks,
+    pas,
+    pas_ceiling,
+    pas_directional,
+    pas_normalized,
+    pool_pas,
+    pool_scores,
+    posterior,
+)
+from karat.replication.consistency import (
+    Caricature,
+    Concordance,
+    EcsInterval,
+    caricature,
+    ecs_interval,
+    ecs_strict,
+    weighted_ccc,
+    weights_by_study,
+)
+from karat.replication.effects import z_diff
+from karat.replication.evidence import Measured, Side, common_method, measure
+
+__all__ = ["Agreement", "FindingScore", "Scored", "StudyScore", "StudyTest", "TestScore", "score_test", "score_tests"]
+
+NAN = float("nan")
+OPPOSED = 0.5  # of probability that the direction takes from PAS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyTest:
+    """One test of one finding, on both sides."""
+
+    study: str
+    finding: str
+    test: str
+    kind: str  # one of effects.KINDS
+    human: Side
+    agent: Side
+    sub_study: str = ""  # finding ids may repeat in the parts of a study: the id is all three
+    domain: str = ""  # cognition, strategic, social; "" where it is not said
+    prior_odds_human: float = 1.0
+    prior_odds_agent: float = 1.0
+
+    @property
+    def finding_id(self) -> tuple[str, str, str]:
+        """(study, sub-study, finding)."""
+        return self.study, self.sub_study, self.finding
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TestScore:
+    """Agreement in one test. NaN: cannot be known, and `reasons` say why."""
+
+    __test__ = False  # no test class, whatever pytest thinks of the name
+
+    test: StudyTest
+    method: str
+    human: Measured
+    agent: Measured
+    pi_human: float
+    pi_agent: float
+    states_human: DirectionalPosterior
+    states_agent: DirectionalPosterior
+    pas: float
+    ceiling: float
+    pas_directional: float
+    ceiling_directional: float
+    normalized: float
+    z_diff: float
+    ecs_test: float
+    same_direction: bool | None  # None: a side has none
+
+    @property
+    def opposed(self) -> bool:
+        """Both sides see an effect, in opposite directions: PAS alone would hide it."""
+        return self.same_direction is False and self.pas - self.pas_directional > OPPOSED
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scored:
+    """What findings, studies, domains and the benchmark have in common."""
+
+    pas: float
+    pas_directional: float
+    normalized: float  # auxiliary
+    ecs_strict: float  # auxiliary
+    tests_used: int  # with a PAS
+    tests_planned: int
+    tests_directed: int  # with a direction on both sides
+    tests_agreeing: int  # with the same one
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FindingScore(Scored):
+    """Agreement in one finding, pooled over its tests."""
+
+    id: tuple[str, str, str]
+    opposed: bool  # effects in opposite directions in a test of it, with a probability above one half
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyScore(Scored):
+    """Agreement in a study, a domain, or the benchmark: means of what is scored below it."""
+
+    name: str
+    domain: str = ""
+    ecs: Concordance
+    used: int  # findings of a study, studies of a domain and of the benchmark
+    planned: int
+    tests_with_effects: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Agreement:
+    """Every number of one agent under one condition."""
+
+    tests: tuple[TestScore, ...]
+    findings: tuple[FindingScore, ...]
+    studies: tuple[StudyScore, ...]
+    domains: tuple[StudyScore, ...]
+    benchmark: StudyScore
+    ecs_interval: EcsInterval
+    caricature: Caricature
+    convention: str
+    opposed: tuple[tuple[str, str, str], ...] = field(default=())  # findings with effects in opposite directions
+
+
+def score_test(test: StudyTest, *, convention: str = "humanstudy", fallbacks: str | None = None) -> TestScore:
+    """Both sides measured with one method, and their agreement."""
+    method = common_method(test.kind, test.human, test.agent)
+    human = measure(test.kind, test.human, method=method, convention=convention)
+    agent = measure(test.kind, test.agent, method=method, convention=convention)
+    pi_human = posterior(human.log_bf, test.prior_odds_human)
+    pi_agent = posterior(agent.log_bf, test.prior_odds_agent)
+    states_human, states_agent = _states(human, test.prior_odds_human), _states(agent, test.prior_odds_agent)
+    raw = pas(pi_human, pi_agent)
+    apart = z_diff(human.d, human.d_se, agent.d, agent.d_se)
+    directed = human.sign * agent.sign
+    return TestScore(
+        test=test,
+        method=method,
+        human=human,
+        agent=agent,
+        pi_human=pi_human,
+        pi_agent=pi_agent,
+        states_human=states_human,
+        states_agent=states_agent,
+        pas=raw,
+        ceiling=pas_ceiling(pi_human),
+        pas_directional=pas_directional(states_human, states_agent),
+        ceiling_directional=states_human.ceiling,
+        normalized=pas_normalized(raw, pi_human, fallbacks=fallbacks),
+        z_diff=apart,
+        ecs_test=ecs_strict([apart]),
+        same_direction=bool(directed > 0) if directed in {-1.0, 1.0} else None,
+    )
+
+
+def _states(side: Measured, odds: float) -> DirectionalPosterior:
+    if math.isnan(side.log_bf_greater):
+        return directional_posterior(side.log_bf, sign=side.sign, prior_odds=odds)
+    return directional_posterior(
+        side.log_bf, side.log_bf_greater, side.log_bf_less, prior_odds=odds, mass_above=side.mass_above
+    )
+
+
+def score_tests(
+    tests: Iterable[StudyTest], *, convention: str = "humanstudy", fallbacks: str | None = None
+) -> Agreement:
+    """Tests to findings (pooled), findings to studies, studies to domains and the benchmark (plain means).
+
+    Domain and benchmark are means of studies: pick a study, a finding of it, and ask how
+    likely the agent reproduces it. ECS is computed over tests with both effects.
+    `fallbacks="documented"` gives the values of the published method where something is missing.
+    """
+    scored = tuple(score_test(test, convention=convention, fallbacks=fallbacks) for test in tests)
+    findings = tuple(
+        _finding(key, [score for score in scored if score.test.finding_id == key], fallbacks)
+        for key in dict.fromkeys(score.test.finding_id for score in scored)
+    )
+    studies = []
+    for name in dict.fromkeys(score.test.study for score in scored):
+        own = [score for score in scored if score.test.study == name]
+        below = [finding for finding in findings if finding.id[0] == name]
+        studies.append(_level(name, own, below, domain=own[0].test.domain, alike=True, fallbacks=fallbacks))
+    domains = []
+    for name in dict.fromkeys(study.domain for study in studies if study.domain):
+        own = [score for score in scored if score.test.domain == name]
+        below_studies = [study for study in studies if study.domain == name]
+        domains.append(_level(name, own, below_studies, domain=name, alike=False, fallbacks=fallbacks))
+    human, agent = _effects(scored)
+    names, ids = [score.test.study for score in scored], [score.test.finding_id for score in scored]
+    weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
+    return Agreement(
+        tests=scored,
+        findings=findings,
+        studies=tuple(studies),
+        domains=tuple(domains),
+        benchmark=_level("benchmark", scored, studies, domain="", alike=False, fallbacks=fallbacks),
+        ecs_interval=ecs_interval(human, agent, names, ids),
+        caricature=caricature(human, agent, weights),
+        convention=convention,
+        opposed=tuple(finding.id for finding in findings if finding.opposed),
+    )
+
+
+def _finding(key: tuple[str, str, str], scores: Sequence[TestScore], fallbacks: str | None) -> FindingScore:
+    weights = [score.human.n_eff for score in scores]
+    normalized = pool_scores(np.array([score.normalized for score in scores]), weights)
+    if math.isnan(normalized) and documented_fallbacks(fallbacks):
+        normalized = 0.0
+    return FindingScore(
+        id=key,
+        pas=pool_pas([score.pas for score in scores], weights, fallbacks=fallbacks),
+        pas_directional=pool_pas([score.pas_directional for score in scores], weights),
+        normalized=normalized,
+        ecs_strict=ecs_strict([score.z_diff for score in scores]),
+        opposed=any(score.opposed for score in scores),
+        **_counted(scores),
+    )
+
+
+def _counted(scores: Sequence[TestScore]) -> dict[str, int]:
+    return {
+        "tests_used": sum(not math.isnan(score.pas) for score in scores),
+        "tests_planned": len(scores),
+        "tests_directed": sum(score.same_direction is not None for score in scores),
+        "tests_agreeing": sum(score.same_direction is True for score in scores),
+    }
+
+
+def _level(
+    name: str,
+    scores: Sequence[TestScore],
+    below: Sequence[Scored],
+    *,
+    domain: str,
+    alike: bool,
+    fallbacks: str | None,
+) -> StudyScore:
+    human, agent = _effects(scores)
+    valid = np.isfinite(human) & np.isfinite(agent)
+    names, ids = [score.test.study for score in scores], [score.test.finding_id for score in scores]
+    ecs = weighted_ccc(human, agent, None if alike else weights_by_study(names, ids, valid))
+    documented = documented_fallbacks(fallbacks)
+    if documented and math.isnan(ecs.value):
+        ecs = replace(ecs, value=0.0)
+    return StudyScore(
+        name=name,
+        domain=domain,
+        pas=_mean([one.pas for one in below], 0.5 if documented else NAN),
+        pas_directional=_mean([one.pas_directional for one in below]),
+        normalized=_mean([one.normalized for one in below], 0.0 if documented else NAN),
+        ecs_strict=_mean([one.ecs_strict for one in below], 0.0 if documented else NAN),
+        ecs=ecs,
+        used=sum(not math.isnan(one.pas) for one in below),
+        planned=len(below),
+        tests_with_effects=int(valid.sum()),
+        **_counted(scores),
+    )
+
+
+def _effects(scores: Sequence[TestScore]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([score.human.d for score in scores]), np.array([score.agent.d for score in scores])
+
+
+def _mean(values: Sequence[float], empty: float = NAN) -> float:
+    kept = [value for value in values if not math.isnan(value)]
+    return math.fsum(kept) / len(kept) if kept else empty

@@ -1,0 +1,319 @@
+"""How sure PAS and ECS are: what would vary if the agent's participants were drawn again.
+
+Human numbers are held fixed. The interval of a benchmark or domain PAS is the estimate ±
+1.96 bootstrap standard errors, clipped to [0, 1]: its estimand is the expected PAS of an
+experiment with these participant numbers. Percentiles are never used for PAS; they cover
+38–95 %. Findings and studies have a standard error and no claim of coverage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from karat.replication._inputs import Floats
+from karat.replication.agreement import CLAMP, posterior
+from karat.replication.consistency import FEWEST, ccc_rows, weights_by_study
+from karat.replication.evidence import RANK_KINDS, SHARE_KINDS, draw_agent, log_bf10_of, statistic_of
+from karat.replication.scores import Agreement, Scored, StudyScore, TestScore
+
+__all__ = [
+    "Difference",
+    "Draws",
+    "Spread",
+    "Uncertainty",
+    "difference_uncertainty",
+    "draw_scores",
+    "pas_interval_of_test",
+    "score_uncertainty",
+]
+
+NAN = float("nan")
+Z95 = 1.959963984540054
+
+FindingId = tuple[str, str, str]
+Key = tuple[str, str] | tuple[str, FindingId]
+WHOLE: Key = ("benchmark", "")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """A score with its bootstrap standard error. An interval of NaN: none is claimed."""
+
+    value: float
+    se: float
+    low: float = NAN
+    high: float = NAN
+    n: int  # tests that count
+    method: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Uncertainty:
+    """Of every level of an agreement, by ("benchmark", ""), ("domain", name), ("study", name), ("finding", id)."""
+
+    pas: dict[Key, Spread]
+    ecs_fixed: dict[Key, Spread]  # for these studies: percentiles of the bootstrap over participants; no findings
+    replicates: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """How much higher the second condition scores than the first."""
+
+    value: float
+    se: float
+    low: float
+    high: float
+    n: int  # tests scored under both
+    method: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draws:
+    """Replicates of the agent's side: arrays (replicates, tests)."""
+
+    log_bf: Floats
+    d: Floats
+
+
+def draw_scores(agreement: Agreement, *, rng: np.random.Generator, replicates: int = 2_000) -> Draws:
+    """The agent's Bayes factors and effects, drawn again for every test."""
+    columns = [
+        draw_agent(
+            score.test.kind, score.test.agent, rng, replicates, method=score.method, convention=agreement.convention
+        )
+        for score in agreement.tests
+    ]
+    if not columns:
+        return Draws(log_bf=np.empty((replicates, 0)), d=np.empty((replicates, 0)))
+    return Draws(log_bf=np.stack([c[0] for c in columns], axis=1), d=np.stack([c[1] for c in columns], axis=1))
+
+
+def score_uncertainty(
+    agreement: Agreement, *, rng: np.random.Generator, replicates: int = 2_000, draws: Draws | None = None
+) -> Uncertainty:
+    """Standard errors and intervals of every level, from replicates of the agent's side.
+
+    `draws` are replicates that somebody resampled from participants; without them the
+    statistics are drawn from their sampling distributions.
+    """
+    drawn = draws if draws is not None else draw_scores(agreement, rng=rng, replicates=replicates)
+    levels = _pool(agreement.tests, _pas(agreement.tests, drawn.log_bf))
+    scores: dict[Key, Scored] = {WHOLE: agreement.benchmark}
+    scores.update({("domain", one.name): one for one in agreement.domains})
+    scores.update({("study", one.name): one for one in agreement.studies})
+    scores.update({("finding", one.id): one for one in agreement.findings})
+    return Uncertainty(
+        pas={key: _pas_spread(key, score, levels[key]) for key, score in scores.items() if key in levels},
+        ecs_fixed=_ecs_fixed(agreement, drawn.d),
+        replicates=int(drawn.log_bf.shape[0]),
+    )
+
+
+def difference_uncertainty(
+    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws
+) -> Difference:
+    """The benchmark PAS of the second condition less that of the first, over tests scored under both.
+
+    Where both sets of replicates resample the same participants in the same draws, the
+    difference is paired; drawn apart, it is as wide as that of independent conditions.
+    """
+    keys = [(score.test.finding_id, score.test.test) for score in first.tests]
+    places = {(score.test.finding_id, score.test.test): at for at, score in enumerate(second.tests)}
+    shared = [
+        (at, places[key])
+        for at, key in enumerate(keys)
+        if key in places and not math.isnan(first.tests[at].pas) and not math.isnan(second.tests[places[key]].pas)
+    ]
+    if not shared:
+        return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=0, method="no test is scored under both")
+    one, two = (np.array(side) for side in zip(*shared, strict=True))
+    tests = [first.tests[at] for at in one]
+    others = [second.tests[at] for at in two]
+    now = np.array([[score.pas for score in tests], [score.pas for score in others]])
+    value = float(np.diff(_pool(tests, now)[WHOLE])[0])
+    before = _pool(tests, _pas(tests, first_draws.log_bf[:, one]))[WHOLE]
+    after = _pool(tests, _pas(others, second_draws.log_bf[:, two]))[WHOLE]
+    se = _sd(after - before)
+    return Difference(
+        value=value,
+        se=se,
+        low=value - Z95 * se,
+        high=value + Z95 * se,
+        n=len(shared),
+        method="± 1.96 bootstrap SE, paired by draw",
+    )
+
+
+def _pas(tests: Sequence[TestScore], log_bf: Floats) -> Floats:
+    odds = np.array([score.test.prior_odds_agent for score in tests])
+    human = np.array([score.pi_human for score in tests])
+    agent = np.asarray(posterior(log_bf, odds))
+    return np.asarray(human * agent + (1 - human) * (1 - agent))
+
+
+def _pool(tests: Sequence[TestScore], scores: Floats) -> dict[Key, Floats]:
+    """PAS of findings, studies, domains and benchmark, for each row of test scores."""
+    if not tests:
+        return {}
+    weights = np.nan_to_num(np.array([score.human.n_eff for score in tests]))
+    places: dict[FindingId, list[int]] = {}
+    for at, score in enumerate(tests):
+        places.setdefault(score.test.finding_id, []).append(at)
+    findings = {key: _pool_one(scores[:, own], weights[own]) for key, own in places.items()}
+    nested: dict[str, list[Floats]] = {}
+    for key, values in findings.items():
+        nested.setdefault(key[0], []).append(values)
+    studies = {name: _mean(values) for name, values in nested.items()}
+    domains: dict[str, list[Floats]] = {}
+    for name, domain in {score.test.study: score.test.domain for score in tests}.items():
+        domains.setdefault(domain, []).append(studies[name])
+    pooled: dict[Key, Floats] = {("finding", key): values for key, values in findings.items()}
+    pooled.update({("study", name): values for name, values in studies.items()})
+    pooled.update({("domain", name): _mean(values) for name, values in domains.items() if name})
+    pooled[WHOLE] = _mean(list(studies.values()))
+    return pooled
+
+
+def _pool_one(scores: Floats, weights: Floats) -> Floats:
+    if scores.shape[1] == 1:
+        return scores[:, 0]
+    z = np.arctanh(np.clip(2 * scores - 1, -(1 - CLAMP), 1 - CLAMP))
+    there = ~np.isnan(z)
+    mass = there * (weights if weights.sum() > 0 else np.ones_like(weights))
+    total = mass.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((np.tanh((np.where(there, z, 0.0) * mass).sum(axis=1) / total) + 1) / 2)
+
+
+def _mean(values: list[Floats]) -> Floats:
+    stacked = np.stack(values)
+    there = ~np.isnan(stacked)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(there, stacked, 0.0).sum(axis=0) / there.sum(axis=0))
+
+
+def _pas_spread(key: Key, score: Scored, values: Floats) -> Spread:
+    se = _sd(values)
+    if key[0] in {"study", "finding"}:
+        return Spread(value=score.pas, se=se, n=score.tests_used, method="bootstrap SE", reason="no coverage claimed")
+    low, high = max(0.0, score.pas - Z95 * se), min(1.0, score.pas + Z95 * se)
+    return Spread(value=score.pas, se=se, low=low, high=high, n=score.tests_used, method="± 1.96 bootstrap SE")
+
+
+def _sd(values: Floats) -> float:
+    kept = values[np.isfinite(values)]
+    return float(kept.std(ddof=1)) if kept.size > 1 else NAN
+
+
+def _ecs_fixed(agreement: Agreement, d: Floats) -> dict[Key, Spread]:
+    """Percentiles of the ECS over replicates, at every level with enough tests."""
+    human = np.array([score.human.d for score in agreement.tests])
+    agent = np.array([score.agent.d for score in agreement.tests])
+    names = np.array([score.test.study for score in agreement.tests], dtype=object)
+    domains = np.array([score.test.domain for score in agreement.tests], dtype=object)
+    ids = [score.test.finding_id for score in agreement.tests]
+    known = np.isfinite(human) & np.isfinite(agent) & np.isfinite(d).any(axis=0)
+    every: list[tuple[Key, StudyScore, Any]] = [(WHOLE, agreement.benchmark, np.ones(names.size, dtype=bool))]
+    every += [(("domain", one.name), one, domains == one.name) for one in agreement.domains]
+    every += [(("study", one.name), one, names == one.name) for one in agreement.studies]
+    found: dict[Key, Spread] = {}
+    for key, score, inside in every:
+        valid = inside & known
+        if valid.sum() < FEWEST:
+            reason = f"needs {FEWEST} tests with errors, has {int(valid.sum())}"
+            found[key] = Spread(value=score.ecs.value, se=NAN, n=int(valid.sum()), method="percentile", reason=reason)
+            continue
+        level = "study" if key[0] == "study" else "finding"
+        weights = weights_by_study(names.tolist(), ids, valid, level=level)
+        found[key] = _ecs_spread(score.ecs.value, human[valid], d[:, valid], weights[valid])
+    return found
+
+
+def _ecs_spread(value: float, human: Floats, d: Floats, weights: Floats) -> Spread:
+    """Percentiles, moved by the bootstrap's bias.
+
+    Noise pulls a concordance towards 0, and a bootstrap adds it a second time: where agent and
+    people are close, plain percentiles cover 62–93 %; moved back by mean(replicates) − value,
+    93–96 %. Far from people, where that bias is none, the two are the same.
+    """
+    there = np.isfinite(d)
+    mass = there * weights
+    mass = mass / mass.sum(axis=1, keepdims=True)
+    values = ccc_rows(np.broadcast_to(human, d.shape), np.where(there, d, 0.0), mass)
+    values = values[np.isfinite(values)]
+    low, high = np.quantile(values, [0.025, 0.975]) - (values.mean() - value)
+    return Spread(
+        value=value,
+        se=_sd(values),
+        low=max(-1.0, float(low)),
+        high=min(1.0, float(high)),
+        n=int(human.size),
+        method="percentile, moved by the bootstrap's bias",
+    )
+
+
+def pas_interval_of_test(score: TestScore) -> Spread:
+    """The 95 % interval of one test's PAS: that of its signed statistic, mapped through ln BF.
+
+    Evidence grows with the distance from no effect, so the ends of the interval give the
+    ends of PAS; where the interval contains no effect at all, the value there is an end.
+    """
+    ends = _effect_interval(score)
+    if ends is None:
+        reason = "no signed statistic with an error"
+        return Spread(value=score.pas, se=NAN, n=1, method="signed statistic", reason=reason)
+    low, high, nothing = ends
+    points = [low, high] + ([nothing] if low < nothing < high else [])
+    values = _pas([score], np.array([_log_bf_at(score, point) for point in points])[:, None])[:, 0]
+    values = np.append(values, score.pas)
+    return Spread(
+        value=score.pas, se=NAN, low=float(values.min()), high=float(values.max()), n=1, method="signed statistic"
+    )
+
+
+def _effect_interval(score: TestScore) -> tuple[float, float, float] | None:
+    """(low, high, no effect) in the unit in which the effect is near normal."""
+    kind, side, agent = score.test.kind, score.test.agent, score.agent
+    if kind in SHARE_KINDS and math.isfinite(side.statistic):
+        n, share, z = side.n1, agent.effect, Z95  # Wilson's
+        middle, reach = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        return (middle - reach) / (1 + z * z / n), (middle + reach) / (1 + z * z / n), side.p0
+    effect = math.atanh(agent.effect) if kind in {"correlation", "spearman"} and abs(agent.effect) < 1 else agent.effect
+    if math.isnan(effect) or math.isnan(agent.se):
+        return None
+    return effect - Z95 * agent.se, effect + Z95 * agent.se, 0.0
+
+
+def _log_bf_at(score: TestScore, effect: float) -> float:
+    kind, side = score.test.kind, score.test.agent
+    if kind in SHARE_KINDS:
+        return float(log_bf10_of(kind, side, round(effect * side.n1), method=score.method))
+    if kind == "contingency":
+        from karat.replication.counts import gunel_dickey
+
+        table = _table_with(np.asarray(side.table, dtype=np.float64), effect)
+        return float(gunel_dickey(table[..., None], 1.0, score.method)[0])
+    statistic, _ = statistic_of(kind, side, np.array([effect]))
+    method = "asymptotic" if kind in RANK_KINDS else score.method
+    return float(np.asarray(log_bf10_of(kind, side, statistic, method=method))[0])
+
+
+def _table_with(table: Floats, log_or: float) -> npt.NDArray[np.float64]:
+    """The table with the same margins and this log odds ratio; its cells need not be whole."""
+    (r1, r2), c1 = table.sum(axis=1), table[:, 0].sum()
+    low, high = max(0.0, c1 - r2), min(r1, c1)
+    for _ in range(200):
+        a = (low + high) / 2
+        cells = np.array([[a, r1 - a], [c1 - a, r2 - c1 + a]])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            now = float(np.log(cells[0, 0]) + np.log(cells[1, 1]) - np.log(cells[0, 1]) - np.log(cells[1, 0]))
+        low, high = (a, high) if now < log_or else (low, a)
+    return cells

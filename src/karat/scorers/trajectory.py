@@ -1,0 +1,239 @@
+"""Whether the agent took the path that was expected: which tools it called, in which order, with which arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from karat.errors import JudgeFault
+from karat.records import Answer, Metric, Sample, ToolCall
+from karat.scorers import ScorerSetting, Verdict
+from karat.scorers._schemas import Schemas, read_schema
+
+__all__ = ["Trajectory"]
+
+_Tool = Annotated[str, Field(min_length=1)]
+_Tools = TypeAdapter(list[_Tool])
+_Part = Literal["used", "not_used", "in_order", "arguments", "max_calls"]
+_PARTS: dict[_Part, str] = {
+    "used": "every tool that was expected was called",
+    "not_used": "no tool that was not wanted was called",
+    "in_order": "the expected calls came in the expected order, others perhaps between them",
+    "arguments": "the calls had the expected arguments",
+    "max_calls": "there were not more calls than allowed",
+}
+_Found = tuple[bool | None, str]
+
+
+class _Arguments(BaseModel):
+    """What a tool must have been called with."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    tool: _Tool = Field(description="as under `used`")
+    equals: dict[str, Any] | None = None  # exactly these arguments
+    json_schema: dict[str, Any] | bool | str | None = Field(
+        default=None, alias="schema", description="or: a JSON schema of the arguments, or the path of a file with it"
+    )
+    calls: Literal["any", "all"] = "any"  # whether one call must be so, or every call of the tool
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> _Arguments:
+        if (self.equals is None) == (self.json_schema is None):
+            raise ValueError("needs either `equals` or `schema`")
+        return self
+
+
+_ArgumentList = TypeAdapter(list[_Arguments])
+
+
+class Trajectory:
+    """True where the agent's tool calls were as expected: tools used, not used, in order, with arguments, at most n.
+
+    A tool is written `search`, `docs.search` (of the MCP server `docs`) or `docs.*`. Expectations
+    stand in the options, or, sample by sample, in columns of the dataset that `columns` names.
+    Each gives a metric of its own, and `reasons` says what was otherwise; the metric called as
+    the scorer is true where all hold. Calls of all turns count, in the order of the trace that
+    the agent reports; an agent that reports no calls made none.
+    """
+
+    class Options(BaseModel):
+        """What the experiment file may say about it."""
+
+        model_config = ConfigDict(extra="forbid")
+        used: list[_Tool] | None = Field(default=None, description="tools that must be called")
+        not_used: list[_Tool] | None = Field(default=None, description="tools that must not be called")
+        in_order: list[_Tool] | None = Field(default=None, description="calls that must come in this order")
+        arguments: list[_Arguments] | None = Field(default=None, description="arguments that calls must have")
+        max_calls: int | None = Field(default=None, ge=0, description="how many calls there may be")
+        columns: dict[_Part, _Tool] = Field(
+            default={}, description="expectation → column of the dataset that holds it for each sample"
+        )
+        only_successful: bool = Field(
+            default=False, description="whether calls that failed are passed over (not by max_calls)"
+        )
+        timeout_seconds: float = Field(default=5.0, gt=0, le=60)  # for one check against a schema
+
+        @model_validator(mode="after")
+        def _something_is_expected(self) -> Trajectory.Options:
+            twice = [part for part in self.columns if getattr(self, part) is not None]
+            if twice:
+                raise ValueError(f"'{twice[0]}' stands in the options and in `columns`; leave out one")
+            if not self.columns and all(getattr(self, part) is None for part in _PARTS):
+                raise ValueError(f"expects nothing; give at least one of {', '.join(_PARTS)}")
+            return self
+
+    def __init__(self, options: Options, setting: ScorerSetting) -> None:
+        self._options, self._name = options, setting.name
+        self._parts = [part for part in _PARTS if getattr(options, part) is not None or part in options.columns]
+        self.metrics = tuple(
+            Metric(name=name, low=0, high=1, kind="share", description=description)
+            for name, description in [
+                (setting.name, "the path was as expected"),
+                *((part, _PARTS[part]) for part in self._parts if len(self._parts) > 1),
+            ]
+        )
+        given = [rule.json_schema for rule in options.arguments or []]
+        schemas = [None if one is None else read_schema(one, setting.folder) for one in given]
+        self.fingerprint = blake2b(json.dumps(schemas, sort_keys=True).encode(), digest_size=16).hexdigest()
+        self._schemas = Schemas(schemas, seconds=options.timeout_seconds)
+        # A check against a schema waits for another process.
+        self.blocking = "arguments" in options.columns or any(one is not None for one in schemas)
+
+    def score(self, sample: Sample, answer: Answer) -> Verdict:
+        """One value an expectation; None where the sample has none. Raises JudgeFault for a column that is none."""
+        calls = [call for reply in answer.replies for call in reply.tool_calls]
+        expected = {part: self._expected(part, sample) for part in self._parts}
+        found = {part: self._judged(part, what, calls) for part, what in expected.items() if what is not None}
+        settled = [value for value, _ in found.values()]
+        whole = None if not settled else False if False in settled else None if None in settled else True
+        values: dict[str, float | bool | None] = {self._name: whole}
+        reasons: dict[str, str] = {part: reason for part, (_, reason) in found.items() if reason}
+        if because := "; ".join(reasons.values()):
+            reasons = {self._name: because, **reasons}
+        elif not found:
+            reasons = {self._name: "the sample expects nothing"}
+        if len(self._parts) > 1:
+            values |= {part: found[part][0] if part in found else None for part in self._parts}
+            return Verdict(values=values, reasons=reasons)
+        return Verdict(values=values, reasons={name: why for name, why in reasons.items() if name == self._name})
+
+    def close(self) -> None:
+        """End the process that applies schemas."""
+        self._schemas.close()
+
+    def _expected(self, part: _Part, sample: Sample) -> Any:
+        """None: nothing of this sample."""
+        column = self._options.columns.get(part)
+        return getattr(self._options, part) if column is None else _of_column(part, sample.metadata.get(column))
+
+    def _judged(self, part: _Part, expected: Any, calls: Sequence[ToolCall]) -> _Found:
+        if part == "max_calls":
+            return _most(expected, calls)
+        if self._options.only_successful:
+            calls = [call for call in calls if call.error is None]
+        match part:
+            case "used":
+                return _used(expected, calls)
+            case "not_used":
+                return _not_used(expected, calls)
+            case "in_order":
+                return _in_order(expected, calls)
+        return self._argued(expected, calls, own=part not in self._options.columns)
+
+    def _argued(self, rules: Sequence[_Arguments], calls: Sequence[ToolCall], *, own: bool) -> _Found:
+        for place, rule in enumerate(rules):
+            schema = place if own else rule.json_schema
+            found = self._one_argued(rule, schema, [call for call in calls if _is(call, rule.tool)])
+            if found[0] is not True:
+                return found
+        return True, ""
+
+    def _one_argued(self, rule: _Arguments, schema: Any, calls: Sequence[ToolCall]) -> _Found:
+        """The first call that settles it."""
+        wrong = f"'{rule.tool}' was not called"
+        for number, call in enumerate(calls, start=1):
+            if rule.equals is not None:
+                good: bool | None = call.input == rule.equals
+                reason = f"has {_short(call.input)}, want {_short(rule.equals)}"
+            else:
+                good, reason = self._schemas.check(schema, json.dumps(call.input))
+            if good is None:
+                return None, reason
+            wrong = f"call {number} of '{rule.tool}': {reason}"
+            if good and rule.calls == "any":
+                return True, ""
+            if not good and rule.calls == "all":
+                return False, wrong
+        return (True, "") if calls and rule.calls == "all" else (False, wrong)
+
+
+def _used(expected: Sequence[str], calls: Sequence[ToolCall]) -> _Found:
+    missing = [tool for tool in expected if not any(_is(call, tool) for call in calls)]
+    return not missing, f"not called: {', '.join(missing)} ({_told(calls)})" if missing else ""
+
+
+def _not_used(unwanted: Sequence[str], calls: Sequence[ToolCall]) -> _Found:
+    used = [tool for tool in unwanted if any(_is(call, tool) for call in calls)]
+    return not used, f"called: {', '.join(used)}" if used else ""
+
+
+def _in_order(expected: Sequence[str], calls: Sequence[ToolCall]) -> _Found:
+    left = list(expected)
+    for call in calls:
+        if left and _is(call, left[0]):
+            del left[0]
+    if not left:
+        return True, ""
+    after = f" after {expected[len(expected) - len(left) - 1]}" if len(left) < len(expected) else ""
+    return False, f"{left[0]} was not called{after} ({_told(calls)})"
+
+
+def _most(limit: int, calls: Sequence[ToolCall]) -> _Found:
+    return len(calls) <= limit, f"{len(calls)} calls, want at most {limit}" if len(calls) > limit else ""
+
+
+def _is(call: ToolCall, tool: str) -> bool:
+    if call.server is None:
+        return tool == call.tool
+    return tool in (call.tool, f"{call.server}.{call.tool}", f"{call.server}.*")
+
+
+def _told(calls: Sequence[ToolCall]) -> str:
+    names = [call.tool if call.server is None else f"{call.server}.{call.tool}" for call in calls]
+    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return f"the calls were {shown}" if names else "there were no calls"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+def _of_column(part: _Part, value: Any) -> Any:
+    """What a cell of the dataset expects: a value, or a text (CSV) that holds one as JSON, or names with commas."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        value = _parsed(part, value)
+    try:
+        if part == "max_calls":
+            return TypeAdapter(Annotated[int, Field(ge=0)]).validate_python(value)
+        return _ArgumentList.validate_python(value) if part == "arguments" else _Tools.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = "".join(f"{step}: " for step in first["loc"])
+        raise JudgeFault("bad_expectation", f"the sample's '{part}' is none: {place}{first['msg']}") from error
+
+
+def _parsed(part: _Part, text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    if isinstance(value, str) and part in ("used", "not_used", "in_order"):
+        return [name.strip() for name in value.split(",") if name.strip()]
+    return value

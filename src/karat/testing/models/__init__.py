@@ -1,0 +1,55 @@
+"""A scripted model server: speaks as OpenAI and Anthropic do, says what a script tells it, costs nothing.
+
+    with serve() as server:                     # without a script the server improvises, see below
+        server.openai_url                       # http://127.0.0.1:PORT/v1 – chat completions and responses
+        server.anthropic_url                    # http://127.0.0.1:PORT    – messages, count_tokens
+        server.requests                         # what it was asked, in order of arrival: list[Request]
+
+    with serve([{"when": {"model": "judge"}, "say": ['{"score": 5}']},
+                {"say": [{"tool_calls": [{"name": "search", "arguments": {"query": "{{ question }}"}}]},
+                         "It says: {{ tool_result }}"]}]) as server: ...
+    with serve("script.yaml", log="requests.jsonl") as server: ...
+    with serve(lambda request: "no" if "x" in request.question else {"status": 429, "retry_after": 1}) as server: ...
+
+    python -m karat.testing.models [--script FILE] [--port N] [--log FILE]     # prints {"openai_url", "anthropic_url"}
+
+Any key is accepted. Whether a client streams is the client's choice; every utterance can be streamed.
+
+**A script** is a YAML or JSON file (or the same in Python) with `rules`; the first that matches speaks:
+
+    format: 1
+    rules:
+      - when: {model: "claude-*", contains: lamp}    # all optional; see When in script.py
+        say:                                         # what the model says, one utterance after the other
+          - {status: 429, retry_after: 1, times: 2}  # a fault: the next utterance comes when it is asked again
+          - tool_calls: [{name: search, arguments: {query: lamp}}, {name: echo, arguments: {text: hi}}]
+          - text: "A match. {{ tool_result }}"
+            usage: {input: 120, output: 9, cache_read: 64, reasoning: 4}
+
+The n-th utterance answers a conversation in which the model has spoken n times since the (last) user message that
+`contains` found, or since the beginning; the last one is repeated. So a script needs no state, and trials that run at
+the same time do not disturb each other; only faults are counted, by conversation. A tool called `search` also stands
+for the offered tool `mcp__docs__search` or `docs_search`.
+
+**Improvising** (no rule matched, or `improvise: true`): where structured output is asked for, values made from its JSON
+schema, by a hash of the conversation; else the first search-like tool is called with the question, and the answer is
+what it found.
+"""
+
+from karat.testing.models.request import Offered, Request, Said
+from karat.testing.models.script import Rule, Say, Script, ToolUse, When, read_script
+from karat.testing.models.server import ModelServer, serve
+
+__all__ = [
+    "ModelServer",
+    "Offered",
+    "Request",
+    "Rule",
+    "Said",
+    "Say",
+    "Script",
+    "ToolUse",
+    "When",
+    "read_script",
+    "serve",
+]

@@ -1,0 +1,39 @@
+"""`python -m karat.testing.models`: the server as a program, until it is ended."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+
+from karat.errors import OperatorError
+from karat.testing.models.server import serve
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Prints the base URLs as one line of JSON, then serves."""
+    parser = argparse.ArgumentParser(prog="karat.testing.models", description="A scripted model server.")
+    parser.add_argument("--script", type=Path, help="YAML or JSON; without it the server improvises")
+    parser.add_argument("--port", type=int, default=0, help="default: a free one")
+    parser.add_argument("--log", type=Path, help="gets a line of JSON for each request")
+    chosen = parser.parse_args(arguments)
+    ending = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # before there is another thread that could get one
+    try:
+        with serve(chosen.script, port=chosen.port, log=chosen.log, keep=1) as server:
+            urls = {"openai_url": server.openai_url, "anthropic_url": server.anthropic_url}
+            sys.stdout.write(json.dumps(urls) + "\n")
+            sys.stdout.flush()
+            signal.sigwait(ending)
+    except OperatorError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""What the three APIs send → Request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from karat.testing.models.request import Api, Offered, Request, Said
+
+__all__ = ["Unreadable", "read_request"]
+
+# What Claude Code puts between the words of its user, and behind the results of tools.
+_REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+
+_BILLING = re.compile(r"^x-anthropic-billing-header:.*\n?")  # which build of it asks
+
+
+class Unreadable(Exception):
+    """What was sent is no request of this API."""
+
+
+def read_request(api: Api, *, number: int, path: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> Request:
+    """Raises Unreadable with what is missing or wrong."""
+    model = body.get("model")
+    if not isinstance(model, str):
+        raise Unreadable("model: a text is required")
+    read = {"chat": _chat, "responses": _responses, "messages": _messages, "count_tokens": _messages}[api]
+    try:
+        parts = read(body)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise Unreadable(f"the request is not as this API wants it: {type(error).__name__}: {error}") from error
+    _refuse_loose_ends(parts["messages"])
+    stream = body.get("stream") is True
+    return Request(number=number, api=api, path=path, headers=headers, body=body, model=model, stream=stream, **parts)
+
+
+def _refuse_loose_ends(messages: Iterable[Said]) -> None:
+    """As the providers do: each call has its result right behind it, and each result has its call."""
+    open_calls: dict[str, None] = {}
+    for said in messages:
+        if said.role != "tool":
+            if open_calls:
+                raise Unreadable(f"messages: a tool call has no result: {', '.join(open_calls)}")
+            open_calls = dict.fromkeys(said.tool_call_ids)
+            continue
+        for one in said.tool_call_ids:
+            if one not in open_calls:
+                raise Unreadable(f"messages: a result answers no tool call right before it: {one}")
+            del open_calls[one]
+    if open_calls:
+        raise Unreadable(f"messages: a tool call has no result: {', '.join(open_calls)}")
+
+
+def _chat(body: Mapping[str, Any]) -> dict[str, Any]:
+    messages, system = [], []
+    for one in _listed(body, "messages"):
+        if one["role"] in ("system", "developer"):
+            system.append(_text(one["content"]))
+        elif one["role"] == "tool":
+            messages.append(Said(role="tool", text=_text(one["content"]), tool_call_ids=(one["tool_call_id"],)))
+        elif one["role"] == "assistant":
+            listed = one.get("tool_calls") or []
+            calls, ids = tuple(_function(call)["name"] for call in listed), tuple(call["id"] for call in listed)
+            text = _text(one.get("content"))
+            messages.append(Said(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids))
+        else:
+            messages.append(Said(role="user", text=_text(one["content"])))
+    tools = [_offered(_function(tool), "parameters") for tool in body.get("tools") or []]
+    asked = body.get("response_format") or {}
+    return {
+        "system": "\n\n".join(system),
+        "messages": tuple(messages),
+        "tools": tuple(tools),
+        "forced": _forced(body.get("tool_choice")),
+        "schema": (asked.get("json_schema") or {}).get("schema"),
+    }
+
+
+def _responses(body: Mapping[str, Any]) -> dict[str, Any]:
+    given = body.get("input")
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else _listed(body, "input")
+    messages, system = [], [body.get("instructions") or ""]
+    for one in items:
+        kind, role = one.get("type", "message"), one.get("role")
+        if kind == "function_call_output":
+            messages.append(Said(role="tool", text=_text(one["output"]), tool_call_ids=(one["call_id"],)))
+        elif role in ("system", "developer"):
+            system.append(_text(one["content"]))
+        elif role == "user":
+            messages.append(Said(role="user", text=_text(one["content"])))
+        else:
+            # One utterance of the model is several items here: its thoughts, its words, its calls.
+            before = messages.pop() if messages and messages[-1].role == "assistant" else Said(role="assistant")
+            text = before.text + (_text(one["content"]) if kind == "message" else "")
+            calls, ids = before.tool_calls, before.tool_call_ids
+            if kind == "function_call":
+                calls, ids = (*calls, one["name"]), (*ids, one["call_id"])
+            messages.append(Said(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids))
+    tools = [_offered(tool, "parameters") for tool in body.get("tools") or [] if tool.get("type") == "function"]
+    asked = (body.get("text") or {}).get("format") or {}
+    return {
+        "system": "\n\n".join(filter(None, system)),
+        "messages": tuple(messages),
+        "tools": tuple(tools),
+        "forced": _forced(body.get("tool_choice")),
+        "schema": asked.get("schema"),
+    }
+
+
+def _messages(body: Mapping[str, Any]) -> dict[str, Any]:
+    messages: list[Said] = []
+    asides = []
+    for one in _listed(body, "messages"):
+        blocks = [{"type": "text", "text": one["content"]}] if isinstance(one["content"], str) else one["content"]
+        if one["role"] == "system":
+            asides.append(_text(blocks))
+            continue
+        if one["role"] == "assistant":
+            listed = [block for block in blocks if block["type"] == "tool_use"]
+            calls, ids = tuple(block["name"] for block in listed), tuple(block["id"] for block in listed)
+            messages.append(Said(role="assistant", text=_text(blocks), tool_calls=calls, tool_call_ids=ids))
+            continue
+        results = [
+            Said(
+                role="tool",
+                text=_unreminded(_text(block.get("content"))),
+                tool_call_ids=(block["tool_use_id"],),
+                error=bool(block.get("is_error")),
+            )
+            for block in blocks
+            if block["type"] == "tool_result"
+        ]
+        text = _unreminded(_text(blocks)) or ("" if results else _text(blocks))
+        messages += results
+        messages += [Said(role="user", text=text)] if text or not results else []
+    asked = body.get("output_format") or (body.get("output_config") or {}).get("format") or {}
+    return {
+        "system": _BILLING.sub("", _text(body.get("system"))),
+        "asides": tuple(asides),
+        "messages": tuple(messages),
+        "tools": tuple(_offered(tool, "input_schema") for tool in body.get("tools") or []),
+        "forced": _forced(body.get("tool_choice")),
+        "schema": asked.get("schema"),
+    }
+
+
+def _listed(body: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
+    found = body.get(name)
+    if not isinstance(found, list) or not found:
+        raise Unreadable(f"{name}: a list that is not empty is required")
+    return found
+
+
+def _text(content: Any) -> str:
+    """The texts in a message, whether it is one text or a list of blocks."""
+    if isinstance(content, str) or content is None:
+        return content or ""
+    return "\n".join(block["text"] for block in content if isinstance(block.get("text"), str))
+
+
+def _unreminded(text: str) -> str:
+    return _REMINDER.sub("\n", text).strip("\n") if "<system-reminder>" in text else text
+
+
+def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = tool.get("function") or tool.get("custom") or {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _offered(tool: Mapping[str, Any], schema: str) -> Offered:
+    described = tool.get("description") or ""
+    return Offered(name=str(tool.get("name", "")), description=described, schema=tool.get(schema) or {})
+
+
+def _forced(choice: Any) -> str | None:
+    """OpenAI: "auto", "required", {function}; Anthropic: {type: auto | any | tool, name}."""
+    if isinstance(choice, str):
+        return "*" if choice == "required" else None
+    if not isinstance(choice, Mapping):
+        return None
+    if choice.get("type") == "allowed_tools":
+        allowed = choice.get("allowed_tools") or choice
+        return "*" if allowed.get("mode") == "required" else None
+    name = _function(choice).get("name") or choice.get("name")
+    return str(name) if name else ("*" if choice.get("type") == "any" else None)

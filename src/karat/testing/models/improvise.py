@@ -1,0 +1,186 @@
+"""What a model says that nobody gave a script: plausible enough to rehearse an experiment, the same each time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from karat.testing.models.request import Offered, Request
+from karat.testing.models.script import Say, ToolUse
+
+__all__ = ["improvised", "value_of"]
+
+_SEARCH_WORDS = re.compile(r"search|find|query|look|retriev|ask", re.IGNORECASE)
+_QUERY_NAMES = ("query", "q", "question", "search", "search_query", "keywords", "terms", "text", "input", "prompt")
+# pydantic-ai's, Claude Code's, and that of karat's judge: some models cannot be forced to call a tool.
+_OUTPUT_TOOL = re.compile(r"^(?:final_result|StructuredOutput$|record_judgement$)")
+_NOTE = re.compile(r"\b(minLength|maxLength|minItems|maxItems|minimum|maximum)\W{0,2}[=:] ?(-?\d+(?:\.\d+)?)")
+_DEPTH = 6  # of a schema that refers to itself
+_LONGEST_LIST = 3
+
+
+def improvised(request: Request) -> Say:
+    """Structured output where it is asked for; else a search, then what it found."""
+    output = _output_tool(request)
+    found = None if request.tool_results else _search_tool(request, but=output)
+    if found is not None:
+        tool, name = found
+        return Say(tool_calls=(ToolUse(name=tool.name, arguments=_arguments(tool, request, query=name)),))
+    if output is not None:
+        return Say(tool_calls=(ToolUse(name=output.name, arguments=value_of(output.schema, request.digest)),))
+    schema = request.schema or _schema_in(request.system) or _schema_in(request.question)
+    if schema is not None:
+        return Say(text=json.dumps(value_of(schema, request.digest)))
+    if request.tool_results:
+        return Say(text=request.tool_results[-1].strip() or "Nothing was found.")
+    return Say(text="This is a rehearsal: no model was asked, and I know nothing by myself.")
+
+
+def _output_tool(request: Request) -> Offered | None:
+    """The tool that stands for structured output, if any."""
+    if request.forced not in (None, "*"):
+        return request.offered(str(request.forced))
+    named = [tool for tool in request.tools if _OUTPUT_TOOL.match(tool.name)]
+    if named:
+        return named[0]
+    return request.tools[0] if request.forced == "*" and len(request.tools) == 1 else None
+
+
+def _search_tool(request: Request, *, but: Offered | None) -> tuple[Offered, str] | None:
+    """The tool to search with and the argument that takes the question: by its name first, then by its description."""
+    if request.forced not in (None, "*"):
+        return None
+    usable = [(tool, _query_name(tool.schema)) for tool in request.tools if tool is not but]
+    by_name = [(tool, name) for tool, name in usable if name and _SEARCH_WORDS.search(tool.name)]
+    by_description = [(tool, name) for tool, name in usable if name and _SEARCH_WORDS.search(tool.description)]
+    return next(iter([*by_name, *by_description]), None)
+
+
+def _query_name(schema: Mapping[str, Any]) -> str:
+    properties = schema.get("properties") or {}
+    texts = [name for name, one in properties.items() if isinstance(one, Mapping) and one.get("type") == "string"]
+    known = [name for name in _QUERY_NAMES if name in texts]
+    required = [name for name in schema.get("required") or [] if name in texts]
+    return next(iter([*known, *required]), "")
+
+
+def _arguments(tool: Offered, request: Request, *, query: str) -> dict[str, Any]:
+    properties = tool.schema.get("properties") or {}
+    made = {
+        name: value_of(properties.get(name, {}), f"{request.digest}.{name}", root=tool.schema)
+        for name in tool.schema.get("required") or []
+    }
+    return {**made, query: request.question}
+
+
+def _schema_in(text: str) -> dict[str, Any] | None:
+    """The JSON schema that a prompt quotes, as pydantic-ai does where a model knows no structured output."""
+    for found in re.finditer(r"schema[^{]{0,80}(\{)", text, re.IGNORECASE):
+        try:
+            value, _ = json.JSONDecoder().raw_decode(text, found.start(1))
+        except ValueError:
+            continue
+        if isinstance(value, dict) and ("properties" in value or "$ref" in value):
+            return value
+    return None
+
+
+def value_of(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | None = None, depth: int = 0) -> Any:
+    """A value that the JSON schema allows, drawn by a hash of `seed`: the same each time.
+
+    >>> value_of({"type": "object", "properties": {"score": {"type": "integer", "minimum": 1, "maximum": 5}}}, "x")
+    {'score': 1}
+    """
+    root = schema if root is None else root
+    schema = _resolved(schema, root)
+    schema = {**_noted(schema), **schema}
+    draw = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=8).digest())
+    if "const" in schema:
+        return schema["const"]
+    if schema.get("enum"):
+        return schema["enum"][draw % len(schema["enum"])]
+    kind = _kind(schema)
+    if kind == "object":
+        return _object(schema, seed, root=root, depth=depth)
+    if kind == "array":
+        return _array(schema, seed, root=root, depth=depth)
+    if kind in ("integer", "number"):
+        return _number(schema, draw, whole=kind == "integer")
+    if kind == "boolean":
+        return draw % 2 == 0
+    return None if kind == "null" else _text(schema, draw)
+
+
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without references and alternatives: the first that is not null."""
+    for _ in range(_DEPTH):
+        if "$ref" in schema:
+            here: Any = root
+            for key in filter(None, str(schema["$ref"]).removeprefix("#").split("/")):
+                here = here.get(key, {}) if isinstance(here, Mapping) else {}
+            schema = {**here, **{key: value for key, value in schema.items() if key != "$ref"}}
+            continue
+        choices = next((schema[key] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
+        if choices is None:
+            break
+        chosen = next((one for one in choices if one.get("type") != "null"), choices[0])
+        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
+        schema = {**rest, **chosen}
+    return schema
+
+
+def _noted(schema: Mapping[str, Any]) -> dict[str, float]:
+    """The limits that a client wrote into the description, for APIs that refuse them in the schema."""
+    return {name: float(number) for name, number in _NOTE.findall(str(schema.get("description", "")))}
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next((one for one in kind if one != "null"), "null")
+    if isinstance(kind, str):
+        return kind
+    return "object" if "properties" in schema else "string"
+
+
+def _object(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    properties = schema.get("properties") or {}
+    wanted = [*properties, *(name for name in schema.get("required") or [] if name not in properties)]
+    if depth >= _DEPTH:
+        wanted = list(schema.get("required") or [])
+    return {
+        name: value_of(properties.get(name, {}), f"{seed}.{name}", root=root, depth=depth + 1)
+        for name in wanted
+        if depth < 3 * _DEPTH
+    }
+
+
+def _array(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any], depth: int) -> list[Any]:
+    least = int(schema.get("minItems", 0))
+    items = schema.get("items")
+    if not isinstance(items, Mapping):
+        return ["rehearsed"] * least
+    many = max(least, min(int(schema.get("maxItems", _LONGEST_LIST)), 1 if depth < _DEPTH else 0))
+    return [value_of(items, f"{seed}.{number}", root=root, depth=depth + 1) for number in range(many)]
+
+
+def _number(schema: Mapping[str, Any], draw: int, *, whole: bool) -> int | float:
+    step = schema.get("multipleOf") or 1
+    low = schema.get("minimum", schema.get("exclusiveMinimum"))
+    high = schema.get("maximum", schema.get("exclusiveMaximum"))
+    if whole:
+        first = 1 if low is None else int(low) + ("minimum" not in schema)
+        last = first + 4 if high is None else int(high) - ("maximum" not in schema)
+        return first + step * (draw % (max(0, last - first) // step + 1))
+    low = 0.0 if low is None else float(low)
+    high = low + 1.0 if high is None else float(high)
+    return round(low + (high - low) * (draw % 99 + 1) / 100, 6)
+
+
+def _text(schema: Mapping[str, Any], draw: int) -> str:
+    text = f"Rehearsed, {draw % 10**6:06d}."
+    least, most = int(schema.get("minLength", 0)), schema.get("maxLength")
+    return text.ljust(least, ".")[: int(most) if most is not None else None]

@@ -1,0 +1,166 @@
+"""The server: on a thread of its own, on this machine only."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from karat.errors import BadOption
+from karat.testing.models.desk import Desk
+from karat.testing.models.player import Player
+from karat.testing.models.request import Request
+from karat.testing.models.script import Hook, Script, read_script
+from karat.testing.models.wire import Connection, Gone
+
+__all__ = ["ModelServer", "serve"]
+
+_LONGEST_HEAD = 256 * 1024  # bytes
+
+
+class ModelServer:
+    """A server that runs. `requests` grows while it does."""
+
+    def __init__(self, port: int, desk: Desk) -> None:
+        self._port, self._desk = port, desk
+
+    def __repr__(self) -> str:
+        return f"ModelServer({self.anthropic_url!r}, asked={self.asked})"
+
+    @property
+    def openai_url(self) -> str:
+        """The base URL for clients of OpenAI."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def anthropic_url(self) -> str:
+        """The base URL for clients of Anthropic."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def asked(self) -> int:
+        """How many requests there were so far."""
+        return self._desk.asked
+
+    @property
+    def requests(self) -> list[Request]:
+        """What models were asked so far, in order of arrival; counts of tokens too."""
+        return list(self._desk.requests)
+
+    @property
+    def others(self) -> list[str]:
+        """Everything else that was called, e.g. `HEAD /`."""
+        return list(self._desk.others)
+
+    @property
+    def most_busy(self) -> int:
+        """The most requests that were being answered at a time."""
+        return self._desk.most_busy
+
+
+@contextmanager
+def serve(
+    script: Script | Sequence[Any] | Mapping[str, Any] | Path | str | Hook | None = None,
+    *,
+    port: int = 0,
+    log: Path | str | None = None,
+    keep: int | None = None,
+) -> Iterator[ModelServer]:
+    """A server for the length of the block; `port` 0 is a free one, `log` gets a line of JSON for each request.
+
+    `keep` is how many of the newest requests are kept in memory; None keeps all.
+
+    A script in Python that raises ends its call without an answer, and the block with its exception.
+    """
+    hook: Hook | None = script if callable(script) else None
+    player = Player(Script() if callable(script) else read_script(script), hook)
+    with _opened(log) as file:
+        desk = Desk(player, log=file, keep=keep)
+        thread = _Thread(desk.serve, port)
+        thread.start()
+        try:
+            yield ModelServer(thread.port(), desk)
+        finally:
+            thread.stop()
+    if thread.crashes:
+        raise thread.crashes[0]
+
+
+@contextmanager
+def _opened(log: Path | str | None) -> Iterator[IO[str] | None]:
+    if log is None:
+        yield None
+        return
+    with Path(log).open("a", encoding="utf-8") as file:
+        yield file
+
+
+class _Thread(threading.Thread):
+    """An event loop with a listening socket."""
+
+    def __init__(self, answer: Callable[[Connection], Any], port: int) -> None:
+        super().__init__(name="karat model server", daemon=True)
+        self._answer, self._wanted = answer, port
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._port = 0
+        self._ending: asyncio.Event | None = None
+        self._open: set[asyncio.Task[None]] = set()
+        self._refused: OSError | None = None
+        self.crashes: list[BaseException] = []
+
+    def port(self) -> int:
+        """Where it listens, once it does. Raises BadOption: the port is taken."""
+        self._ready.wait()
+        if self._refused is not None:
+            raise BadOption("port", f"{self._wanted} cannot be used: {self._refused.strerror}") from self._refused
+        return self._port
+
+    def stop(self) -> None:
+        if self._loop is not None and self._ending is not None:
+            self._loop.call_soon_threadsafe(self._ending.set)
+        self.join()
+
+    def run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except OSError as error:
+            self._refused = error
+        finally:
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._ending = asyncio.Event()
+        server = await asyncio.start_server(self._begin, "127.0.0.1", self._wanted, limit=_LONGEST_HEAD, backlog=1024)
+        self._port = server.sockets[0].getsockname()[1]
+        self._loop = asyncio.get_running_loop()
+        self._ready.set()
+        await self._ending.wait()
+        server.close()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._converse(reader, writer))
+        self._open.add(task)
+        task.add_done_callback(self._end)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = Connection(reader, writer)
+        try:
+            while True:
+                await self._answer(connection)
+        except Gone:
+            return
+        finally:
+            connection.close()
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._open.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.crashes.append(error)

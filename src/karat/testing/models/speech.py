@@ -1,0 +1,81 @@
+"""An utterance as it is sent: what it cost, what it is called, and how it is cut into the parts of a stream."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from karat.testing.models.request import Request, digest_of
+from karat.testing.models.script import Say
+
+__all__ = ["CREATED", "Event", "Speech", "arguments_text", "pieces", "speech_of", "tokens_in"]
+
+CREATED = 1_700_000_000  # every answer's time: the same answer, byte by byte, whenever it is asked for
+
+Event = tuple[str | None, dict[str, Any]]
+"""One part of a stream: the event's name, where the API gives it one, and its data."""
+
+_PIECES = 12  # of one text in a stream, at most
+_SHORTEST = 8  # characters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speech:
+    """One utterance in answer to one request, with all that the APIs want to be told of it."""
+
+    say: Say
+    request: Request
+    id: str  # hex: the same for the same words in the same conversation
+    model: str
+    input_tokens: int  # the cached ones included
+    output_tokens: int  # the reasoning ones included
+    reasoning_tokens: int
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """Tokens that were read from the cache and written to it."""
+        return self.say.usage.cache_read, self.say.usage.cache_write
+
+    def call_id(self, prefix: str, number: int) -> str:
+        """The id of the n-th tool call."""
+        return f"{prefix}_{self.id}{number:02d}"
+
+
+def speech_of(say: Say, request: Request) -> Speech:
+    """What is not given is counted: four characters a token."""
+    spoken = say.text + "".join(call.name + arguments_text(call.arguments) for call in say.tool_calls)
+    reasoning = _tokens(say.reasoning) if say.usage.reasoning is None else say.usage.reasoning
+    counted = max(tokens_in(request), say.usage.cache_read + say.usage.cache_write)
+    return Speech(
+        say=say,
+        request=request,
+        id=digest_of([request.digest, spoken]),
+        model=say.model or request.model,
+        input_tokens=counted if say.usage.input is None else say.usage.input,
+        output_tokens=max(1, _tokens(spoken)) + reasoning if say.usage.output is None else say.usage.output,
+        reasoning_tokens=reasoning,
+    )
+
+
+def tokens_in(request: Request) -> int:
+    """How many tokens a request is said to have: four characters a token, tools included."""
+    said = sum(len(one.text) + sum(map(len, one.tool_calls)) for one in request.messages)
+    offered = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.schema)) for tool in request.tools)
+    return max(1, (len(request.system) + said + offered) // 4)
+
+
+def _tokens(text: str) -> int:
+    return math.ceil(len(text) / 4)
+
+
+def arguments_text(arguments: dict[str, Any] | str) -> str:
+    """As the model writes them: JSON, unless the script wants something else."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def pieces(text: str) -> list[str]:
+    """The text in a few parts; none of an empty one."""
+    size = max(_SHORTEST, math.ceil(len(text) / _PIECES))
+    return [text[start : start + size] for start in range(0, len(text), size)]

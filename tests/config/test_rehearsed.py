@@ -1,0 +1,82 @@
+"""An experiment whose models are scripts: what changes in it, and what does not."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from karat.config import Experiment, rehearsal
+from karat.config.rehearsed import redirected
+
+URL = "http://127.0.0.1:7"
+
+
+@pytest.fixture
+def made(tmp_path):
+    (tmp_path / "questions.jsonl").write_text('{"question": "Who?", "answer": "Me."}\n', encoding="utf-8")
+
+    def make(agent, **keys):
+        standing = {"dataset": {"path": "questions.jsonl"}, "conditions": {"plain": {}}, "judge": {"type": "overlap"}}
+        return Experiment(folder=tmp_path, env={"REAL_KEY": "a-real-key"}, agent=agent, **{**standing, **keys})
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("model", "spoken"),
+    [
+        ("openai:gpt-4.1", "openai:gpt-4.1"),
+        ("anthropic/claude-opus-5", "anthropic/claude-opus-5"),
+        ("openai-responses:gpt-5", "openai-responses:gpt-5"),
+        ("google:gemini-2.5-pro", "openai:google/gemini-2.5-pro"),
+        ("bedrock:us.anthropic.claude-opus-5-v1:0", "openai:bedrock/us.anthropic.claude-opus-5-v1:0"),
+        ("gateway/anthropic:claude-opus-5", "openai:gateway/anthropic/claude-opus-5"),
+    ],
+)
+def test_every_model_is_reached_by_a_protocol_that_the_server_speaks(made, model, spoken):
+    found = redirected(made({"type": "chat", "model": model}), URL)
+    assert found.agent.options["model"] == spoken
+    assert found.conditions[0].agent.options == found.agent.options
+
+
+def test_addresses_keys_and_headers_of_the_file_do_not_reach_the_rehearsal(made):
+    agent = {
+        "type": "chat",
+        "model": "openai:m",
+        "base_url": "https://example.org/v1",
+        "api_key_env": "REAL_KEY",
+        "headers": {"x-more": "${REAL_KEY}"},
+    }
+    before = made(agent, conditions={"plain": {}, "other": {"agent": {"base_url": "https://example.com/v1"}}})
+    found = redirected(before, URL)
+    for condition in found.conditions:
+        options = condition.agent.options
+        assert (options["base_url"], options["api_key_env"], options["headers"]) == (URL, "KARAT_REHEARSAL_KEY", {})
+    assert found.env["KARAT_REHEARSAL_KEY"] == "rehearsal"
+    assert found.resolved["agent.base_url"].value == URL
+    # The trials are the same ones: a rehearsal shows the run that is to come.
+    assert [one.digest for one in found.conditions] == [one.digest for one in before.conditions]
+    assert (before.rehearsed, found.rehearsed) == (False, True)
+    assert before.agent.options["base_url"] == "https://example.org/v1"
+
+
+def test_claude_code_keeps_its_models_own_name(made):
+    found = redirected(made({"type": "claude", "model": "us.anthropic.claude-opus-5-v1:0", "provider": "bedrock"}), URL)
+    assert (found.agent.options["model"], found.agent.options["base_url"]) == ("us.anthropic.claude-opus-5-v1:0", URL)
+
+
+def test_each_judge_of_a_panel_is_redirected(made):
+    judges = ["openai:a", {"model": "google:b", "base_url": "https://example.org/v1"}]
+    found = redirected(made({"type": "floor"}, judge={"judges": judges}), URL)
+    (judge,) = found.scorers
+    assert (judge.options["judges"], judge.options["base_url"]) == (["openai:a", "openai:google/b"], URL)
+
+
+def test_from_python_it_is_a_block(made):
+    before = dict(os.environ)
+    with rehearsal(made({"type": "floor"}), script=[{"say": "hello"}]) as found:
+        assert found.experiment.name == "experiment (rehearsed)"
+        assert found.server.requests == []
+        assert "127.0.0.1" in os.environ["NO_PROXY"]
+    assert dict(os.environ) == before

@@ -1,0 +1,153 @@
+"""Effects and p-values: against SciPy, by their laws, at their edges."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from karat.replication import (
+    KINDS,
+    cohens_d,
+    cohens_d_se,
+    d_from_means,
+    fisher_z,
+    log_odds_ratio,
+    log_odds_ratio_se,
+    p_value,
+    rank_biserial,
+    to_cohens_d,
+    to_cohens_d_se,
+    z_diff,
+)
+
+patiently = settings(deadline=None)  # the first call of a kernel imports SciPy
+
+
+def test_the_other_groups_u_turns_the_effect_round():
+    for u in (0, 12, 55.5, 100):
+        assert rank_biserial(u, 10, 10) == pytest.approx(-rank_biserial(100 - u, 10, 10))
+
+
+def test_d_of_means_is_d_of_their_t():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(0.4, 1, 23), rng.normal(0, 1.4, 31)
+    t = stats.ttest_ind(x, y).statistic
+    d = d_from_means(x.mean(), x.std(ddof=1), 23, mean2=y.mean(), sd2=y.std(ddof=1), n2=31)
+    assert d == pytest.approx(cohens_d(t, 23, 31), rel=1e-12)
+    assert math.isnan(d_from_means(1, 0, 5, mean2=0, sd2=0, n2=5))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "unit"),
+    [
+        ("contingency", 0.7, lambda v: v),
+        ("binomial", 0.7, lambda v: v),
+        ("mannwhitney", 0.4, lambda v: v),
+        ("correlation", 0.4, math.atanh),
+        ("spearman", -0.6, math.atanh),
+        ("ttest_ind", 0.4, lambda v: v),
+    ],
+)
+@pytest.mark.parametrize("convention", ["humanstudy", "standard"])
+def test_the_error_of_d_is_the_slope_of_its_conversion(kind, value, unit, convention):
+    step = 1e-6
+    slope = (
+        to_cohens_d(kind, value + step, p0=0.3, convention=convention)
+        - to_cohens_d(kind, value - step, p0=0.3, convention=convention)
+    ) / (unit(value + step) - unit(value - step))
+    found = to_cohens_d_se(kind, value, 0.1, p0=0.3, convention=convention)
+    assert found == pytest.approx(0.1 * abs(slope), rel=1e-7)
+
+
+@pytest.mark.parametrize(("kind", "value"), [("correlation", 1.0), ("mannwhitney", -1.0), ("variance_ratio", 0.3)])
+@pytest.mark.parametrize("convention", ["humanstudy", "standard"])
+def test_what_has_no_d_is_missing(kind, value, convention):
+    assert math.isnan(to_cohens_d(kind, value, convention=convention))
+    assert math.isnan(to_cohens_d("binomial", 0.5, p0=1.0, convention=convention))
+
+
+@patiently
+@given(v=st.floats(-0.99, 0.99))
+def test_conversions_are_odd_and_grow(v):
+    for kind in ("correlation", "mannwhitney", "contingency", "ttest_ind"):
+        for convention in ("humanstudy", "standard"):
+            assert to_cohens_d(kind, -v, convention=convention) == pytest.approx(
+                -to_cohens_d(kind, v, convention=convention), abs=1e-12
+            )
+            assert to_cohens_d(kind, v + 0.005, convention=convention) > to_cohens_d(kind, v, convention=convention)
+
+
+def test_an_empty_cell_adds_one_half_to_all():
+    assert log_odds_ratio([[10, 0], [5, 5]]) == pytest.approx(math.log(10.5 * 5.5 / (0.5 * 5.5)))
+    assert log_odds_ratio_se([[10, 0], [5, 5]]) == pytest.approx(math.sqrt(1 / 10.5 + 1 / 0.5 + 2 / 5.5))
+    assert log_odds_ratio(np.array([[[1, 2], [3, 4]], [[3, 4], [1, 2]]])).sum() == pytest.approx(0)
+    with pytest.raises(ValueError, match="table: must hold counts of at least 0, got -1"):
+        log_odds_ratio([[1, -1], [2, 3]])
+    with pytest.raises(ValueError, match=r"table: must have shape"):
+        log_odds_ratio([[1, 2, 3], [4, 5, 6]])
+
+
+def test_effects_refuse_and_miss():
+    with pytest.raises(ValueError, match=r"kind: must be one of .*, got 'chi'"):
+        to_cohens_d("chi", 1.0)
+    with pytest.raises(ValueError, match="convention: must be one of humanstudy, standard"):
+        to_cohens_d("binomial", 0.5, convention="other")
+    assert math.isnan(fisher_z(1.0))
+    assert math.isnan(z_diff(0.5, 0.0, 0.4, 0.0))
+    assert z_diff(0.5, 0.3, 0.4, 0.4) == pytest.approx(-0.2)
+    assert cohens_d_se(0.0, 10, 10) == pytest.approx(math.sqrt(0.2))
+
+
+def test_p_values_agree_with_scipy():
+    rng = np.random.default_rng(4)
+    x, y = np.round(rng.normal(0.5, 1, 12), 1), np.round(rng.normal(0, 1.5, 15), 2)
+    assert p_value("ttest_ind", stats.ttest_ind(x, y).statistic, n1=12, n2=15) == pytest.approx(
+        stats.ttest_ind(x, y).pvalue
+    )
+    welch = stats.ttest_ind(x, y, equal_var=False)
+    assert p_value("welch", welch.statistic, df=welch.df) == pytest.approx(welch.pvalue)
+    assert p_value("ttest_one", stats.ttest_1samp(x, 0).statistic, n1=12) == pytest.approx(
+        stats.ttest_1samp(x, 0).pvalue
+    )
+    r = stats.pearsonr(x, y[:12])
+    assert p_value("correlation", r.statistic, n1=12) == pytest.approx(r.pvalue)
+    f = stats.f_oneway(x, y, y + 0.3)
+    assert p_value("anova", f.statistic, df=2, df2=39) == pytest.approx(f.pvalue)
+    for k, n, p0 in [(3, 20, 0.3), (0, 9, 0.5), (15, 20, 0.9), (500, 1000, 0.47)]:
+        assert p_value("binomial", k, n1=n, p0=p0) == pytest.approx(stats.binomtest(k, n, p0).pvalue)
+    for table in ([[3, 7], [6, 4]], [[109, 43], [34, 121]], [[0, 5], [7, 3]]):
+        assert p_value("contingency", table) == pytest.approx(stats.fisher_exact(table).pvalue)
+    wide = [[12, 5, 8], [6, 14, 9]]
+    assert p_value("contingency", wide) == pytest.approx(stats.chi2_contingency(wide).pvalue)
+    u = stats.mannwhitneyu(x, y + 0.003, method="exact")
+    assert p_value("mannwhitney", u.statistic, n1=12, n2=15) == pytest.approx(u.pvalue)
+    assert p_value("wilcoxon", 1.96) == pytest.approx(0.05, abs=1e-4)
+    ratio = x.var(ddof=1) / y.var(ddof=1)
+    assert p_value("variance_ratio", ratio, n1=12, n2=15) == pytest.approx(
+        2 * min(stats.f.cdf(ratio, 11, 14), stats.f.sf(ratio, 11, 14))
+    )
+
+
+def test_every_kind_has_a_p_value():
+    given = {
+        "contingency": [[3, 7], [6, 4]],
+        "binomial": 3,
+        "proportion": 3,
+        "correlation": 0.3,
+        "spearman": 0.3,
+    }
+    for kind in KINDS:
+        found = p_value(kind, given.get(kind, 2.0), n1=12, n2=15, df=1 if kind == "anova" else 25, df2=25)
+        assert 0 < found < 1, kind
+
+
+def test_p_values_name_what_they_lack():
+    with pytest.raises(ValueError, match="df: is required for Welch's t"):
+        p_value("welch", 2.0, n1=10, n2=10)
+    with pytest.raises(ValueError, match="U must lie between 0 and 100, got 101"):
+        p_value("mannwhitney", 101, n1=10, n2=10)
+    with pytest.raises(ValueError, match="must be 0 ≤ k ≤ n"):
+        p_value("binomial", 11, n1=10)

@@ -70,7 +70,8 @@ class Scorer:
     outcome = run(experiment(code, **ONE))
     assert outcome.failed == 0
     assert [reply.dollars for one in outcome.run.events_of(Answer) for reply in one.replies] == [0.5] * 3
-    assert [next(iter(one.values.values())) for one in outcome.run.events_of(Score)] == [0.5, True, 0.5]
+    values = {one.trial: next(iter(one.values.values())) for one in outcome.run.events_of(Score)}
+    assert {one.sample: values[one.trial] for one in outcome.run.events_of(Answer)} == {"0": 0.5, "1": True, "2": 0.5}
 
 
 @pytest.mark.parametrize("verdict", ["{'m': object()}", "Verdict(values={}, labels={'w': 3})", "[1, 2]"])

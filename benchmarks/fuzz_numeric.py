@@ -1,0 +1,86 @@
+"""What any text does to the parser, the matches and the extractors: nothing but an answer, and soon.
+
+    python benchmarks/fuzz_numeric.py
+
+Reads 100,000 texts of pieces that mean something to a grammar, and of any characters: no
+exception, none over 50 ms. Then pieces repeated to 50,000 and to 400,000 characters: the
+eightfold text may take eight times as long, not sixty-four times.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+from karat.numeric import extract, match, match_many, parse_value
+
+MANY = 100_000
+SHORT, LONG = 50_000, 400_000
+PIECES = [
+    *"0123456789.,-+()$%€ {}[]:\"\\\n\t\u2212\u00a0_eExkm`'",
+    "\u0665",
+    "\ud800",
+    "\x00",
+    "1,234",
+    "million",
+    "bn",
+]
+PIECES += ["percent", "basis points", "yes", "nan", "inf", "1e999", "```", "```json\n", '{"answer": ', '"unit"', "null"]
+PIECES += ['{"a":', '{"a":"', '{"a":x', '{"', "}}", "\\u12", "answer", "1,1", "9" * 400, "0.", " " * 40, "($", "%)"]
+
+Reader = Callable[[str], object]
+READERS: dict[str, Reader] = {
+    "parse_value": parse_value,
+    "extract json": extract,
+    "extract last_number": lambda text: extract(text, "last_number"),
+    "match": lambda text: match(text, text, declared_unit=text, printed=text),
+}
+
+
+def main() -> None:
+    """Prints the tables."""
+    draw = random.Random(7)
+    texts = [text(draw) for _ in range(MANY)]
+    print(f"{MANY:,} texts, the longest of {max(map(len, texts)):,} characters: no exception in")
+    for name, reader in READERS.items():
+        slowest = max(1000 * seconds(lambda each=each, reader=reader: reader(each)) for each in texts)
+        print(f"  {name:20} slowest {slowest:8.2f} ms  {'≤ 50 ms' if slowest <= 50 else 'TOO SLOW, wanted ≤ 50 ms'}")
+    many = match_many(texts, texts[1:] + texts[:1], declared_unit=texts, printed=texts)
+    wrong = sum(differs(texts, many, at) for at in range(MANY))
+    print(f"  {'match_many':20} {wrong} of {MANY:,} rows other than one by one")
+    print(f"{len(PIECES)} pieces, repeated to {SHORT:,} and to {LONG:,} characters")
+    for name, reader in READERS.items():
+        factor, piece = max(growth(reader, piece) for piece in PIECES)
+        print(f"  {name:20} at most {factor:6.1f} times as long (wanted about 8), for {piece!r}")
+
+
+def text(draw: random.Random) -> str:
+    if draw.random() < 0.2:
+        return "".join(chr(draw.randrange(0x2100)) for _ in range(draw.randrange(40)))
+    return "".join(draw.choices(PIECES, k=draw.randrange(30)))
+
+
+def differs(texts: list[str], many: dict[str, object], at: int) -> bool:
+    one = match(texts[at], texts[(at + 1) % MANY], declared_unit=texts[at], printed=texts[at])
+    return any(getattr(one, name) != column[at] for name, column in many.items())  # type: ignore[index]  # arrays
+
+
+def growth(reader: Reader, piece: str) -> tuple[float, str]:
+    """How many times as long the longer text takes; 0 where it takes less than 50 ms."""
+    times = [min(timed(reader, piece * (size // len(piece))) for _ in range(2)) for size in (SHORT, LONG)]
+    return (times[1] / times[0] if times[1] > 0.05 else 0.0), piece
+
+
+def timed(reader: Reader, long: str) -> float:
+    return seconds(lambda: reader(long))
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+if __name__ == "__main__":
+    main()

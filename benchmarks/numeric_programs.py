@@ -1,0 +1,76 @@
+"""How fast programs are read, executed and compared, beside what the official scorers are said to need.
+
+    python benchmarks/numeric_programs.py
+
+What must be reached stands beside each figure. No package index has the official
+scorers; their time is the one measured for the issue: equivalence 3.6 to 18 s, execution
+5.3 ms per 1,000. Programs are those of `../shared/data/convfinqa`: the golden ones, and
+355 that a model wrote for some of the same turns.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from karat.numeric.equivalence import equivalent
+from karat.numeric.programs import execute, parse_program
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "convfinqa"
+OFFICIAL_EXECUTION = 5.3
+"""Milliseconds per 1,000."""
+OFFICIAL_EQUIVALENCE = (3_600.0, 18_000.0)
+
+
+def main() -> None:
+    """Prints the table."""
+    if not DATA.is_dir():
+        print("no ../shared/data/convfinqa: nothing to measure")
+        return
+    dialogues = [one["dialogue"] for one in json.loads((DATA / "dev.json").read_text())["dev"]]
+    programs = [program for dialogue in dialogues for program in dialogue["turn_program"]]
+    results = json.loads((DATA / "predictions_programs.json").read_text())["results"]
+    pairs = [(one["expected_program"], one["predicted_program"]) for one in results]
+    parsed = [parse_program(program) for program in programs]
+    official = f"official: {OFFICIAL_EXECUTION} ms"
+    row("parse_program", programs, parse_program, "")
+    row("execute, from text", programs, execute, official)
+    row("execute, parsed before", parsed, execute, official)
+    row("execute, official rules", programs, lambda one: execute(one, rounding="official"), official)
+    wanted = f"wanted ≤ 0.2 ms a pair; official: {OFFICIAL_EQUIVALENCE[0]:,.0f} to {OFFICIAL_EQUIVALENCE[1]:,.0f} ms"
+    row("equivalent, golden with model's", pairs, lambda pair: equivalent(*pair), wanted)
+    row("equivalent, official rules", pairs, lambda pair: equivalent(*pair, official=True), wanted)
+    row("equivalent, golden with itself", programs, lambda one: equivalent(one, one), wanted)
+    row(
+        "equivalent, with its history", list(turns(dialogues)), lambda one: equivalent(*one[:2], history=one[2]), wanted
+    )
+
+
+def turns(dialogues: Iterable[dict[str, Any]]) -> Iterable[tuple[str, str, list[tuple[str, Any]]]]:
+    """Each golden program with the next turn's, and all turns before it."""
+    for dialogue in dialogues:
+        earlier = list(zip(dialogue["turn_program"], dialogue["executed_answers"], strict=True))
+        for at, (program, _) in enumerate(earlier):
+            yield program, earlier[min(at + 1, len(earlier) - 1)][0], earlier[:at]
+
+
+def row(title: str, items: list[Any], call: Callable[[Any], object], wanted: str) -> None:
+    """Median of one call and the time of 1,000, the best of three passes each."""
+    passes = []
+    for _ in range(3):
+        times = []
+        for item in items:
+            start = time.perf_counter()
+            call(item)
+            times.append(time.perf_counter() - start)
+        passes.append((statistics.median(times), sum(times) / len(times)))
+    median, mean = min(one[0] for one in passes), min(one[1] for one in passes)
+    print(f"{title:32} median {median * 1e3:7.4f} ms   1,000: {mean * 1e6:7.1f} ms   {wanted}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Numeric answers and reasoning programs: values, matches, programs, and why an answer failed.
+
+For questions whose golden answer is a number (or yes/no) and may come with a program,
+asked one at a time or as turns of a conversation. Pure: text and numbers in, frozen
+results out; what a model wrote never raises, is never run as code, and cannot hang. Names
+are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from karat.numeric.conversations import ConversationFacts, Propagation, conversation_facts, propagation
+    from karat.numeric.diagnosis import Diagnosis, TurnFacts, diagnose
+    from karat.numeric.document import Document
+    from karat.numeric.equivalence import equivalent
+    from karat.numeric.extraction import Extracted, extract
+    from karat.numeric.many import match_many
+    from karat.numeric.matches import RULES, Matches, match
+    from karat.numeric.nulls import null_answers
+    from karat.numeric.programs import Argument, Call, ExecutionError, Program, Step, execute, parse_program
+    from karat.numeric.proofs import Proof, replay, would_be_right
+    from karat.numeric.reasoning import Reasoning, compare_programs
+    from karat.numeric.values import Value, parse_value
+
+__all__ = [
+    "RULES",
+    "Argument",
+    "Call",
+    "ConversationFacts",
+    "Diagnosis",
+    "Document",
+    "ExecutionError",
+    "Extracted",
+    "Matches",
+    "Program",
+    "Proof",
+    "Propagation",
+    "Reasoning",
+    "Step",
+    "TurnFacts",
+    "Value",
+    "compare_programs",
+    "conversation_facts",
+    "diagnose",
+    "equivalent",
+    "execute",
+    "extract",
+    "match",
+    "match_many",
+    "null_answers",
+    "parse_program",
+    "parse_value",
+    "propagation",
+    "replay",
+    "would_be_right",
+]
+
+_HOME = {
+    "RULES": "matches",
+    "Argument": "programs",
+    "Call": "programs",
+    "ConversationFacts": "conversations",
+    "Diagnosis": "diagnosis",
+    "Document": "document",
+    "ExecutionError": "programs",
+    "Extracted": "extraction",
+    "Matches": "matches",
+    "Program": "programs",
+    "Proof": "proofs",
+    "Propagation": "conversations",
+    "Reasoning": "reasoning",
+    "Step": "programs",
+    "TurnFacts": "diagnosis",
+    "Value": "values",
+    "compare_programs": "reasoning",
+    "conversation_facts": "conversations",
+    "diagnose": "diagnosis",
+    "equivalent": "equivalence",
+    "execute": "programs",
+    "extract": "extraction",
+    "match": "matches",
+    "match_many": "many",
+    "null_answers": "nulls",
+    "parse_program": "programs",
+    "parse_value": "values",
+    "propagation": "conversations",
+    "replay": "proofs",
+    "would_be_right": "proofs",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,127 @@
+"""The numbers of a report: what a wrong operand may have been taken from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from karat.numeric.tables import Table, cell_number
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["MAX_NUMBERS", "MAX_TEXT", "Document", "Place"]
+
+MAX_TEXT: Final = 400_000
+"""Characters of a document's text that are searched for numbers."""
+
+MAX_NUMBERS: Final = 4_000
+"""Different numbers of a document that are tried as operands: the table's first, then the text's in their order."""
+
+_NUMBER = re.compile(r"[.\d][\d,]*(?:\.\d+)?", re.ASCII)  # begins with a set of characters: so the search leaps
+_MINUS = frozenset("-\u2212(")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
+
+
+class Place(NamedTuple):
+    """Where a number stands first: a cell or a header of the table, or a position in the text."""
+
+    row: str = ""
+    column: str = ""
+    at: int = -1  # characters into the text; -1: in the table
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A table and the text around it, and the numbers in them, which are read once, when they are first asked for."""
+
+    table: Table | None = None
+    text: str = ""
+
+    @cached_property
+    def places(self) -> dict[float, Place]:
+        """Each number once, where it stands first.
+
+        Of what carries a minus or stands in brackets the absolute value too: tables are
+        often damaged there. A percentage is there as written and as its share.
+        """
+        found: dict[float, Place] = {}
+        for value, place in _numbers_of_table(self.table):
+            found.setdefault(value, place)
+            if len(found) >= MAX_NUMBERS:
+                return found
+        for value, at in _in_text(self.text[:MAX_TEXT]):
+            found.setdefault(value, Place(at=at))
+            if len(found) >= MAX_NUMBERS:
+                return found
+        return found
+
+    def told(self, number: float) -> dict[str, str]:
+        """Where the number stands, in words for people."""
+        place = self.places.get(number)
+        if place is None:
+            return {}
+        if place.at < 0:
+            return {"row": place.row[:80], "column": place.column[:80]}
+        return {"text": " ".join(self.text[max(0, place.at - 40) : place.at + 40].split())}
+
+    @cached_property
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """The numbers of `places`, in their order."""
+        import numpy as np
+
+        return np.fromiter(self.places, dtype=np.float64, count=len(self.places))
+
+
+def _numbers_of_table(table: Table | None) -> Iterator[tuple[float, Place]]:
+    headers = {}
+    for row, column, cell in _cells(table):
+        number = cell_number(cell)
+        if number is not None:
+            values = [number, -number] if number < 0 else [number]
+        else:
+            values = [value for value, _ in _in_text(cell)] if isinstance(cell, str) else []
+        place = Place(row, column)
+        yield from ((value, place) for value in values)
+        headers[row], headers[column] = Place(row=row), Place(column=column)
+    for header, place in headers.items():
+        yield from ((value, place) for value, _ in _in_text(header))
+
+
+def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
+    if isinstance(table, Mapping):
+        for column, rows in table.items():
+            if isinstance(rows, Mapping):
+                yield from ((str(row), str(column), cell) for row, cell in rows.items())
+    elif table is not None:
+        head = [str(cell) for cell in table[0]] if table and isinstance(table[0], list | tuple) else []
+        for row in table:
+            if isinstance(row, list | tuple) and row:
+                for at, cell in enumerate(row[1:], 1):
+                    yield str(row[0]), head[at] if at < len(head) else str(at), cell
+
+
+def _in_text(text: str) -> Iterator[tuple[float, int]]:
+    for found in _NUMBER.finditer(text):
+        start, end = found.span()
+        behind = text[end : end + 2]
+        if behind[:1].isalpha() or (start and (text[start - 1].isalnum() or text[start - 1] in "_.")):
+            continue
+        digits = found[0]
+        pieces = [digits] if "," not in digits or _THOUSANDS.fullmatch(digits) else digits.split(",")
+        minus = text[max(0, start - 4) : start].rstrip(" $")[-1:] in _MINUS
+        for number in filter(None, map(_float, pieces)):
+            for value in (number, -number) if minus else (number,):
+                yield value, start
+                if "%" in behind.strip()[:1]:
+                    yield value / 100, start
+
+
+def _float(piece: str) -> float | None:
+    """None also for 0 and for what is no number of a report: a full stop, thirty digits."""
+    digits = piece.replace(",", "")
+    return float(digits) if digits not in {"", "."} and len(digits) <= 30 else None

@@ -1,0 +1,158 @@
+"""The answer out of what an agent said, and where in the text it stood."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from karat.numeric.values import CURRENCY, UNIT, parse_value
+
+__all__ = ["Extracted", "How", "extract"]
+
+How = Literal["json", "last_number", "regex"]
+
+
+class Extracted(NamedTuple):
+    """What was taken out of a text."""
+
+    answer: str | None  # as it was written; None: the text holds no answer, or null
+    unit: str | None  # where the agent named one apart
+    program: str | None  # its text; of a list or a plan its JSON
+    how: str  # json, last_number or regex; whole: the text is nothing but one value
+    span: tuple[int, int] | None  # of the text: the JSON object, the number, or what the expression took for the answer
+
+
+def extract(text: str, how: How = "json", pattern: str | None = None) -> Extracted:
+    """The answer that an agent gave, and the span of the text that it was taken from.
+
+    * `json`: the object `{"answer": …, "unit": …, "program": …}` of the last fenced block that
+      holds one, else the last one in the text; keys in any case. Numbers stay as they were
+      written (`0.10`), true is `true`, null is no answer; line breaks within strings are let
+      pass. An object without `answer` is the last resort, and has none.
+    * `last_number`: the last number with its sign, currency, unit or %, as `parse_value` reads
+      it. A bracket is a minus only after a currency sign: in prose it brackets a remark. A
+      hyphen behind a letter, digit or bracket is no sign; numbers within words, and digits
+      grouped as no number is, are passed over.
+    * `regex`: the last match of `pattern`; its groups `answer`, `unit`, `program`, or its first
+      group, or all of it.
+
+    Where `json` and `last_number` meet a text that is one value and nothing else, `14.1%` or
+    `yes`, that is the answer, and `how` says `whole`. No text raises, and all take time linear in
+    its length but for the user's own pattern; a pattern that is none, or missing, raises ValueError.
+
+    >>> extract('Thus ```json\\n{"answer": 14.10, "unit": "percent"}\\n```').answer
+    '14.10'
+    >>> extract("Sales fell from 12 to 10.5 million.", "last_number")
+    Extracted(answer='10.5 million', unit=None, program=None, how='last_number', span=(22, 34))
+    """
+    if how == "regex":
+        return _by_pattern(text, pattern)
+    if parse_value(text) is not None:
+        start = len(text) - len(text.lstrip())
+        return Extracted(text.strip(), None, None, "whole", (start, len(text.rstrip())))
+    return _from_json(text) if how == "json" else _last_number(text)
+
+
+def _by_pattern(text: str, pattern: str | None) -> Extracted:
+    found = deque(_compiled(pattern).finditer(text), maxlen=1)
+    if not found:
+        return Extracted(None, None, None, "regex", None)
+    last = found[0]
+    named = last.groupdict()
+    group: str | int = "answer" if "answer" in named else 1 if last.re.groups and not named else 0
+    span = last.span(group)
+    return Extracted(last[group], named.get("unit"), named.get("program"), "regex", None if span == (-1, -1) else span)
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str | None) -> re.Pattern[str]:
+    if not pattern:
+        raise ValueError("pattern: the extractor `regex` needs one")
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"pattern: {error}") from error
+
+
+_SIGN = r"(?<![\w)\]%.])[-+\u2212]"
+_DIGITS = r"""(?<!\w)(?<![0-9][.,])
+    (?: [1-9][0-9]{0,2}(?:,[0-9]{3})++(?:\.[0-9]++)? | [0-9]++(?:\.[0-9]++)? | \.[0-9]++ ) (?:e[-+]?[0-9]++)?
+    (?![.,]?[0-9])"""
+_NUMBER = re.compile(
+    rf"""{CURRENCY}[ ]?\([ ]?{CURRENCY}?[ ]?{_DIGITS}(?:[ ]?(?:{UNIT}))?[ ]?\)(?:[ ]?(?:{UNIT})(?!\w))?
+    | (?:(?:{_SIGN})?{CURRENCY}[ ]?[-+\u2212]?|{_SIGN})?{_DIGITS}(?:[ ]?(?:{UNIT})(?!\w)|(?!\w)|(?=x(?!\w)))""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+
+
+def _last_number(text: str) -> Extracted:
+    for found in reversed(list(_NUMBER.finditer(text))):
+        if parse_value(found[0]) is not None:
+            return Extracted(found[0], None, None, "last_number", found.span())
+    return Extracted(None, None, None, "last_number", None)
+
+
+def _from_json(text: str) -> Extracted:
+    starts, ends = _fences(text)
+    best: tuple[tuple[bool, bool, int], dict[str, Any], int] | None = None
+    for found, start, end in _objects(text):
+        block = bisect_right(starts, start) - 1
+        answers = "answer" in found
+        rank = (answers, answers and block >= 0 and end <= ends[block], start)
+        if best is None or rank > best[0]:
+            best = (rank, found, end)
+    if best is None:
+        return Extracted(None, None, None, "json", None)
+    (_, _, start), found, end = best
+    answer, unit, program = (_text(found.get(key), text[start:end], key) for key in ("answer", "unit", "program"))
+    return Extracted(answer, unit, program, "json", (start, end))
+
+
+def _fences(text: str) -> tuple[list[int], list[int]]:
+    """Where fenced blocks begin and end; the last one may never be closed."""
+    marks = [mark.start() for mark in re.finditer("```", text)]
+    ends = marks[1::2]
+    return marks[::2], ends if len(marks) % 2 == 0 else [*ends, len(text)]
+
+
+_OPENING = re.compile(r'\{(?=\s*+(?:\}|"[^"]{0,99}+"\s*+:))')
+_AS_WRITTEN = json.JSONDecoder(strict=False, parse_float=str, parse_int=str, parse_constant=str)
+_USUAL = json.JSONDecoder(strict=False)
+_READINGS = 32  # how often a text may be read in search of objects: it bounds nests that are never closed
+
+
+def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """The outermost JSON objects, from left to right, with where they begin and end."""
+    at, left = 0, _READINGS * len(text)
+    while left > 0 and (opening := _OPENING.search(text, at)):
+        start = opening.start()
+        try:
+            found, end = _AS_WRITTEN.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            at = start + 1
+            far = len(text) if error.msg.startswith("Unterminated") else error.pos
+            left -= far - start + far // 64 + 1  # an error counts the lines up to its place
+        except RecursionError:
+            at = start + 1
+            left -= len(text)
+        else:
+            yield {str(key).casefold(): value for key, value in found.items()}, start, end
+            at = end
+
+
+def _text(value: Any, source: str, key: str) -> str | None:
+    """A value of an object as text: what is no text and no number as JSON, with numbers as they usually are there."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        usual = {name.casefold(): one for name, one in _USUAL.decode(source).items()}
+        return json.dumps(usual[key])
+    except ValueError:  # a number of more digits than Python reads
+        return json.dumps(value)
+    except RecursionError:
+        return None

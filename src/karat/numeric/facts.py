@@ -1,0 +1,103 @@
+"""What is known of one turn: the golden answer, what the agent said, and the report both were taken from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from karat.numeric.circuits import Circuit, circuit_of
+from karat.numeric.document import Document
+from karat.numeric.matches import near
+from karat.numeric.programs import Readable
+from karat.numeric.values import Value, parse_value, unit_power
+
+__all__ = ["Reading", "TurnFacts"]
+
+
+class Reading(NamedTuple):
+    """One way to take the agent's number, in the scale of the golden one."""
+
+    by: str  # "answer": as it stands; "percent", "million", …: after applying the unit that the agent declared
+    number: float
+    power: int = 0  # of ten, by which the unit multiplies
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TurnFacts:
+    """One turn. What is derived is computed once, so hand the same object to later turns as their history.
+
+    `expected` and `actual` are numbers or text; `actual` is None where nothing was
+    answered. `unit` is the unit that the agent declared. `program` is the golden program,
+    in any spelling. `executed` and `printed` are the two golden answers, where both are
+    known. `document` is shared by the turns of a conversation.
+    """
+
+    expected: Any
+    actual: Any
+    unit: str | None = None
+    program: Readable = None
+    executed: Any = None
+    printed: Any = None
+    document: Document | None = None
+
+    @cached_property
+    def golden(self) -> Value | None:
+        """The golden answer as read."""
+        return parse_value(self.expected)
+
+    @cached_property
+    def answer(self) -> Value | None:
+        """The agent's answer as read."""
+        return parse_value(self.actual)
+
+    @property
+    def golden_number(self) -> float | None:
+        """The golden number; None for yes, no and what cannot be read."""
+        return _number(self.golden)
+
+    @property
+    def number(self) -> float | None:
+        """The agent's number; None for yes, no and what cannot be read."""
+        return _number(self.answer)
+
+    @cached_property
+    def numerical(self) -> bool:
+        """Whether the answer is numerically right."""
+        golden, number = self.golden_number, self.number
+        return golden is not None and number is not None and bool(near(golden, number))
+
+    @property
+    def right(self) -> bool:
+        """Whether the answer is right: numerical, or the same yes or no."""
+        if self.numerical:
+            return True
+        golden, answer = self.golden, self.answer
+        return bool(golden and answer and golden.boolean is not None and golden.boolean is answer.boolean)
+
+    @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """The agent's number as it stands, and in the unit that it declared."""
+        if self.answer is None or self.number is None:
+            return ()
+        plain = Reading("answer", self.number)
+        power = unit_power(self.unit) if isinstance(self.unit, str) else None
+        if power is None or self.answer.percent or self.answer.unit is not None:  # what is written is applied already
+            return (plain,)
+        number = self.number * 10.0**power if power > 0 else self.number / 10.0**-power
+        if math.isinf(number):
+            return (plain,)
+        return plain, Reading("percent" if power == _PERCENT else str(self.unit), number, power)
+
+    @cached_property
+    def circuit(self) -> Circuit | None:
+        """The golden program, ready to be computed otherwise; None where there is none."""
+        return circuit_of(self.program, self.document.table if self.document else None)
+
+
+_PERCENT = -2
+
+
+def _number(value: Value | None) -> float | None:
+    return value.number if value is not None and value.boolean is None else None

@@ -1,0 +1,179 @@
+"""When an answer is the golden one: the five matches, and four readings beside them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Any, Literal
+
+from karat.numeric.values import POWERS, Value, fold, parse_value, spelled, unit_power
+
+__all__ = ["RULES", "Matches", "Side", "close", "match", "near", "prints_as", "same_text", "scaled"]
+
+RULES = "karat-numeric/1"  # the version of these rules: numbers of two versions are never compared silently
+Side = Literal["expected", "actual", "both"]
+
+# What would be a tie in decimal arithmetic is inside an inclusive bound and outside a strict one, although
+# float64 may miss it by some 1e-16 on either side.
+_GUARD = 1e-9
+_NEAR = 0.001 * (1 - _GUARD)
+_SHARE = 0.01 * (1 + _GUARD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """How an answer compares with the golden one; with an unreadable side all is False, but `general` of one text."""
+
+    numerical: bool  # the primary one: off by less than 0.001, or by at most 1 %
+    soft: bool  # off by at most 1 %; a golden 0 asks for exactly 0
+    unit_agnostic: bool  # numerical, or within 1 % of 100 times or a hundredth of the golden number
+    sign_agnostic: bool  # numerical on the absolute values
+    general: bool  # numerical, the same boolean, the same text, or the bare number of the one side written with %
+    exact: bool  # equal after rounding to 5 decimals, or the same boolean: the official execution rule
+    scale_and_sign: bool  # unit_agnostic on the absolute values
+    declared: bool  # numerical or the same boolean, with the unit applied that the agent declared
+    printed: bool  # rounds, half to even, to the golden number as it was printed; or the same boolean
+    right: bool  # numerical or the same boolean: what counts in conversation accuracy, diagnosis and cost
+    unreadable: Side | None  # which side could not be read; None: both could
+
+
+def match(
+    expected: object, actual: object, *, declared_unit: str | None = None, printed: object | None = None
+) -> Matches:
+    """How an answer compares with the golden one, both read by `parse_value`.
+
+    `declared_unit` is the unit that the agent named apart from its answer. `percent` (also
+    `%`, percentage, percentage points) is right if a hundredth of the answer matches, or,
+    where the golden answer was printed without %, the answer itself; thousand, million …
+    and basis points scale; any other unit has scale 1. An answer that carries its own unit,
+    `12%` or `3 million`, is not scaled again. `printed` is the golden answer as it was
+    printed, where `expected` is another form of it; without it `expected` is taken, a
+    number in its shortest spelling (257.0 has no decimals).
+
+    Bounds are those of exact decimal arithmetic: 0.5 against 0.505 is inside 1 %, 0 against
+    0.001 is not less than 0.001 apart. Yes and no match each other only, never a number.
+    A side that cannot be read is named, and then only the same text matches, in `general`.
+
+    >>> found = match(0.14136, "14.1", declared_unit="percent")
+    >>> found.numerical, found.unit_agnostic, found.declared
+    (False, True, True)
+    >>> match("3.97%", 3.97).general, match(5, "five").unreadable
+    (True, 'actual')
+    """
+    e, a = parse_value(expected), parse_value(actual)
+    if e is None or a is None:
+        return _nothing(e, a, same_text(expected, actual))
+    form = expected if printed is None else printed
+    p = e if printed is None else parse_value(printed)
+    same = e.boolean is not None and e.boolean is a.boolean
+    x, y = e.number, a.number
+    numerical = near(x, y)
+    right = numerical or same
+    return Matches(
+        numerical=numerical,
+        soft=close(x, y),
+        unit_agnostic=numerical or scaled(x, y),
+        sign_agnostic=near(abs(x), abs(y)),
+        general=right or _bare(e, a) or same_text(expected, actual),
+        exact=round(x, 5) == round(y, 5) or same,
+        scale_and_sign=near(abs(x), abs(y)) or scaled(abs(x), abs(y)),
+        declared=_declared(e, a, declared_unit, p) or same,
+        printed=prints_as(form, p, a),
+        right=right,
+        unreadable=None,
+    )
+
+
+def near(e: Any, a: Any) -> Any:
+    """`numerical`, of floats or arrays: |a−e| < 0.001, or |a−e| ≤ 0.01·|e| with e ≠ 0.
+
+    With e = 0 the second part asks for a = 0, which the first one grants. NaN is near nothing.
+    """
+    off = abs(a - e)
+    return (off < _NEAR) | (off <= _SHARE * abs(e))
+
+
+def close(e: Any, a: Any) -> Any:
+    """`soft`, of floats or arrays: |a−e| ≤ 0.01·|e|."""
+    return abs(a - e) <= _SHARE * abs(e)
+
+
+def scaled(e: Any, a: Any) -> Any:
+    """|a−100e| ≤ 0.01·|100e| or |a−e/100| ≤ 0.01·|e/100|, of floats or arrays.
+
+    The first is written with a/100, since 100e may overflow. e = 0 needs no exception: it asks for
+    a = 0, which is numerical already.
+    """
+    return close(e, a / 100) | close(e / 100, a)
+
+
+def same_text(expected: object, actual: object) -> bool:
+    """Whether both are texts, not empty, and the same but for case and spaces."""
+    if not (isinstance(expected, str) and isinstance(actual, str)):
+        return False
+    text = fold(expected)
+    return text != "" and text == fold(actual)
+
+
+def prints_as(form: object, p: Value | None, a: Value) -> bool:
+    """Whether the answer, rounded half to even to the decimals of the printed golden answer, equals it.
+
+    Decided in decimal arithmetic: 0.125 prints as 12% and not as 13%, 2.675 as 2.68. A unit of
+    the printed one holds for its decimals: 10,460,000 prints as 10.5 million. Yes and no
+    print as themselves. `p` is the value of `form`.
+    """
+    if p is None or p.boolean is not None or a.boolean is not None:
+        return p is not None and p.boolean is not None and p.boolean is a.boolean
+    if p.number == a.number:
+        return True
+    parts = spelled(form) if isinstance(form, str) else None
+    try:
+        stated = Decimal(parts.digits if parts else repr(p.number))
+        step = stated if parts else _shortest(stated)
+        found = _EXACT.scaleb(Decimal(repr(a.number)), -(parts.power if parts else 0))
+        return bool(_EXACT.quantize(found, step) == stated)
+    except InvalidOperation:  # decimals beyond those of any float64: nothing is rounded away
+        return False
+
+
+_EXACT = Context(prec=800, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
+
+
+def _shortest(number: Decimal) -> Decimal:
+    """A number with the decimals that it needs: none for 257.0 and 1e22."""
+    return number.normalize() if number % 1 else Decimal(1)
+
+
+def _nothing(e: Value | None, a: Value | None, same: bool) -> Matches:
+    side: Side = "both" if e is None and a is None else "expected" if e is None else "actual"
+    return Matches(
+        numerical=False,
+        soft=False,
+        unit_agnostic=False,
+        sign_agnostic=False,
+        general=same,
+        exact=False,
+        scale_and_sign=False,
+        declared=False,
+        printed=False,
+        right=False,
+        unreadable=side,
+    )
+
+
+def _bare(e: Value, a: Value) -> bool:
+    if e.percent == a.percent:
+        return False
+    x, y = (100 * e.number, a.number) if e.percent else (e.number, 100 * a.number)
+    return abs(x) < math.inf and bool(near(x, y))
+
+
+def _declared(e: Value, a: Value, unit: str | None, p: Value | None) -> bool:
+    power = None if a.percent or a.unit else unit_power(unit)
+    if power is None:
+        return bool(near(e.number, a.number))
+    if power != POWERS["percent"]:
+        return bool(near(e.number, a.number * 10.0**power if power > 0 else a.number / 10.0**-power))
+    bare = p is None or not p.percent
+    return bool(near(e.number, a.number / 100) or (bare and near(e.number, a.number)))

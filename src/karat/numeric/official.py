@@ -1,0 +1,258 @@
+"""What the official scorers of FinQA and ConvFinQA answer, step for step, also where they are wrong.
+
+For numbers that must stand beside a leaderboard, and for nothing else: these scorers
+take `nan` for a number, ignore a step that is cut short, and call an empty program valid.
+`tests/numeric/test_official.py` has an example of each of their rules.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast
+
+from karat.numeric.tables import Table
+from karat.numeric.trees import ARITHMETIC, OPERATIONS, ExecutionError, Program
+
+__all__ = [
+    "MAX_CHARACTERS",
+    "MAX_TOKENS",
+    "OfficialStep",
+    "official_number",
+    "official_steps",
+    "official_tokens",
+    "official_value",
+    "step_index",
+    "well_formed",
+]
+
+MAX_TOKENS = 4_000
+MAX_CHARACTERS = 100_000
+"""Programs beyond either are refused, which the official scorers do not do; theirs have dozens of tokens."""
+
+_MALFORMED = ExecutionError("malformed", "not of the form the official scorer asks for")
+
+
+class OfficialStep(NamedTuple):
+    """A step as the official scorers cut it: its whole text, and what they take for its parts."""
+
+    text: str
+    operation: str
+    first: str
+    second: str
+
+
+def official_tokens(program: Program | Sequence[object]) -> Sequence[str] | None:
+    """The raw tokens without the last one, whatever it is; None where the scorers would fail on them."""
+    if isinstance(program, Program):
+        if program.spelling not in {"text", "tokens"}:
+            return None
+        program = program.tokens
+    kept = program[:-1]
+    if len(kept) > MAX_TOKENS or not {*map(type, kept)} <= {str}:
+        return None
+    words = cast("Sequence[str]", kept)
+    return words if sum(map(len, words)) <= MAX_CHARACTERS else None
+
+
+def well_formed(tokens: Sequence[str]) -> bool:
+    """Whether an operation stands at every fourth place from 0 and `)` at every fourth from 3."""
+    return all(word.strip("(") in OPERATIONS for word in tokens[::4]) and all(word == ")" for word in tokens[3::4])
+
+
+def official_steps(tokens: Sequence[str]) -> list[OfficialStep | None]:
+    """The closed steps; None for one that has no opening parenthesis, several, or fewer than two arguments."""
+    return [_cut(step) for step in "|".join(tokens).split(")")[:-1]]
+
+
+def _cut(text: str) -> OfficialStep | None:
+    text = text.strip()
+    parts = text.split("(")
+    if len(parts) != 2:
+        return None
+    arguments = parts[1].strip("|").strip().split("|")
+    if len(arguments) < 2:
+        return None
+    return OfficialStep(text, parts[0].strip("|").strip(), arguments[0].strip(), arguments[1].strip())
+
+
+def official_number(text: str) -> float | None:
+    """The number as the official scorers read it: `nan`, `1_000` and `5%%` are numbers, `$5` is none."""
+    text = text.replace(",", "")
+    number = _float(text)
+    if number is None and "%" in text:
+        number = _float(text.replace("%", ""))
+        return None if number is None else number / 100.0
+    if number is None and "const_" in text:
+        text = text.replace("const_", "")
+        return _float("-1" if text == "m1" else text)
+    return number
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def official_value(
+    program: Program | Sequence[object], table: Table | None, dialect: Literal["finqa", "convfinqa"]
+) -> float | str | ExecutionError:
+    """The value, rounded to 5 decimals; `"yes"` and `"no"`; `"n/a"` for a program without a closed step."""
+    tokens = official_tokens(program)
+    if tokens is None:
+        return _MALFORMED
+    if dialect == "convfinqa" and len(tokens) == 1:
+        number = official_number(tokens[0])
+        return ExecutionError("not_a_number", "not a number") if number is None else round(number, 5)
+    if not well_formed(tokens):
+        return _MALFORMED
+    run = _Run(table)
+    for step in official_steps(tokens):
+        fault = _MALFORMED if step is None else run.take(step)
+        if fault is not None:
+            return fault
+    return run.answer()
+
+
+class _Run:
+    """The state of one execution, with what the official scorers carry over from step to step."""
+
+    def __init__(self, table: Table | None) -> None:
+        self._table = table
+        self._rows: dict[Any, Any] | None = None
+        self._numbers: dict[str, list[float] | None] = {}
+        self._row: list[float] | None = None  # the last row read; a table operation on `#k` takes it again
+        self._results: dict[int, Any] = {}
+        self._at = 0
+        self._value: Any = "n/a"
+
+    def answer(self) -> float | str | ExecutionError:
+        """The last value, rounded."""
+        if isinstance(self._value, str):
+            known = self._value in {"yes", "no", "n/a"}
+            return self._value if known else ExecutionError("not_a_number", "text is not a number")
+        if isinstance(self._value, complex):
+            return ExecutionError("domain", "a root of a negative number")
+        return float(round(self._value, 5))
+
+    def take(self, step: OfficialStep) -> ExecutionError | None:
+        """One step; what the official scorers meet by an exception is an error here."""
+        _, operation, first, second = step
+        fault = None
+        if operation in ARITHMETIC:
+            fault = self._compute(operation, self._argument(first), self._argument(second))
+        elif "table" in operation:
+            fault = self._read(operation, first)
+        self._at += 1
+        return fault
+
+    def _compute(self, operation: str, left: Any, right: Any) -> ExecutionError | None:
+        for side in (left, right):
+            if type(side) is ExecutionError:
+                return side
+        if type(left) is str and type(right) is str and len(left) + len(right) > MAX_CHARACTERS:
+            return ExecutionError("overflow", "text grew without end")
+        try:
+            self._value = _COMPUTE[operation](left, right)
+        except ZeroDivisionError:
+            return ExecutionError("division_by_zero", f"{operation} by 0")
+        except OverflowError:
+            return ExecutionError("overflow", f"{operation} leaves the range of numbers")
+        except TypeError:
+            return ExecutionError("not_a_number", f"{operation} asks for numbers")
+        self._results[self._at] = self._value
+        return None
+
+    def _argument(self, text: str) -> Any:
+        if "#" in text:
+            return self._reference(text)
+        number = official_number(text)
+        return ExecutionError("not_a_number", f"{text[:40]!r} is not a number") if number is None else number
+
+    def _reference(self, text: str) -> Any:
+        index = step_index(text)
+        if index not in self._results:
+            return ExecutionError("unknown_reference", f"{text[:40]!r} is no earlier step")
+        return self._results[index]
+
+    def _read(self, operation: str, first: str) -> ExecutionError | None:
+        if self._rows is None:
+            self._rows = _rows(self._table)
+        if self._rows is None:
+            return ExecutionError("unknown_row", "there is no readable table")
+        if "#" in first:
+            found = self._reference(first)
+            if isinstance(found, ExecutionError):
+                return found
+        elif first not in self._rows:
+            return ExecutionError("unknown_row", f"no row is called {first[:40]!r}")
+        else:
+            if first not in self._numbers:
+                self._numbers[first] = _row_numbers(self._rows[first])
+            self._row = self._numbers[first]
+        if self._row is None:
+            return ExecutionError("not_a_number", "a cell is not a number")
+        return self._reduce(operation, self._row)
+
+    def _reduce(self, operation: str, row: list[float]) -> ExecutionError | None:
+        if not row and operation in {"table_max", "table_min", "table_average"}:
+            return ExecutionError("not_a_number", "the row has no cell")
+        total = 0.0
+        for number in row:  # not `sum`, which compensates from Python 3.12 on
+            total += number
+        values = {
+            "table_max": lambda: max(row),
+            "table_min": lambda: min(row),
+            "table_sum": lambda: total,
+            "table_average": lambda: total / len(row),
+        }
+        if operation in values:
+            self._value = values[operation]()
+        self._results[self._at] = self._value
+        return None
+
+
+_COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "exp": operator.pow,
+    "greater": lambda left, right: "yes" if left > right else "no",
+}
+
+
+def step_index(text: str) -> int | None:
+    """The step that an argument with `#` means once every `#` is deleted, as `int` reads it."""
+    try:
+        return int(text.replace("#", ""))
+    except ValueError:
+        return None
+
+
+def _rows(table: Table | None) -> dict[Any, Any] | None:
+    """Cells by label, the last duplicate wins; None where the scorers would fail on the table."""
+    if table is None:
+        return None
+    if isinstance(table, Mapping):
+        rows: dict[Any, Any] = {}
+        for column in table.values():
+            if isinstance(column, Mapping):
+                for label, cell in column.items():
+                    rows.setdefault(label, []).append(cell if isinstance(cell, str) else str(cell))
+        return rows
+    return {row[0]: row[1:] for row in table} if all(row for row in table) else None
+
+
+def _row_numbers(cells: Sequence[Any]) -> list[float] | None:
+    numbers = []
+    for cell in cells:
+        if not isinstance(cell, str):
+            return None
+        number = official_number(cell.replace("$", "").strip().split("(")[0].strip())
+        if number is None:
+            return None
+        numbers.append(number)
+    return numbers

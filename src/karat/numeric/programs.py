@@ -1,0 +1,206 @@
+"""Reasoning programs: what a turn computed, read from any spelling into one list of steps, and executed.
+
+Nothing here raises on what a model wrote: a program that cannot be read carries its
+error, and a program that cannot be executed answers with one.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from karat.numeric.literals import read_literal, written
+from karat.numeric.official import official_value
+from karat.numeric.parsing import MAX_TEXT, cut, read_text, read_tokens
+from karat.numeric.plans import read_json, read_plan
+from karat.numeric.tables import Table, one_cell, row_numbers
+from karat.numeric.trees import (
+    ARITHMETIC,
+    OPERATIONS,
+    TABLE,
+    Argument,
+    Call,
+    ErrorKind,
+    ExecutionError,
+    Program,
+    Step,
+)
+
+__all__ = [
+    "ARITHMETIC",
+    "OPERATIONS",
+    "TABLE",
+    "Argument",
+    "Call",
+    "ErrorKind",
+    "ExecutionError",
+    "History",
+    "Program",
+    "Readable",
+    "Step",
+    "execute",
+    "parse_program",
+    "raw",
+]
+
+Readable = str | Sequence[object] | Mapping[str, Any] | Program | int | float | None
+History = Sequence[tuple[Readable, Any]]
+Dialect = Literal["finqa", "convfinqa"]
+
+
+def parse_program(source: Readable) -> Program:
+    """The program, whatever its spelling: text flat or nested, a token list, or a JSON plan; never an exception.
+
+    >>> flat = ["subtract(", "8181", "20454", ")", "divide(", "#0", "20454", ")", "EOF"]
+    >>> parse_program("divide(subtract(8181, 20454), 20454)").steps == parse_program(flat).steps
+    True
+    >>> parse_program("add(1, 2").error
+    ExecutionError(kind='malformed', message='a parenthesis is not closed')
+    """
+    if isinstance(source, Program):
+        return source
+    if isinstance(source, str):
+        return read_json(source) if source[:1] in {"{", "["} else read_text(source)
+    if isinstance(source, Mapping):
+        return read_plan(source)
+    if isinstance(source, list | tuple):
+        return read_plan(source) if source and isinstance(source[0], Mapping) else read_tokens(source)
+    if digits := written(source):
+        return read_text(digits)
+    return Program("", (), error=ExecutionError("malformed", "there is no program"), spelling="other")
+
+
+def raw(source: Readable) -> Program | Sequence[object]:
+    """What the official scorers look at: tokens as they were given, or as they would cut the text."""
+    if isinstance(source, list | tuple):
+        return source
+    if isinstance(source, str) and len(source) <= MAX_TEXT and source[:1] not in {"{", "["}:
+        return cut(source)
+    return parse_program(source)
+
+
+def execute(
+    program: Readable,
+    table: Table | None = None,
+    history: History = (),
+    *,
+    rounding: int | Literal["official"] | None = None,
+    dialect: Dialect = "convfinqa",
+) -> float | bool | str | ExecutionError:
+    """The program's value, or why there is none.
+
+    `table` is asked for rows, `history` (pairs of program and value, oldest first) for
+    what a plan takes from earlier turns. `rounding`: None, a number of decimals for the
+    final value, or `"official"` for what the official scorer of the dialect answers bit
+    for bit. `greater` is a bool, and `"yes"` or `"no"` in the official mode.
+
+    >>> execute("subtract(60.94, 25.14), divide(#0, 25.14)", rounding=5)
+    1.42403
+    >>> execute("divide(1, subtract(2, 2))")
+    ExecutionError(kind='division_by_zero', message='divide by 0')
+    """
+    if rounding == "official":
+        return official_value(raw(program), table, dialect)
+    read = parse_program(program)
+    if read.error is not None:
+        return read.error
+    if read.number is not None:
+        value: float | bool | ExecutionError = _value(read.number, [], table, history)
+    else:
+        value = _run(read.steps, table, history)
+    if isinstance(value, float) and isinstance(rounding, int):
+        return round(value, rounding)
+    return value
+
+
+def _run(steps: Sequence[Step], table: Table | None, history: History) -> float | bool | ExecutionError:
+    values: list[float | bool] = []
+    for step in steps:
+        known = step.operation in TABLE
+        value = _table_value(step, table) if known else _arithmetic(step, values, table, history)
+        if isinstance(value, ExecutionError):
+            return value
+        values.append(value)
+    return values[-1]
+
+
+def _arithmetic(
+    step: Step, values: list[float | bool], table: Table | None, history: History
+) -> float | bool | ExecutionError:
+    left, right = (_value(argument, values, table, history) for argument in step.arguments)
+    if isinstance(left, ExecutionError):
+        return left
+    if isinstance(right, ExecutionError):
+        return right
+    if isinstance(left, bool) or isinstance(right, bool):
+        return ExecutionError("not_a_number", f"{step.operation} asks for numbers, got yes or no")
+    try:
+        value: float | bool | complex = _COMPUTE[step.operation](left, right)
+    except ZeroDivisionError:
+        return ExecutionError("division_by_zero", f"{step.operation} by 0")
+    except OverflowError:
+        return ExecutionError("overflow", f"{step.operation} leaves the range of numbers")
+    if isinstance(value, complex):
+        return ExecutionError("domain", "a root of a negative number")
+    if not math.isfinite(value):
+        return ExecutionError("overflow", f"{step.operation} leaves the range of numbers")
+    return value
+
+
+_COMPUTE: dict[str, Callable[[float, float], Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "exp": operator.pow,
+    "greater": operator.gt,
+}
+
+
+def _value(
+    argument: Argument, values: list[float | bool], table: Table | None, history: History
+) -> float | bool | ExecutionError:
+    if argument.value is not None:
+        return argument.value
+    if argument.column is not None:
+        cell = one_cell(table, argument.text, argument.column)
+        return cell if isinstance(cell, ExecutionError) else float(cell)
+    if argument.index is None:
+        return ExecutionError("not_a_number", f"{argument.text[:40]!r} is not a number")
+    if argument.kind == "reference":
+        return values[argument.index]
+    return _answer(argument, history)
+
+
+def _answer(argument: Argument, history: History) -> float | bool | ExecutionError:
+    """What an earlier turn answered."""
+    if argument.index is None or not -len(history) <= argument.index < len(history):
+        return ExecutionError("unknown_reference", f"{argument.text[:40]} is no earlier turn")
+    value = history[argument.index][1]
+    if isinstance(value, str):
+        literal = read_literal(value)
+        value = value if literal is None else literal.number
+    if isinstance(value, bool):
+        return value
+    digits = written(value)
+    if digits and math.isfinite(float(digits)):
+        return float(digits)
+    return ExecutionError("not_a_number", f"the answer to {argument.text[:40]} is not a number")
+
+
+def _table_value(step: Step, table: Table | None) -> float | ExecutionError:
+    cells = row_numbers(table, step.arguments[0].text)
+    if isinstance(cells, ExecutionError):
+        return cells
+    numbers = [float(cell) for cell in cells]
+    if step.operation == "table_max":
+        return max(numbers)
+    if step.operation == "table_min":
+        return min(numbers)
+    try:
+        total = math.fsum(numbers)
+    except OverflowError:
+        return ExecutionError("overflow", f"{step.operation} leaves the range of numbers")
+    return total if step.operation == "table_sum" else total / len(numbers)

@@ -1,0 +1,128 @@
+"""The proof that an error was carried on: the golden program, computed with the agent's own earlier answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+from karat.numeric.circuits import Circuit, literal_key
+from karat.numeric.facts import Reading, TurnFacts
+from karat.numeric.kept import read_program
+from karat.numeric.matches import near
+
+__all__ = ["MOST_CANDIDATES", "MOST_TURNS", "Proof", "proofs", "replay", "would_be_right"]
+
+MOST_TURNS: Final = 3
+"""Earlier turns that are replaced at once."""
+
+MOST_CANDIDATES: Final = 12
+"""Wrong earlier turns that are combined: the latest ones among those that the program contains."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """The golden program with the agent's own answers to `turns` in it gives `result`, and so did the agent."""
+
+    turns: tuple[int, ...]  # zero-based
+    replaced: tuple[float | None, ...]  # the golden values, one a turn
+    by: tuple[float, ...]  # the agent's answers that took their place
+    program: str
+    result: float
+    reading: str  # "answer", or "percent": the answer divided by 100
+
+    def told(self) -> dict[str, Any]:
+        """The proof as plain data: what a trace keeps, and enough to compute it again."""
+        each = zip(self.turns, self.replaced, self.by, strict=True)
+        return {
+            "turns": list(self.turns),
+            "substitutions": [{"turn": turn, "golden": golden, "answer": answer} for turn, golden, answer in each],
+            "program": self.program,
+            "result": self.result,
+            "reading": self.reading,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """A wrong earlier turn whose program stands in this one's: the agent's answer, and the slots that it takes."""
+
+    turn: int
+    golden: float | None
+    answer: float
+    slots: tuple[int, ...]
+
+
+def replay(turn: TurnFacts, history: Sequence[TurnFacts]) -> Proof | None:
+    """The proof that this answer follows from wrong earlier ones, or None.
+
+    In a golden program with an operation, each sub-tree that is an earlier turn's golden
+    program (for a bare-number program: each literal of its value that is no `const_`) is
+    replaced by what the agent answered there, for the turns that were not numerically
+    right, one, two or three at a time. It is proved when the result is numerical to the
+    answer, or to a hundredth of it where percent was declared.
+    """
+    return next(proofs(turn, history), None)
+
+
+def would_be_right(turn: TurnFacts, history: Sequence[TurnFacts]) -> bool:
+    """Whether the turn is right, or is proved to be wrong only because earlier ones were.
+
+    A proof by way of a declared percent does not count: with right earlier turns the answer would be a
+    hundred times the golden one, which is not numerical.
+    """
+    return turn.right or any(proof.reading == "answer" for proof in proofs(turn, history))
+
+
+def proofs(turn: TurnFacts, history: Sequence[TurnFacts]) -> Iterator[Proof]:
+    """Every proof, those of the fewest turns first."""
+    circuit, readings = turn.circuit, turn.readings
+    if circuit is None or not circuit.computes or not readings:
+        return
+    readings = tuple(reading for reading in readings if reading.power in {0, -2})
+    wrong = list(_wrong_turns(circuit, history))[-MOST_CANDIDATES:]
+    for size in range(1, MOST_TURNS + 1):
+        for some in combinations(wrong, size):
+            proof = _proof(turn, circuit, readings, some)
+            if proof is not None:
+                yield proof
+
+
+def _wrong_turns(circuit: Circuit, history: Iterable[TurnFacts]) -> Iterator[_Earlier]:
+    for at, earlier in enumerate(history):
+        if earlier.numerical or earlier.number is None or earlier.circuit is None:
+            continue
+        slots = tuple(_slots(circuit, earlier.circuit))
+        if slots:
+            yield _Earlier(at, earlier.circuit.value(), earlier.number, slots)
+
+
+def _slots(circuit: Circuit, part: Circuit) -> Iterator[int]:
+    """Where the part stands in the circuit: steps written like its last one, or literals of its value."""
+    if part.computes:
+        key = part.keys[part.root]
+        yield from (slot for slot, each in enumerate(circuit.keys) if each == key)
+    else:
+        key = literal_key(part.values[part.root])
+        yield from (slot for slot in circuit.named if circuit.keys[slot] == key)
+
+
+def _proof(turn: TurnFacts, circuit: Circuit, readings: Sequence[Reading], some: Sequence[_Earlier]) -> Proof | None:
+    given: dict[int, float] = {}
+    for each in some:
+        given.update(dict.fromkeys(each.slots, each.answer))
+    result = circuit.value(given=given)
+    if result is None:
+        return None
+    for reading in readings:
+        if near(result, reading.number):
+            return Proof(
+                turns=tuple(each.turn for each in some),
+                replaced=tuple(each.golden for each in some),
+                by=tuple(each.answer for each in some),
+                program=turn.program if isinstance(turn.program, str) else read_program(turn.program).text,
+                result=result,
+                reading=reading.by,
+            )
+    return None

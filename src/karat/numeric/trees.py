@@ -1,0 +1,145 @@
+"""What a reasoning program is once it is read: steps, arguments, the tree they make, errors that are results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal
+
+__all__ = [
+    "ARITHMETIC",
+    "MAX_TREE",
+    "OPERATIONS",
+    "TABLE",
+    "Argument",
+    "Call",
+    "ErrorKind",
+    "ExecutionError",
+    "Program",
+    "Step",
+    "fault_of",
+]
+
+ErrorKind = Literal[
+    "division_by_zero", "unknown_reference", "unknown_row", "not_a_number", "overflow", "domain", "malformed"
+]
+
+ARITHMETIC: Final = frozenset({"add", "subtract", "multiply", "divide", "exp", "greater"})
+TABLE: Final = frozenset({"table_max", "table_min", "table_sum", "table_average"})
+OPERATIONS: Final = ARITHMETIC | TABLE
+
+MAX_TREE = 2_000
+"""Nodes of the largest tree that is written out; a program whose steps unfold to more has no tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionError:
+    """Why there is no value. It is a result, not an exception."""
+
+    kind: ErrorKind
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument as it was written (a reference to a step as `#` and its index), and what it is.
+
+    `number`: a literal, with its `value`. `reference`: the value of the step at `index`
+    of the same program; `index` is None where there is no such step. `none`: the word.
+    `name`: anything else, which is a row where a table operation asks for one and an
+    error elsewhere. Of JSON plans only: `history` is the value of an earlier turn, at
+    `index` from the oldest (0) or from the latest (-1), and `cell` one cell of the row
+    `text` under `column`.
+    """
+
+    text: str
+    kind: Literal["number", "reference", "none", "name", "history", "cell"]
+    value: float | None = None
+    index: int | None = None
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation of a program.
+
+    `said` is the operation's name as it was written: `percentage` for both the divide and
+    the multiply that a plan's `percentage` is read into.
+    """
+
+    operation: str
+    arguments: tuple[Argument, ...]
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A node of a program's tree: an operation and what it is applied to; equal sub-trees are the same object."""
+
+    operation: str
+    args: tuple[Call | Argument, ...]
+    size: int = field(compare=False)
+
+    def walk(self) -> Iterator[Call]:
+        """Every operation of this tree, arguments before what uses them, repeated where it is used repeatedly."""
+        for arg in self.args:
+            if isinstance(arg, Call):
+                yield from arg.walk()
+        yield self
+
+
+@dataclass(frozen=True)
+class Program:
+    """What was read. Steps are flat and in the order of their execution, references are positions among them.
+
+    `tokens` are the raw tokens (text is cut as the official scorers cut it; a plan has
+    none). A bare number is an extract-only program: `number` is set, its value is the
+    program's, and there are no steps unless a plan ends by taking a value out. `error` says
+    why the program could not be read, or why no table and no history could make it a
+    value; the steps read until then are kept. `operations` are the names as written.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    steps: tuple[Step, ...] = ()
+    number: Argument | None = None
+    error: ExecutionError | None = None
+    operations: tuple[str, ...] = ()
+    spelling: Literal["text", "tokens", "plan", "other"] = "text"
+
+    @cached_property
+    def tree(self) -> Call | Argument | None:
+        """The last step with its references written out; None after an error or beyond `MAX_TREE` nodes."""
+        if self.error is not None:
+            return None
+        return self.number if self.number is not None else _tree(self.steps)
+
+
+def fault_of(operation: str, arguments: Sequence[Argument], steps: Sequence[Step]) -> ExecutionError | None:
+    """What no table and no history could mend in a step that is to follow these."""
+    for arg in arguments[:1] if operation in TABLE else arguments:
+        shown = arg.text[:40]
+        if arg.kind == "reference" and arg.index is None:
+            return ExecutionError("unknown_reference", f"{shown} is no earlier step")
+        if operation in TABLE:
+            if arg.kind != "name":
+                return ExecutionError("not_a_number", f"{operation} asks for a row, got {shown!r}")
+        elif arg.kind in {"name", "none"}:
+            return ExecutionError("not_a_number", f"{shown!r} is not a number")
+        elif arg.kind == "reference" and arg.index is not None and steps[arg.index].operation == "greater":
+            return ExecutionError("not_a_number", f"{operation} asks for numbers, got yes or no")
+    return None
+
+
+def _tree(steps: tuple[Step, ...]) -> Call | None:
+    calls: list[Call] = []
+    known: dict[tuple[object, ...], Call] = {}
+    for step in steps:
+        args = tuple(calls[arg.index] if arg.kind == "reference" else arg for arg in step.arguments)  # type: ignore[index]  # a reference has one
+        size = 1 + sum(arg.size if isinstance(arg, Call) else 1 for arg in args)
+        if size > MAX_TREE:
+            return None
+        key = (step.operation, *(id(arg) if isinstance(arg, Call) else arg for arg in args))
+        calls.append(known.setdefault(key, Call(step.operation, args, size)))
+    return calls[-1] if calls else None

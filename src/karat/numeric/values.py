@@ -1,0 +1,169 @@
+"""What a number written for people means: `$ (1,234.5)`, `14.1%`, `2.2 billion`, `yes`."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
+
+__all__ = ["Spelled", "Value", "fold", "parse_value", "plain", "spelled", "unit_power"]
+
+
+class Value(NamedTuple):
+    """One value that was read."""
+
+    number: float  # finite, scale and sign applied (10% is 0.1, 2 million is 2e6); NaN for yes and no
+    percent: bool = False  # written with %, percent or percentage points: `number` is divided by 100
+    unit: str | None = None  # thousand, million, billion, trillion or basis points, already applied
+    boolean: bool | None = None  # yes and true, no and false; None: a number
+    text: str = ""  # as it was given; of a number its shortest spelling
+
+
+class Spelled(NamedTuple):
+    """The parts of a number as it was written."""
+
+    digits: str  # ASCII, with sign and exponent, without commas: what `float` and `Decimal` read
+    unit: str | None  # percent, thousand, million, billion, trillion or basis points
+
+    @property
+    def power(self) -> int:
+        """Of ten, that the unit multiplies by: -2 for percent, 6 for million, 0 without a unit."""
+        return POWERS[self.unit] if self.unit else 0
+
+    @property
+    def number(self) -> float:
+        """As a float with the scale applied, correctly rounded unless there is an exponent too; may be infinite."""
+        digits, power = self.digits, self.power
+        if "e" not in digits and "E" not in digits:
+            return float(f"{digits}e{power}")
+        return float(digits) * 10.0**power if power >= 0 else float(digits) / 10.0**-power
+
+
+def parse_value(x: object) -> Value | None:
+    """The value of a number, a bool or a text that is nothing but one value; None where it cannot be read.
+
+    * Numbers of any kind pass (NumPy's, Decimal and Fraction too); NaN, infinities and what
+      overflows a float64 cannot be read. A bool is a boolean, and never 1 or 0.
+    * Thousands have their commas all or none: `1,234.5`, never `12,5`, `1234,567`, `0,123` or `1,2,3`.
+      `.450` and `5.` are numbers, exponents are allowed, digits are ASCII.
+    * At most one sign: `+`, `-`, `−` (U+2212), or an accounting bracket, which is a minus:
+      so `(5)` and `($ 12.3)` are negative, `(-5)` and `-(5)` cannot be read.
+    * At most one currency sign, before or after the sign or the bracket, or at the very end.
+      It says nothing of the value.
+    * At most one unit, inside the bracket or behind it, in any case: thousand(s), million(s),
+      billion(s), trillion(s), k, m, mm, bn; `%`, percent, percentage point(s); basis point(s), bp, bps.
+      `m` and `mm` are million. A basis point is 1/10,000 and no percent.
+    * Spaces, of any kind and number, may stand around each of these parts, but not within the digits.
+    * yes, no, true and false are booleans, in any case.
+    * Anything else, prose too, is for `extract`, not for this.
+
+    Scales are applied to the decimal, not to the float: `14.1%` is 0.141 and not 14.1 / 100.
+    Takes time linear in the length of the text, and raises nothing.
+
+    >>> parse_value("(12%)")
+    Value(number=-0.12, percent=True, unit=None, boolean=None, text='(12%)')
+    >>> parse_value("$10.5 Million").number, parse_value("12,5")
+    (10500000.0, None)
+    """
+    if isinstance(x, str):
+        return _of_short_text(x) if len(x) <= _SHORT and type(x) is str else _of_text(x)
+    if isinstance(x, bool) or (type(x).__name__ in _NUMPY_BOOLS and type(x).__module__ == "numpy"):
+        return Value(math.nan, boolean=bool(x), text=str(bool(x)))
+    if isinstance(x, (numbers.Real, Decimal)):
+        return _of_number(x)
+    return None
+
+
+_NUMPY_BOOLS = {"bool", "bool_"}  # by name: NumPy need not be imported for a look
+BOOLEANS = {"yes": True, "true": True, "no": False, "false": False}
+POWERS = {"percent": -2, "basis points": -4, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+UNITS = {word + plural: word for word in ("thousand", "million", "billion", "trillion") for plural in ("", "s")} | {
+    "k": "thousand",
+    "m": "million",
+    "mm": "million",
+    "bn": "billion",
+    **dict.fromkeys(("%", "percent", "percentage point", "percentage points"), "percent"),
+    **dict.fromkeys(("basis point", "basis points", "bp", "bps"), "basis points"),
+}
+UNIT = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
+CURRENCY = "[$£¥\u20a0-\u20cf\uff04\uffe1\uffe5\uffe6]"
+# For folded text: where runs of spaces are single, no two parts can share a run, so matching stays linear.
+_GRAMMAR = re.compile(
+    rf"""({CURRENCY}?)[ ]?([-+(]?)[ ]?({CURRENCY}?)[ ]?
+    ( (?: [1-9][0-9]{{0,2}} (?:,[0-9]{{3}})++ | [0-9]++ ) (?:\.[0-9]*+)? | \.[0-9]++ ) ( (?:e[-+]?[0-9]++)? )
+    [ ]?({UNIT}|)[ ]?(\)?)[ ]?({UNIT}|)[ ]?({CURRENCY}?)""",
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+
+
+def _of_text(text: str) -> Value | None:
+    number = plain(text)
+    if number == number:
+        return Value(number, text=text)
+    found = spelled(text)
+    if found is None:
+        boolean = BOOLEANS.get(" ".join(text.split()).lower())
+        return None if boolean is None else Value(math.nan, boolean=boolean, text=text)
+    number = found.number
+    if math.isinf(number):
+        return None
+    percent = found.unit == "percent"
+    return Value(number, percent, None if percent else found.unit, None, text)
+
+
+_SHORT = 24  # characters: what is read again and again, while a turn is compared in many ways
+_of_short_text = lru_cache(maxsize=8192)(_of_text)
+
+
+def plain(text: str) -> float:
+    """The number of a text without commas, currency signs and units; NaN for any other text.
+
+    Python's `float` reads underscores, foreign digits, nan and inf as well: these are no numbers here.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        return math.nan
+    return number if number - number == 0 and "_" not in text and text.isascii() else math.nan
+
+
+def spelled(text: str) -> Spelled | None:
+    """The parts of a text that is one number by the grammar of `parse_value`, however large; else None."""
+    found = _GRAMMAR.fullmatch(" ".join(text.split()).replace("\u2212", "-"))
+    if found is None:
+        return None
+    before, sign, after, digits, exponent, inner, close, outer, behind = found.groups()
+    if (inner and outer) or len(before + after + behind) > 1 or (sign == "(") != (close == ")"):
+        return None
+    minus = "-" if sign in {"-", "("} else ""
+    unit = inner or outer
+    return Spelled(minus + digits.replace(",", "") + exponent, UNITS[unit.lower()] if unit else None)
+
+
+def fold(text: str) -> str:
+    """The text in one case, its runs of spaces single, without space around it."""
+    return " ".join(text.casefold().split())
+
+
+def unit_power(unit: str | None) -> int | None:
+    """The power of ten that a unit named apart from its number multiplies by; None where it names no scale.
+
+    The words are those of `parse_value`, in any case, and `percentage`: `raw`, `ratio` or `USD` have no scale.
+    """
+    word = fold(unit or "")
+    known = UNITS.get(word, "percent" if word == "percentage" else "")
+    return POWERS.get(known)
+
+
+def _of_number(x: numbers.Real | Decimal) -> Value | None:
+    try:
+        number = float(x)
+    except (OverflowError, ValueError):  # an integer beyond 1.8e308; a signalling NaN
+        return None
+    if not math.isfinite(number):
+        return None
+    ratio = isinstance(x, numbers.Rational) and not isinstance(x, numbers.Integral)
+    return Value(number, text=str(number if ratio else x))

@@ -1,0 +1,388 @@
+import json
+import math
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.numeric.conversations import conversation_facts, propagation
+from karat.numeric.diagnosis import LABELS, MEANINGS, Diagnosis, TurnFacts, diagnose, replay
+from karat.numeric.document import Document
+from karat.numeric.matches import match
+from karat.numeric.programs import Call, parse_program
+from karat.numeric.proofs import would_be_right
+
+REPORT = Document(
+    table={"2007": {"price": 60.94, "yield": -27.0, "units": 40.0}, "2005": {"price": 25.14, "yield": -28.0}},
+    text="the plan paid $ 93 million and ( 12 ) million , or 6.5 % of 1,430 in 2006 .",
+)
+CHANGE = "subtract(60.94, 25.14)"
+SHARE = "subtract(60.94, 25.14), divide(#0, 25.14)"
+
+
+def label(expected, actual, program=None, *, history=(), **facts):
+    found = diagnose(TurnFacts(expected=expected, actual=actual, program=program, document=REPORT, **facts), history)
+    return None if found is None else found.label
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "program", "wanted"),
+    [
+        (35.8, "35.8", CHANGE, None),
+        (35.8, "36.1", CHANGE, None),
+        ("yes", "Yes", "greater(5, 3)", None),
+        (35.8, None, CHANGE, "unanswered"),
+        (35.8, float("nan"), CHANGE, "unanswered"),
+        (35.8, " ", CHANGE, "unanswered"),
+        (35.8, "N/A", CHANGE, "unanswered"),
+        (35.8, "<UNKNOWN>", CHANGE, "unanswered"),
+        (35.8, "N/A - the report does not say", CHANGE, "unanswered"),
+        (35.8, "about the same", CHANGE, "unreadable"),
+        (35.8, "yes", CHANGE, "unreadable"),
+        ("yes", "35.8", "greater(5, 3)", "unreadable"),
+        ("see below", "35.8", None, "unreadable"),
+        (1.42403, "142.4", SHARE, "scale"),
+        (142.4, "1.424", SHARE, "scale"),
+        (35.8, "35800", CHANGE, "scale"),
+        (35.8e6, "35.8", CHANGE, "scale"),
+        (35.8, "358", CHANGE, "other"),
+        (35.8, "-35.8", CHANGE, "sign"),
+        (1.42403, "-142.4", SHARE, "scale_and_sign"),
+        (35.8, "-35800", CHANGE, "scale_and_sign"),
+        (0.284, "0.3", None, "rounding"),
+        (0.284, "28.9", None, "other"),
+        (1234.0, "1200", None, "rounding"),
+        (14.0, "10", None, "other"),
+        (0.4, "0", None, "other"),
+        (35.8, "36.9", None, "near_miss"),
+        (35.8, "37.7", None, "other"),
+        (4.0, "0.25", None, "reciprocal"),
+        (1.42403, "2.424", SHARE, "ratio_vs_change"),
+        (1.42403, "0.42403", SHARE, "ratio_vs_change"),
+        ("25.14", "60.94", "25.14", "wrong_operand"),
+        (35.8, "67.86", CHANGE, "wrong_operand"),  # 93 − 25.14
+        (35.8, "86.08", CHANGE, "wrong_operation"),
+        ("yes", "no", "greater(5, 3)", "wrong_operation"),
+        (1.42403, "35.8", SHARE, "stopped_early"),
+        (35.8, "777", CHANGE, "other"),
+    ],
+)
+def test_each_label_has_its_answers(expected, actual, program, wanted):
+    assert label(expected, actual, program) == wanted
+
+
+def test_every_label_has_a_meaning_and_its_place():
+    assert tuple(MEANINGS) == LABELS
+
+
+def test_a_declared_unit_is_read_before_the_answer_is_compared():
+    assert label(0.126, "13", unit="percent") == "rounding"
+    assert label(0.284, "29.4", unit="percent") == "near_miss"
+    assert label(4.0, "25", unit="percent") == "reciprocal"
+    assert label(0.42, "142", unit="percent") == "ratio_vs_change"
+    assert label(0.126, "13%", unit="percent") == "rounding"
+
+
+def test_only_a_printed_golden_answer_was_rounded():
+    assert label("8%", "7.6%") == "rounding"
+    assert label("8", "7.6", printed="8", executed=7.96) == "rounding"
+    assert label(8, "7.6") == "near_miss"
+    assert label("8", "7.6", printed="8", executed=8.0) == "near_miss"
+
+
+def test_an_answer_given_before_is_recognised_whether_the_agents_or_the_golden_one():
+    first = TurnFacts(expected=777.0, actual="778000")
+    assert label(3.0, "778000", history=[first]) == "repeats_earlier"
+    found = diagnose(TurnFacts(expected=3.0, actual="777"), [first])
+    assert found == Diagnosis("repeats_earlier", {"turn": 0, "whose": "golden", "value": 777.0})
+
+
+def test_golden_answers_that_disagree_are_suspected_last():
+    assert label(85.0, "777", "subtract(205, 120)", executed=85.0, printed="193") == "gold_suspect"
+    assert label(85.0, "-85", "subtract(205, 120)", executed=85.0, printed="193") == "sign"
+    assert label(-0.09709, "777", executed=-0.09709, printed="-10%") == "other"
+    assert label(-0.09709, "777", executed=-0.09709, printed="10%") == "gold_suspect"
+
+
+def test_a_wrong_operand_is_named_with_its_place_and_the_number_of_tries():
+    found = diagnose(TurnFacts(expected=25.14, actual="60.94", program="25.14", document=REPORT))
+    numbers = len(REPORT.numbers)
+    assert found is not None
+    assert found.evidence == {
+        "literal": "25.14",
+        "instead": 60.94,
+        "row": "price",
+        "column": "2007",
+        "result": 60.94,
+        "reading": "answer",
+        "tried": numbers,
+        "fits": 1,
+    }
+
+
+def test_a_literal_that_stands_twice_is_exchanged_in_both_places_too():
+    found = diagnose(TurnFacts(expected=1.42403, actual="0.5235", program=SHARE, document=REPORT))
+    assert found is not None
+    assert found.label == "wrong_operand"
+    assert found.evidence["instead"] == 40.0
+    assert found.evidence["tried"] == 4 * len(REPORT.numbers)
+
+
+def test_an_exchange_that_divides_by_zero_gives_nothing():
+    report = Document(text="60.94 and 25.14")
+    found = diagnose(TurnFacts(expected=0.5, actual="7", program="divide(1, subtract(60.94, 25.14))", document=report))
+    assert found == Diagnosis("other", {})
+
+
+def test_the_numbers_of_a_document_are_those_people_would_read():
+    text = "201crestricted 2013 , q3 1,430 and 12,5 at 6.5% ( 12 ) -7 . 3 .5"
+    assert list(Document(text=text).places) == [2013.0, 1430.0, 12.0, 5.0, 6.5, 0.065, -12.0, 7.0, -7.0, 3.0, 0.5]
+    rows = [["", "2007", "2006"], ["sales", "$ 1,234", "( 5 )"], ["share", "12 %", None]]
+    assert {1234.0, -5.0, 5.0, 0.12, 2007.0} <= set(Document(table=rows).places)
+
+
+# --- propagated ---------------------------------------------------------------------------------
+
+
+def turns_of(*turns):
+    return [TurnFacts(expected=e, actual=a, program=p, unit=u, document=REPORT) for p, e, a, u in turns]
+
+
+def test_an_error_that_is_carried_on_is_proved_with_what_was_put_in():
+    history = turns_of((CHANGE, 35.8, "50", None))
+    turn = TurnFacts(expected=1.42403, actual="1.989", program=SHARE)
+    found = diagnose(turn, history)
+    assert found is not None
+    assert found.label == "propagated"
+    assert found.evidence["proof"] == {
+        "turns": [0],
+        "substitutions": [{"turn": 0, "golden": 60.94 - 25.14, "answer": 50.0}],
+        "program": SHARE,
+        "result": 50 / 25.14,
+        "reading": "answer",
+    }
+
+
+@pytest.mark.parametrize(
+    ("program", "expected", "actual", "unit", "proved"),
+    [
+        ("divide(60.94, 25.14)", 2.42403, "2.785", None, (0,)),  # 70 / 25.14
+        ("divide(60.94, 25.14)", 2.42403, "278.5", "percent", (0,)),
+        ("divide(60.94, 25.14)", 2.42403, "278.5", None, None),
+        ("divide(60.94, 25.14)", 2.42403, "3.5", None, (0, 1)),  # 70 / 20
+        ("divide(60.94, const_100)", 0.6094, "0.7", None, (0,)),
+        ("divide(25.14, const_100)", 0.2514, "0.5", None, None),
+        ("add(subtract(60.94, 25.14), 100)", 135.8, "150", None, (2,)),
+        ("60.94", 60.94, "70", None, None),  # a program without an operation carries nothing on
+        (CHANGE, 35.8, "50", None, (2,)),  # the fewest turns: 70 - 20, of turns 0 and 1, is 50 too
+        ("add(100, const_100)", 200.0, "103", None, (3,)),  # the literal, not the constant
+    ],
+)
+def test_replay_puts_in_the_answers_of_wrong_turns(program, expected, actual, unit, proved):
+    history = turns_of(
+        ("60.94", 60.94, "70", None),
+        ("25.14", 25.14, "20", None),
+        (CHANGE, 35.8, "50", None),
+        ("100", 100.0, "3", None),
+    )
+    proof = replay(TurnFacts(expected=expected, actual=actual, program=program, unit=unit), history)
+    assert (None if proof is None else proof.turns) == proved
+
+
+def test_right_turns_and_turns_without_a_number_are_not_put_in():
+    history = turns_of(("60.94", 60.94, "61", None), ("25.14", 25.14, "no idea", None))
+    assert replay(TurnFacts(expected=2.42403, actual="2.4264", program="divide(60.94, 25.14)"), history) is None
+
+
+def test_a_turn_that_only_earlier_errors_made_wrong_would_be_right():
+    history = turns_of((CHANGE, 35.8, "50", None))
+    carried = TurnFacts(expected=1.42403, actual="1.989", program=SHARE)
+    assert would_be_right(carried, history)
+    assert not would_be_right(TurnFacts(expected=1.42403, actual="198.9", unit="percent", program=SHARE), history)
+    assert would_be_right(TurnFacts(expected=1.42403, actual="1.42403", program=SHARE), history)
+    assert not would_be_right(TurnFacts(expected=1.42403, actual="3", program=SHARE), history)
+
+
+def test_conversations_are_counted_by_what_came_before():
+    facts = [conversation_facts([True, False, False, True]), conversation_facts([False]), conversation_facts([])]
+    assert [each.first_wrong_turn for each in facts] == [1, 0, None]
+    assert [each.cascade for each in facts] == [(2,), (), ()]
+    found = propagation(facts)
+    assert (found.accuracy, found.accuracy_after_right, found.accuracy_after_wrong) == (0.4, 0.0, 0.5)
+    assert (found.cascades, found.broken_conversations, found.first_wrong_turns) == (1, 2, (1, 1))
+    assert math.isnan(found.counterfactual_accuracy)
+    assert math.isnan(propagation([]).accuracy)
+
+
+# --- laws ---------------------------------------------------------------------------------------
+
+numbers = st.floats(-1e6, 1e6, allow_nan=False).map(lambda x: round(x, 3))
+anything = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=30), st.lists(st.integers(), max_size=2)
+)
+answers = st.one_of(anything, numbers, numbers.map(str), numbers.map(lambda x: f"{x}%"))
+units = st.one_of(st.none(), st.sampled_from(["percent", "million", "raw", "trillion", "basis points"]), anything)
+literals = st.one_of(numbers.map(repr), st.sampled_from(["60.94", "25.14", "const_100", "5%", "#0", "#1", "#7", "x"]))
+operations = st.sampled_from(["add", "subtract", "multiply", "divide", "exp", "greater", "table_sum", "sqrt"])
+programs = st.one_of(
+    st.none(),
+    st.text(max_size=20),
+    literals,
+    st.lists(st.tuples(operations, literals, literals), min_size=1, max_size=4).map(
+        lambda steps: ", ".join(f"{operation}({left}, {right})" for operation, left, right in steps)
+    ),
+)
+facts = st.builds(
+    TurnFacts,
+    expected=answers,
+    actual=answers,
+    unit=units,
+    program=programs,
+    executed=answers,
+    printed=answers,
+    document=st.sampled_from([None, REPORT]),
+)
+
+
+@given(turn=facts, history=st.lists(facts, max_size=4))
+def test_whatever_was_answered_there_is_one_label_and_evidence_that_can_be_written(turn, history):
+    found = diagnose(turn, history)
+    assert (found is None) == turn.right
+    if found is not None:
+        assert found.label in LABELS
+        json.dumps(found.evidence, allow_nan=False)
+    assert would_be_right(turn, history) or not turn.right
+
+
+@given(expected=answers, actual=answers, unit=units)
+def test_a_turn_is_right_as_the_matches_have_it(expected, actual, unit):
+    assert TurnFacts(expected=expected, actual=actual, unit=unit).right == match(expected, actual).right
+
+
+@given(expected=st.floats(1, 1e6), power=st.sampled_from([-6, -3, -2, 2, 3, 6, 9]), minus=st.booleans())
+def test_powers_of_a_thousand_and_a_hundred_are_scale_with_and_without_the_sign(expected, power, minus):
+    actual = expected * 10.0**power
+    if match(expected, actual).right or match(expected, -actual).right:
+        return
+    assert label(expected, -actual if minus else actual, SHARE) == ("scale_and_sign" if minus else "scale")
+
+
+# --- the real data ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def conversations():
+    folder = Path(__file__).resolve().parents[3] / "shared" / "data" / "convfinqa"
+    if not folder.is_dir():
+        pytest.skip("no ../shared/data beside this checkout")
+    said = {}
+    for line in (folder / "predictions_sonnet.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        said[row["record_id"], row["turn_idx"]] = row
+    found = []
+    for each in json.loads((folder / "dev.json").read_text(encoding="utf-8"))["dev"]:
+        report = Document(each["doc"]["table"], f"{each['doc']['pre_text']} {each['doc']['post_text']}")
+        dialogue = each["dialogue"]
+        columns = zip(dialogue["turn_program"], dialogue["executed_answers"], dialogue["conv_answers"], strict=True)
+        found.append(
+            [
+                TurnFacts(
+                    expected=executed,
+                    actual=said[each["id"], at]["predicted_answer"],
+                    unit=said[each["id"], at]["predicted_unit"],
+                    program=program,
+                    executed=executed,
+                    printed=printed,
+                    document=report,
+                )
+                for at, (program, executed, printed) in enumerate(columns)
+            ]
+        )
+    return found
+
+
+def test_real_errors_have_a_cause_and_carried_ones_a_proof(conversations):
+    labels: Counter[str] = Counter()
+    for turns in conversations:
+        for at, turn in enumerate(turns):
+            found = diagnose(turn, turns[:at])
+            if found is None:
+                continue
+            labels[found.label] += 1
+            assert (found.label == "propagated") == ("proof" in found.evidence)
+            if found.label == "propagated":
+                check_proof(found.evidence["proof"], turn, turns[:at])
+    assert labels.total() == 489
+    assert 1 - labels["other"] / labels.total() >= 0.85
+    assert 52 <= labels["propagated"] <= 58
+    assert set(labels) <= set(LABELS)
+
+
+def check_proof(proof, turn, history):
+    """Computes the proof again, by recursion over trees, and asks for each of its premises."""
+    answer_of = {}
+    for each in proof["substitutions"]:
+        earlier = history[each["turn"]]
+        assert not match(earlier.expected, earlier.actual).numerical
+        assert float(earlier.actual.replace(",", "").rstrip("%")) == pytest.approx(each["answer"])
+        answer_of[written(parse_program(earlier.program).tree)] = each["answer"]
+    tree = parse_program(proof["program"]).tree
+    assert isinstance(tree, Call)
+    result = compute(tree, answer_of)
+    assert result == pytest.approx(proof["result"])
+    actual = float(turn.actual.replace(",", "")) / (100 if proof["reading"] == "percent" else 1)
+    assert proof["reading"] == "answer" or turn.unit == "percent"
+    assert match(result, actual).numerical
+    assert not match(turn.expected, turn.actual).numerical
+
+
+def written(node):
+    if isinstance(node, Call):
+        return (node.operation, *map(written, node.args))
+    return node.value
+
+
+def compute(node, answer_of):
+    if not isinstance(node, Call):
+        given = None if node.text.startswith("const_") else answer_of.get(node.value)
+        return node.value if given is None else given
+    if written(node) in answer_of:
+        return answer_of[written(node)]
+    left, right = (compute(arg, answer_of) for arg in node.args)
+    return {"add": left + right, "subtract": left - right, "multiply": left * right}.get(node.operation) or (
+        left / right if node.operation == "divide" else 0.0
+    )
+
+
+def test_every_proof_that_exists_is_found_by_trying_every_subset(conversations):
+    for turns in conversations[:200]:
+        for at, turn in enumerate(turns):
+            tree = parse_program(turn.program).tree
+            if turn.right or turn.number is None or not isinstance(tree, Call):
+                continue
+            wrong = [each for each in turns[:at] if not each.numerical and each.number is not None]
+            readings = [turn.number, *([turn.number / 100] if turn.unit == "percent" else [])]
+            proved = False
+            for size in (1, 2, 3):
+                for some in combinations(wrong, size):
+                    answer_of = {written(parse_program(each.program).tree): each.number for each in some}
+                    result = compute(tree, answer_of)
+                    changed = result != compute(tree, {})
+                    proved |= changed and any(match(result, reading).numerical for reading in readings)
+            assert proved <= (replay(turn, turns[:at]) is not None)
+
+
+def test_real_conversations_would_be_better_without_their_earlier_errors(conversations):
+    found = propagation(
+        conversation_facts(
+            [turn.right for turn in turns], [would_be_right(turn, turns[:at]) for at, turn in enumerate(turns)]
+        )
+        for turns in conversations
+    )
+    assert found.turns == 1490
+    assert found.accuracy == pytest.approx(1001 / 1490)  # 997 numbers and 4 times yes or no
+    assert found.accuracy < found.counterfactual_accuracy < found.accuracy + 87 / 1490
+    assert found.accuracy_after_wrong < found.accuracy < found.accuracy_after_right

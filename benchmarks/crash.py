@@ -4,10 +4,11 @@ Each round starts a run of `--trials` trials with the `command` agent (a seeded 
 that logs each call), kills it at a random moment, resumes it, and checks that
 
 * every planned trial has exactly one answer in the journal's final reading,
-* no answer that was on disk at the kill was asked for again,
+* no answer that was on disk at the kill was asked for again, nor any turn of a conversation,
 * the summary equals that of an undisturbed run.
 
     python benchmarks/crash.py --rounds 20 --trials 2000
+    python benchmarks/crash.py --rounds 20 --trials 400 --turns 5
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ from typing import Any
 
 # Plain sh: the program must start faster than karat can ask. It logs the call, then answers by its seed.
 AGENT = r"""read -r task
-echo "$task" >> calls.log
+printf '%s\n' "$task" >> calls.log
 seed=${task##*'"seed":'}; seed=${seed%%[!0-9]*}
-printf 'The limit is %s items.' "$((seed % 5))"
+turn=${task##*'"turn":'}; turn=${turn%%[!0-9]*}
+case $task in
+  *'"history":[]'*) printf 'The limit is %s items.' "$((seed % 5))";;
+  *) printf '%s' "$(((seed + turn) % 5))";;
+esac
 """
 
 EXPERIMENT = """name: crash
@@ -42,36 +47,47 @@ conditions:
 execution: {num_repetitions: 5, max_concurrent: 8}
 """
 
+CONVERSATIONS = EXPERIMENT.replace("{path: questions.jsonl}", "{kind: conversation, path: questions.jsonl}").replace(
+    "judge: {type: overlap}", "scorers: [contains]"
+)
+
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description="kill -9 at random moments, then --resume")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=2000, help="a multiple of 10")
+    parser.add_argument("--turns", type=int, default=1, help="of each trial; more than one: conversations")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     dice = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        lay_out(folder, options.trials)
+        lay_out(folder, options.trials, options.turns)
         started = time.perf_counter()
         undisturbed = figures(run(folder, folder / "undisturbed"))
         whole = time.perf_counter() - started
-        print(f"undisturbed: {options.trials} trials in {whole:.1f} s")
+        print(f"undisturbed: {options.trials} trials of {options.turns} turns in {whole:.1f} s")
         for number in range(options.rounds):
             row = one_round(folder, number, dice.uniform(0.02, 0.98) * whole, undisturbed, options.trials)
             print(f"round {number + 1:2}: {row}", flush=True)
     print(f"{options.rounds} rounds: every trial once, nothing asked twice, summaries equal")
 
 
-def lay_out(folder: Path, trials: int) -> None:
+def lay_out(folder: Path, trials: int, turns: int) -> None:
     """The experiment, in `folder`."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"question": f"What is limit {number}?", "answer": f"{number % 5} items."} for number in range(trials // 10)
     ]
+    if turns > 1:
+        rows = [
+            {"conversation_id": f"c{number}", "turn": turn, "question": f"And {turn}?", "answer": number % 5}
+            for number in range(trials // 10)
+            for turn in range(turns)
+        ]
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "agent.sh").write_text(AGENT)
-    (folder / "experiment.yaml").write_text(EXPERIMENT)
+    (folder / "experiment.yaml").write_text(CONVERSATIONS if turns > 1 else EXPERIMENT)
 
 
 def one_round(folder: Path, number: int, moment: float, undisturbed: Any, trials: int) -> str:
@@ -88,29 +104,43 @@ def one_round(folder: Path, number: int, moment: float, undisturbed: Any, trials
     runs = list(results.glob("crash-*")) if results.exists() else []
     if not runs:
         finished = run(folder, results)
-        durable: set[str] = set()
+        durable: set[Key] = set()
     else:
-        durable = {answer["trial"] for answer in events(runs[0], "answer")}
+        durable = told(runs[0])
         log.write_text("")
         finished = run(folder, results, "--resume", str(runs[0]))
         asked = Counter(key(json.loads(line)) for line in log.read_text().splitlines())
-        kept = {
-            (one["sample"], one["condition"], one["repetition"])
-            for one in events(runs[0], "answer")
-            if one["trial"] in durable
-        }
-        assert not kept & set(asked), "an answer that was on disk was asked for again"
+        assert not durable & set(asked), "what was on disk was asked for again"
         assert max(asked.values(), default=1) == 1
+        assert len(durable) + len(asked) == len(told(finished)), "something was asked for that is not there"
     answers = Counter(one["trial"] for one in events(finished, "answer"))
     assert len(answers) == trials, f"{len(answers)} answers of {trials}"
     assert set(answers.values()) == {1}
     assert figures(finished) == undisturbed, "the summary differs from the undisturbed run's"
-    return f"killed after {moment:5.1f} s with {len(durable):5} answers on disk; resumed, equal"
+    return f"killed after {moment:5.1f} s with {len(durable):5} turns on disk; resumed, equal"
 
 
-def key(task: dict[str, Any]) -> tuple[str, str, int]:
-    """Which trial a program was asked for."""
-    return task["sample"], task["condition"], task["repetition"]
+Key = tuple[str, str, int, int]
+"""Sample, condition, repetition, turn."""
+
+
+def key(task: dict[str, Any]) -> Key:
+    """Which turn of which trial a program was asked for."""
+    return task["sample"], task["condition"], task["repetition"], task["turn"]
+
+
+def told(run: Path) -> set[Key]:
+    """The turns on disk, of conversations that were broken off too."""
+    from karat import config, plan
+
+    experiment = config.load(run.parent.parent / "experiment.yaml")
+    trials = {
+        trial.id: (trial.sample.id, trial.condition.name, trial.repetition)
+        for trial in plan.plan(experiment, experiment.load_dataset())
+    }
+    turns = {(one["trial"], one["turn"]) for one in events(run, "reply")}
+    turns |= {(one["trial"], turn) for one in events(run, "answer") for turn in range(len(one["replies"]))}
+    return {(*trials[trial], turn) for trial, turn in turns}
 
 
 def start(folder: Path, results: Path, *more: str) -> subprocess.Popen[bytes]:

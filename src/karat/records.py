@@ -45,6 +45,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     question: str
     golden: str | None = None  # None: there is no golden answer
     detail: dict[str, Any] = {}  # what the dataset kind knows besides (program, unit, …)
+    asked: str | None = None  # what is sent to the agent; None: the question as it stands
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,6 +57,12 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: tuple[Turn, ...]
     materials: str | None = None  # a document that precedes the first turn
     metadata: dict[str, Any] = {}  # further columns, to group results by
+    detail: dict[str, Any] = {}  # what the dataset kind knows of the whole (document, table, …)
+    apart: bool = False  # each turn is asked in a session of its own: `asked` carries what went before
+    weight: float = 1.0  # how many samples of the file it stands for, relative to the others
+    content: str | None = (
+        None  # the digest but for how its turns are asked, where that is in the digest: for comparisons
+    )
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -163,6 +170,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str | None = None
     stop_reason: str | None = None
     responses: int | None = None  # of the model, with tool calls in between; None: not told
+    verdict: bool | None = None  # whether it is right, as a file of answers made elsewhere says; None: it does not
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="answer", tag_field="event"):
@@ -174,8 +182,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     repetition: int
     replies: tuple[Reply, ...]
     attempts: int = 1  # how many it took, this one included
+    kept: int = 0  # so many of the replies, the first, were given in earlier attempts
     started: str  # UTC, ISO 8601
-    seconds: float  # of the successful attempt, monotonic clock
+    seconds: float  # of the successful attempt and of the replies kept from others, monotonic clock
 
     @property
     def text(self) -> str:

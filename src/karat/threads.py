@@ -26,7 +26,8 @@ class Threads:
     and a hung one would delay the end of the process.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = MOST_THREADS) -> None:
+        self._most = most
         self._idle: list[queue.SimpleQueue[_Work | None]] = []
         self._alive = 0
         self._closed = False
@@ -51,8 +52,8 @@ class Threads:
         self._idle.clear()
 
     def _started(self) -> queue.SimpleQueue[_Work | None]:
-        if self._alive >= MOST_THREADS:
-            message = f"{MOST_THREADS} calls hang, each on its thread: the function must come back, or be async"
+        if self._alive >= self._most:
+            message = f"{self._most} calls hang, each on its thread: the function must come back, or be async"
             raise AgentFault("threads_exhausted", message)
         self._alive += 1
         inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()

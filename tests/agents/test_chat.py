@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from karat import plugins
-from karat.agents import AgentSetting, as_agent
+from karat.agents import AgentSetting, Resumable, as_agent
 from karat.engine.build import close_agents
 from karat.errors import AgentFault, BadOption, InfrastructureFault, LimitReached, TrialFault
 from karat.mcp import Toolbox
@@ -47,6 +47,7 @@ class Asking:
         servers: tuple[McpServer, ...] = (),
         system_prompt: str | None = "be brief",
         materials: str | None = None,
+        before: tuple[tuple[str, Reply], ...] = (),  # what an earlier attempt was told
     ) -> tuple[Reply, ...]:
         turns = tuple(Turn(question=text) for text in questions or ("how is a lamp lit?",))
         condition = Condition(
@@ -66,6 +67,9 @@ class Asking:
                 agent = as_agent(plugins.build(plugins.find("agents", "chat"), options, setting=setting))
                 try:
                     async with asyncio.timeout(60), agent.session(trial) as session:
+                        if before:
+                            assert isinstance(session, Resumable)
+                            session.restore([(Turn(question=text), reply) for text, reply in before])
                         return tuple([await session.ask(turn) for turn in turns])
                 finally:
                     await close_agents({"a": agent})
@@ -128,6 +132,26 @@ def test_all_turns_are_one_conversation(ask: Asking, api: str) -> None:
         ("assistant", "I heard: two"),
         ("user", "three"),
     ]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_conversation_that_was_broken_off_is_retold_with_its_tool_calls(ask: Asking, api: str) -> None:
+    found = ToolCall(tool="search", server="scripted", input={"query": "lamp"}, result="a match")
+    failed = ToolCall(tool="echo", server="scripted", input={"text": "x"}, error="no echo")
+    gone = ToolCall(tool="gone", server="other", result="nobody offers it")
+    before = ("one", Reply(text="By a match.", tool_calls=(found, failed, gone))), ("two", Reply(text="Six hours."))
+    with serve([{"say": ["I heard: {{ question }}"]}]) as server:
+        options = ask.options(server, api)
+        (reply,) = ask(options, "three", servers=(stdio_server(),), materials="A long report.", before=before)
+        last = server.requests[-1]
+    assert reply.text == "I heard: three"
+    said = [(one.role, one.text) for one in last.messages if one.role in ("user", "assistant") and one.text]
+    assert [text for role, text in said if role == "user"] == ["A long report.\n\none", "two", "three"]
+    assert [text for role, text in said if role == "assistant"] == ["By a match.", "Six hours."]
+    back = [one.text for one in last.messages if one.role == "tool"]
+    assert len(back) == 2
+    assert back[0] == "a match"
+    assert "no echo" in back[1]
 
 
 @pytest.mark.parametrize("api", APIS)

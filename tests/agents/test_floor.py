@@ -171,3 +171,39 @@ def test_which_tool_is_for_searching(tools, chosen, arguments):
 
     found = _search_tool(tuple(tools))
     assert (found[0].name, found[1]) == (chosen, arguments) if found else chosen is None
+
+
+REPORT = {
+    "pre_text": "sales in millions of dollars .",
+    "post_text": "a swap of $ 1,250 was settled .",
+    "table": {"2019": {"net sales": 412.5, "costs": "n/m", "margin": "31.5%"}, "2018": {"net sales": 388.0}},
+}
+
+
+@pytest.mark.parametrize(
+    ("questions", "answer"),
+    [
+        pytest.param(["what were the net sales in 2018?"], "388", id="row and column"),
+        pytest.param(
+            ["what were the net sales in 2018?", "and in 2019?"], "412.5", id="the row of the question before"
+        ),
+        pytest.param(["what was the margin?"], "0.315", id="a percentage as a share"),
+        pytest.param(["how large was the swap?"], "1250", id="no cell: the last number of the text"),
+    ],
+)
+@pytest.mark.parametrize("rows", [False, True])
+def test_of_a_report_it_looks_the_number_up(tmp_path, questions, answer, rows):
+    table = [["", "2019", "2018"], ["net sales", 412.5, 388.0], ["costs", "n/m", "-"], ["margin", "31.5%", ""]]
+    detail = {**REPORT, "table": table} if rows else REPORT
+    turns = tuple(Turn(question=question, golden="7") for question in questions)
+    sample = Sample(id="1", position=0, digest="", turns=turns, detail=detail)
+    condition = Condition(name="c", position=0, digest="", agent=AgentSpec(type="floor"))
+
+    async def story() -> Reply:
+        async with Toolbox((), redact=Redactor({}), folder=tmp_path) as toolbox:
+            agent = Floor(Floor.Options(), AgentSetting(folder=tmp_path, toolbox=toolbox))
+            async with agent.session(condition, sample) as session:
+                return await session.ask(turns[-1])
+
+    said = json.loads(asyncio.run(story()).text)
+    assert said == {"answer": answer, "unit": "none", "program": answer}

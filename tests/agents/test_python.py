@@ -113,8 +113,8 @@ def test_a_function_may_run_an_event_loop_and_may_leave_by_system_exit(ask: Ask)
 def test_a_function_that_hangs_is_given_up_at_once(ask: Ask) -> None:
     started = time.monotonic()
     with pytest.raises(TimeoutError):
-        ask("python", {"target": lambda q, s, m: time.sleep(20)}, timeout=0.1)
-    assert time.monotonic() - started < 10
+        ask("python", {"target": lambda q, s, m: time.sleep(60)}, timeout=0.1)
+    assert time.monotonic() - started < 40
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from karat.engine.retry import Fallen, classify, delay
 from karat.engine.spend import Spend
 from karat.engine.supply import Job, Supply
 from karat.errors import AgentFault, InfrastructureFault, JudgeFault, LimitReached
-from karat.records import AgentSpec, Condition, Sample, Trial, Usage
+from karat.records import AgentSpec, Condition, Reply, Sample, Trial, Usage
 
 
 class TopOfTheRange(random.Random):
@@ -145,6 +145,15 @@ def test_tokens_and_judges_are_reserved_too() -> None:
     assert spend.allows(agents=0, judges=0)
     assert not spend.allows(agents=0, judges=1), "70 + 10 + 20 + 20 is too much"
     assert not spend.unknown, "an unknown price matters only under a budget in dollars"
+
+
+def test_a_trial_reserves_all_its_turns_and_an_unknown_failure_counts_one() -> None:
+    spend = Spend(usd=100.0, tokens=None)
+    spend.told([Reply(text="x", dollars=dollars) for dollars in (3.0, 5.0, 2.0)])
+    spend.failed("agent", None, None)
+    assert spend.dollars == 15.0, "one call failed, not a conversation"
+    assert spend.allows(agents=7, judges=0)
+    assert not spend.allows(agents=8, judges=0), "15 + 9 × 10 is too much"
 
 
 def trials(count: int) -> Iterator[Trial]:

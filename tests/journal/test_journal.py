@@ -6,6 +6,8 @@ import asyncio
 import base64
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -231,6 +233,70 @@ def test_a_full_disk_stops_the_writer_and_keeps_what_was_there(tmp_path: Path) -
     assert done.stdout.count("--resume") == 2
     assert [event.run for event in run.events()] == ["x"]  # type: ignore[union-attr]
     assert run.journal.read_bytes().endswith(b"\n")
+
+
+MAKES = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from test_journal import Head, Journal, new_run
+async def go():
+    async with Journal(new_run(Path(sys.argv[2])).path) as journal:
+        await journal.append(Head(format=1, run="x"))
+asyncio.run(go())
+"""
+
+
+def test_what_is_in_a_folder_is_durable_before_the_folder_has_its_name(tmp_path: Path) -> None:
+    """Seen from outside: nothing of Python's tells of a sync."""
+    tracer = shutil.which("strace")
+    if tracer is None:
+        pytest.skip("needs strace, to see what the operating system is asked for")
+    calls = ["-f", "-y", "-e", "trace=fsync,fdatasync,rename,renameat,renameat2", "-o", str(tmp_path / "calls")]
+    command = [tracer, *calls, sys.executable, "-c", MAKES, str(Path(__file__).parent), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if not (tmp_path / "calls").exists() or "ptrace" in done.stderr:
+        pytest.skip("strace may not trace here")
+    assert done.returncode == 0, done.stderr
+    made = re.compile(rf"(fsync|fdatasync|rename)[a-z0-9]*\(.*?{re.escape(str(tmp_path))}/?([^>\"]*)")
+    seen = [found.groups() for line in (tmp_path / "calls").read_text().splitlines() if (found := made.search(line))]
+    (run,) = (tmp_path / "results").iterdir()
+    final, part = f"results/{run.name}", f"results/.{run.name}.part"
+    files = ["experiment.yaml", "samples.jsonl", "run.json"]
+    written = [[("fsync", f"{part}/.{f}.part"), ("rename", f"{part}/.{f}.part"), ("fsync", part)] for f in files]
+    assert seen == [
+        ("fsync", ""),
+        *[call for file in written for call in file],
+        ("fsync", part),
+        ("rename", part),
+        ("fsync", "results"),
+        ("fsync", final),  # the journal's name
+        ("fdatasync", f"{final}/journal.jsonl"),
+    ]
+
+
+@pytest.mark.parametrize("error", [MemoryError("no room"), ValueError("odd"), SystemExit(3), KeyboardInterrupt()])
+def test_a_writer_that_dies_of_anything_says_so_to_all_that_wait(tmp_path: Path, error: BaseException) -> None:
+    run = new_run(tmp_path)
+    syncs = []
+
+    def sync(fd: int) -> None:
+        syncs.append(fd)
+        if len(syncs) > 1:
+            raise error
+
+    async def go() -> list[BaseException | None]:
+        async with Journal(run.path, sync=sync) as journal:
+            await journal.append(Head(format=1, run=run.info.run))
+            over = End(at="now", reason="done", seconds=1.0)
+            waiting = [journal.append(over) for _ in range(3)]
+            found = await asyncio.gather(*waiting, return_exceptions=True)
+            return [*found, *await asyncio.gather(journal.append(over), return_exceptions=True)]
+
+    found = asyncio.run(asyncio.wait_for(go(), 20))
+    assert all(isinstance(one, BadRun) for one in found)
+    assert repr(error) in str(found[0])
+    assert [type(event) for event in run.events()] == [Head], "what was not synced is cut off again"
 
 
 def test_nothing_of_a_run_folder_is_there_before_all_of_it_is(tmp_path: Path) -> None:

@@ -9,7 +9,15 @@ An agent that holds something for the whole run (a client, threads) may have `ac
 which is called once, at its end.
 
 An agent without sessions implements `ask` alone (`SimpleAgent`); `as_agent` does the
-rest. One that must know which repetition it is asked for takes the keyword `trial`.
+rest. One that must know which repetition it is asked for takes the keyword `trial`, and one
+that must know which turn, the keyword `number` (from 0): the history of a sample whose turns
+are asked apart is empty.
+
+A session may have `restore(history)`, plain or async, called once before its first `ask`: what was asked and
+answered in an earlier attempt, of which the session is to know as if it had been its own. With
+it a conversation that was broken off goes on at its first missing turn; without, it begins anew.
+An agent without sessions gets its history anyhow. `Turn.question` is what is to be sent, as it
+stands; a sample's `materials` belong before the first question of each session.
 
 Two things let `karat rehearse` keep an agent from asking a real model: the options `base_url`
 and `api_key_env`, or a class attribute `offline = True` where it asks none.
@@ -18,7 +26,7 @@ and `api_key_env`, or a class attribute `offline = True` where it asks none.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -30,13 +38,20 @@ from karat.mcp import Toolbox
 from karat.models import Price
 from karat.records import Condition, Reply, Sample, Trial, Turn
 
-__all__ = ["Agent", "AgentSetting", "Session", "SimpleAgent", "TrialAgent", "as_agent"]
+__all__ = ["Agent", "AgentSetting", "Resumable", "Session", "SimpleAgent", "TrialAgent", "as_agent"]
 
 
 class Session(Protocol):
     """One trial's conversation with the agent."""
 
     async def ask(self, turn: Turn) -> Reply: ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A session that can be told of what was said before it was opened."""
+
+    def restore(self, history: Sequence[tuple[Turn, Reply]]) -> Awaitable[None] | None: ...
 
 
 @runtime_checkable
@@ -59,11 +74,14 @@ class TrialAgent(Protocol):
     """What the engine calls: an agent that was told which trial it is asked for.
 
     All optional: `source`, where its answers come from, if they were made elsewhere; kept in
-    `run.json`. `unpriced`, the models whose price is not known: with one of them a budget in
+    `run.json`, with what `told(samples, conditions=…, repetitions=…)` says of them (`faults`: a
+    sentence that every report shows). `unpriced`, the models whose price is not known: with one of them a budget in
     dollars is refused. `aclose()`, awaited at the end of the run.
     """
 
-    def session(self, trial: Trial) -> AbstractAsyncContextManager[Session]: ...
+    def session(self, trial: Trial, first: int = 0) -> AbstractAsyncContextManager[Session]:
+        """`first`: the turn that is asked first; not 0 where each has a session of its own."""
+        ...
 
     async def aclose(self) -> None: ...
 
@@ -87,12 +105,17 @@ def as_agent(found: Any) -> TrialAgent:
     raise BadPlugin(type(found).__name__, "an agent needs a method 'session' or 'ask'")
 
 
+def _nothing(*_: object, **__: object) -> Mapping[str, str]:
+    return {}
+
+
 class _Adapter:
     """What the engine may ask of an agent besides answers."""
 
     def __init__(self, agent: Any) -> None:
         self.source: Mapping[str, str] = getattr(agent, "source", {})
         self.unpriced: Sequence[str] = getattr(agent, "unpriced", ())
+        self.told: Callable[..., Mapping[str, str]] = getattr(agent, "told", _nothing)
         self._agent = agent
 
     async def aclose(self) -> None:
@@ -105,10 +128,11 @@ class _WithSessions(_Adapter):
     def __init__(self, agent: Any) -> None:
         super().__init__(agent)
         self._open = agent.session
-        self._wants_trial = _takes_trial(agent.session)
+        self._extra = _known(agent.session, "trial", "first")
 
-    def session(self, trial: Trial) -> AbstractAsyncContextManager[Session]:
-        extra = {"trial": trial} if self._wants_trial else {}
+    def session(self, trial: Trial, first: int = 0) -> AbstractAsyncContextManager[Session]:
+        known = {"trial": trial, "first": first}
+        extra = {name: known[name] for name in self._extra}
         opened: AbstractAsyncContextManager[Session] = self._open(trial.condition, trial.sample, **extra)
         return opened
 
@@ -117,24 +141,31 @@ class _WithoutSessions(_Adapter):
     def __init__(self, agent: Any) -> None:
         super().__init__(agent)
         self._ask = agent.ask
-        self._wants_trial = _takes_trial(agent.ask)
+        self._extra = _known(agent.ask, "trial", "number")
 
     @asynccontextmanager
-    async def session(self, trial: Trial) -> AsyncIterator[Session]:
-        yield _History(self._ask, trial, {"trial": trial} if self._wants_trial else {})
+    async def session(self, trial: Trial, first: int = 0) -> AsyncIterator[Session]:
+        yield _History(self._ask, trial, first, self._extra)
 
 
 class _History:
-    def __init__(self, ask: Any, trial: Trial, extra: dict[str, Any]) -> None:
-        self._ask, self._trial, self._extra = ask, trial, extra
+    def __init__(self, ask: Any, trial: Trial, first: int, extra: Sequence[str]) -> None:
+        self._ask, self._trial, self._first, self._extra = ask, trial, first, extra
         self._so_far: list[tuple[Turn, Reply]] = []
+
+    def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
+        self._so_far.extend(history)
 
     async def ask(self, turn: Turn) -> Reply:
         trial = self._trial
-        reply: Reply = await self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **self._extra)
+        known = {"trial": trial, "number": self._first + len(self._so_far)}
+        extra = {name: known[name] for name in self._extra}
+        reply: Reply = await self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **extra)
         self._so_far.append((turn, reply))
         return reply
 
 
-def _takes_trial(method: Any) -> bool:
-    return "trial" in inspect.signature(method).parameters
+def _known(method: Any, *names: str) -> tuple[str, ...]:
+    """Which of the names are among its parameters."""
+    parameters = inspect.signature(method).parameters
+    return tuple(name for name in names if name in parameters)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field, field_validator
 
 from karat.agents import AgentSetting
+from karat.agents._retold import retold
 from karat.agents._tool_names import named_tools
 from karat.config.model import Address, Count, Name, Number, Strictly, Text
 from karat.errors import AgentFault, BadOption, LimitReached, TrialFault
@@ -121,6 +122,14 @@ class _Conversation:
         self._named = named_tools(tools.tools)
         self._parameters = _parameters(self._named)
         self._messages: list[ModelMessage] = []
+
+    def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
+        """What was said in an earlier attempt, as far as replies tell it."""
+        calls = 0
+        for turn, reply in history:
+            self._messages.append(self._question(turn))
+            self._messages += retold(reply, self._named, calls)
+            calls += len(reply.tool_calls)
 
     async def ask(self, turn: Turn) -> Reply:
         """The model's answer, after as many tool calls as it wants. Raises TrialFault, with what was said so far."""

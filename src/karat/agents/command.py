@@ -19,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from karat.agents import AgentSetting
 from karat.agents._answers import reply_from
 from karat.agents._servers import client_config
+from karat.agents._told import told
+from karat.agents._watchdog import Watchdog
 from karat.errors import AgentFault, LimitReached
 from karat.records import Condition, Reply, Sample, Trial, Turn
 
@@ -64,19 +66,31 @@ class Command:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         self._env = {**kept, **options.env}
         self._encode = msgspec.json.Encoder().encode
+        self._watchdog = Watchdog()
+
+    def aclose(self) -> None:
+        """Ends the process that watches over the programs."""
+        self._watchdog.close()
 
     async def ask(
-        self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]], trial: Trial
+        self,
+        condition: Condition,
+        sample: Sample,
+        turn: Turn,
+        history: Sequence[tuple[Turn, Reply]],
+        trial: Trial,
+        number: int,
     ) -> Reply:
+        question, past = told(sample, turn, history)
         task = {
-            "question": turn.question,
+            "question": question,
             "system_prompt": condition.system_prompt,
-            "history": [{"question": asked.question, "answer": reply.text} for asked, reply in history],
+            "history": past,
             "mcp_servers": client_config(condition, self._folder, self._toolbox),
             "sample": sample.id,
             "condition": condition.name,
             "repetition": trial.repetition,
-            "turn": len(history),
+            "turn": number,
             "seed": trial.seed,
         }
         said = (await self._run(self._encode(task))).strip()
@@ -107,15 +121,18 @@ class Command:
         except OSError as error:
             hint = "" if shutil.which(self._command[0]) else " (it is not on PATH)"
             raise AgentFault("no_program", f"cannot start {self._command[0]!r}: {error.strerror}{hint}") from error
+        group = transport.get_pid()
         try:
+            self._watchdog.begun(group)
             stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
             stdin.write(task)
             stdin.write_eof()
             await news.wait()
-            _end_group(transport.get_pid())
+            _end_group(group)
             await _within(talk.closed)
         finally:
-            _end_group(transport.get_pid())
+            _end_group(group)
+            self._watchdog.over(group)
             await _within(talk.exited)
             transport.close()
         return self._said(talk, transport.get_returncode())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import takewhile
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from karat.agents import AgentSetting
+from karat.agents._look_up import looked_up
 from karat.mcp import Tool, Tools
 from karat.records import Condition, Reply, Sample, Turn
 
@@ -30,8 +32,11 @@ _SHORT = re.compile(r"\b(?:terse|tersely|short|shortly|brief|briefly|concise|con
 class Floor:
     """Searches with the condition's first search tool and gives the first result; knows nothing by itself.
 
-    Deterministic: the same question, tool and documents give the same answer. Without such
-    a tool, or where it finds nothing, the agent says that it does not know. It is free.
+    Of a conversation about a report, without such a tool, it looks the number up: the cell of
+    the table whose row and column share most words with the question (and, among equals, with
+    the questions before). It computes nothing, so it shows what reading alone is worth.
+    Deterministic: the same question, tool and documents give the same answer. With neither, or
+    where nothing is found, the agent says that it does not know. It is free.
     """
 
     class Options(BaseModel):
@@ -52,23 +57,28 @@ class Floor:
     async def session(self, condition: Condition, sample: Sample) -> AsyncIterator[_Session]:
         """One trial's session, with the condition's servers open."""
         async with self._toolbox.open(condition) as tools:
-            yield _Session(tools, _length(condition.system_prompt) if self._options.obey_length else "full")
+            length = _length(condition.system_prompt) if self._options.obey_length else "full"
+            yield _Session(tools, sample, length)
 
 
 class _Session:
-    def __init__(self, tools: Tools, length: str) -> None:
-        self._tools, self._length = tools, length
+    def __init__(self, tools: Tools, sample: Sample, length: str) -> None:
+        self._tools, self._sample, self._length = tools, sample, length
+
+    def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
+        """Nothing: of earlier questions it takes what the sample says."""
 
     async def ask(self, turn: Turn) -> Reply:
         before = len(self._tools.calls)
-        text = await self._look_up(turn.question)
+        text = await self._search(turn)
         return Reply(text=text, tool_calls=self._tools.calls[before:], dollars=0.0, model="floor")
 
-    async def _look_up(self, question: str) -> str:
-        """The first result of the first search tool."""
-        found = _search_tool(self._tools.tools)
+    async def _search(self, turn: Turn) -> str:
+        """The first result of the first search tool; without one, what stands in the sample's own report."""
+        question, found = turn.question, _search_tool(self._tools.tools)
         if found is None:
-            return NO_TOOL
+            earlier = takewhile(lambda one: one is not turn, self._sample.turns)
+            return looked_up(question, [one.question for one in earlier], self._sample.detail) or NO_TOOL
         tool, arguments = found
         call = await self._tools.call(tool.server, tool.name, {**arguments, _query_name(tool): question})
         result = _first_result(call.result or "")

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, field_validator
 from karat.agents import AgentSetting
 from karat.agents._answers import reply_from
 from karat.agents._servers import client_config
+from karat.agents._told import told
 from karat.config.model import Address, Count, Name, Number, Seconds, Strictly, Text
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, MissingExtra, did_you_mean
 from karat.models import from_status, limiter, retry_after
@@ -89,6 +90,9 @@ class Http:
             self._find = {name: _compiled(getattr(options, name)) for name in _EXPRESSIONS}
         except ImportError as error:
             raise MissingExtra("chat", "a JMESPath expression of the http agent") from error
+        self._body = options.body if options.body is not None or options.method == "GET" else _BODY
+        sent = {name.partition(".")[0] for name in (*_names(self._body), *_names(options.query))}
+        self._remembers, self._bare = "history" in sent, "materials" in sent
         self.unpriced = (options.url,) if options.dollars is None else ()
         self._client: httpx2.AsyncClient | None = None
 
@@ -98,20 +102,27 @@ class Http:
             await self._client.aclose()
 
     async def ask(
-        self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]], trial: Trial
+        self,
+        condition: Condition,
+        sample: Sample,
+        turn: Turn,
+        history: Sequence[tuple[Turn, Reply]],
+        trial: Trial,
+        number: int,
     ) -> Reply:
         """What the service answers."""
+        question, past = told(sample, turn, history, remembers=self._remembers, bare=self._bare)
         values = {
-            "question": turn.question,
+            "question": question,
             "system_prompt": condition.system_prompt,
-            "history": [{"question": asked.question, "answer": reply.text} for asked, reply in history],
+            "history": past,
             "materials": sample.materials,
             "sample": sample.id,
             "metadata": sample.metadata,
             "mcp_servers": client_config(condition, self._folder, self._toolbox),
             "condition": condition.name,
             "repetition": trial.repetition,
-            "turn": len(history),
+            "turn": number,
             "seed": trial.seed,
         }
         begun = monotonic()
@@ -132,8 +143,8 @@ class Http:
         options = self._options
         if self._client is None:
             self._client = httpx2.AsyncClient(limits=httpx2.Limits(max_connections=None))
-        body = options.body if options.body is not None or options.method == "GET" else _BODY
-        content = json.dumps(fill_body(body, values, place="agent.body")).encode() if body is not None else None
+        body = fill_body(self._body, values, place="agent.body") if self._body is not None else None
+        content = json.dumps(body).encode() if body is not None else None
         kind = {"content-type": "application/json"} if content is not None else {}
         query = {key: fill(text, values, place=f"agent.query.{key}") for key, text in options.query.items()}
         timeout = httpx2.Timeout(options.timeout_seconds, connect=_CONNECT_SECONDS)

@@ -13,6 +13,7 @@ from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
 from karat.agents._answers import reply_from
 from karat.agents._servers import client_config
+from karat.agents._told import told
 from karat.errors import BadPlugin
 from karat.records import Condition, Reply, Sample, Trial, Turn
 from karat.threads import Threads
@@ -23,8 +24,8 @@ __all__ = ["Python"]
 class Python:
     """A function `query(user_query, system_prompt, mcp_servers) -> str`, sync or async, or an object with `session`.
 
-    The function may also name `history`, `sample`, `condition`, `repetition` or `seed`
-    among its parameters, and may return a mapping or a `karat.Reply` with tool calls, usage
+    The function may also name `history`, `materials`, `sample`, `condition`, `repetition`,
+    `turn` or `seed` among its parameters, and may return a mapping or a `karat.Reply` with tool calls, usage
     and dollars. A sync function runs on a daemon thread of its own; a timeout gives it up.
     """
 
@@ -60,8 +61,8 @@ class Python:
             raise BadPlugin(str(options.target), "want a function, or an object with `session` or `ask`")
 
     @asynccontextmanager
-    async def session(self, condition: Condition, sample: Sample, trial: Trial) -> AsyncIterator[Session]:
-        async with self._agent.session(trial) as session:
+    async def session(self, condition: Condition, sample: Sample, trial: Trial, first: int) -> AsyncIterator[Session]:
+        async with self._agent.session(trial, first) as session:
             yield session
 
     async def aclose(self) -> None:
@@ -89,16 +90,26 @@ class _Function:
         self._threads.close()
 
     async def ask(
-        self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]], trial: Trial
+        self,
+        condition: Condition,
+        sample: Sample,
+        turn: Turn,
+        history: Sequence[tuple[Turn, Reply]],
+        trial: Trial,
+        number: int,
     ) -> Reply:
+        remembers, bare = "history" in self._named, "materials" in self._named
+        question, past = told(sample, turn, history, remembers=remembers, bare=bare)
         known = {
-            "user_query": turn.question,
+            "user_query": question,
             "system_prompt": condition.system_prompt or "",
             "mcp_servers": client_config(condition, self._folder, self._toolbox),
-            "history": [{"question": asked.question, "answer": reply.text} for asked, reply in history],
+            "history": past,
+            "materials": sample.materials,
             "sample": sample,
             "condition": condition.name,
             "repetition": trial.repetition,
+            "turn": number,
             "seed": trial.seed,
         }
         first, rest = self._arguments(known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.agents import AgentSetting
+from karat.agents._census import Census, take_census
 from karat.agents._recorded import Columns, OffsetRows, TableRows
+from karat.agents._turns import USUAL_NAMES, RecordedTurns, TurnColumns
 from karat.errors import AgentFault
 from karat.records import Condition, Reply, Sample, Trial, Turn
 
@@ -25,6 +27,9 @@ class Replay:
     A JSONL file is read by offset: memory does not grow with its answers, only by
     some bytes a row. Repetition r of a sample gets its r-th recorded answer; what was not
     recorded stays missing, unless `reuse` says that one answer serves every repetition.
+
+    With `turns` the file has one row a turn. A turn without a row is then answered with nothing:
+    it is wrong, and its conversation goes on.
     """
 
     class Options(BaseModel):
@@ -45,17 +50,26 @@ class Replay:
         latency_seconds: float = Field(
             default=0.0, ge=0.0, description="wait before each answer, to rehearse a slow agent"
         )
+        turns: TurnColumns | None = Field(
+            default=None,
+            description="for files with one row a turn: the names of their columns, e.g. {conversation_id: record_id}; "
+            "{} looks for the usual ones; null: one row a sample",
+        )
 
     offline = True
     indifferent = ("latency_seconds", "path")  # which answers are there shows in the answers, not in where they lie
+    turn_columns = tuple(USUAL_NAMES)  # what a column of a file with one row a turn can be for
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._options = options
+        self._turns: RecordedTurns | None = None
         path = Path(options.path).expanduser()
         if not path.is_absolute():
             beside = setting.folder / path
             path = beside if beside.exists() else path
-        if (path / "run.json").exists():
+        if options.turns is not None:
+            self._turns = RecordedTurns(path, options.turns)
+        elif (path / "run.json").exists():
             columns = Columns(id="sample", answer=None, condition="condition", repetition="repetition")
             self._rows: OffsetRows | TableRows = OffsetRows(path / "journal.jsonl", columns, only=b'{"event":"answer"')
         elif path.suffix.lower() in (".jsonl", ".ndjson"):
@@ -66,18 +80,32 @@ class Replay:
     @property
     def conditions(self) -> tuple[str, ...]:
         """The conditions that the answers name, in the order of the file."""
-        return tuple(self._rows.keys.conditions)
+        return tuple(self._turns.conditions if self._turns is not None else self._rows.keys.conditions)
 
     @property
     def repetitions(self) -> int:
         """The most answers of one sample under one condition."""
-        return self._rows.keys.repetitions
+        return self._turns.repetitions if self._turns is not None else self._rows.keys.repetitions
 
     @property
     def source(self) -> dict[str, str]:
         """Where the answers come from, for `run.json`."""
-        with self._rows.path.open("rb") as file:
-            return {"file": str(self._rows.path), "sha256": file_digest(file, "sha256").hexdigest()}
+        path = self._turns.path if self._turns is not None else self._rows.path
+        with path.open("rb") as file:
+            return {"file": str(path), "sha256": file_digest(file, "sha256").hexdigest()}
+
+    def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> Census | None:
+        """What is wrong with the file, held against what is asked; None where it has no row a turn."""
+        if self._turns is None:
+            return None
+        return take_census(
+            self._turns, samples, conditions=conditions, repetitions=1 if self._options.reuse else repetitions
+        )
+
+    def told(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
+        """The census as `run.json` keeps it beside `source`."""
+        found = self.census(samples, conditions=conditions, repetitions=repetitions)
+        return {} if found is None else found.told
 
     async def ask(
         self,
@@ -86,14 +114,17 @@ class Replay:
         turn: Turn,
         history: Sequence[tuple[Turn, Reply]],
         trial: Trial,
+        number: int,
     ) -> Reply:
         if self._options.latency_seconds:
             await asyncio.sleep(self._options.latency_seconds)
         repetition = 0 if self._options.reuse else trial.repetition
+        if self._turns is not None:
+            return self._turns.reply(sample, number, condition.name, repetition)
         for key in ((sample.id, condition.name, repetition), (sample.id, None, repetition)):
             row = self._rows.get(key)
             if row is not None:
-                return self._reply(row, len(history))
+                return self._reply(row, number)
         place = f"sample '{sample.id}', condition '{condition.name}', repetition {repetition}"
         raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
 

@@ -19,15 +19,16 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from karat.agents import TrialAgent
-from karat.engine.cutoff import contained, ended, in_time
+from karat.agents import Session, TrialAgent
+from karat.engine.conversation import as_sent, sittings, taken_up
+from karat.engine.cutoff import Contained, GivenUpError, ended, undisturbed
 from karat.engine.retry import Fallen, RetryPolicy, classify, delay, timed_out
 from karat.engine.rows import attempt_row, checked_reply, score_row
 from karat.engine.spend import Spend
 from karat.engine.supply import Job, Supply
 from karat.engine.watch import Watch
 from karat.errors import OperatorError, TrialFault
-from karat.journal import Event, Journal, ReplyEvent, ScorerInfo
+from karat.journal import MISSED_GATE, Event, Journal, ReplyEvent, ScorerInfo
 from karat.mcp import attempts, gates
 from karat.models import metered
 from karat.records import Answer, Failure, Reply, Sample, Score, Trial
@@ -77,15 +78,22 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     agents: Mapping[str, TrialAgent]  # by condition
     broken: Mapping[str, Fallen]  # conditions that cannot be asked, because a server is down
     scorers: Sequence[ScorerInUse]
+    begun: Callable[[str], tuple[Reply, ...]] = lambda _: ()  # trial → what an earlier part of the run was told
 
 
 class _Try:
     """One attempt, as far as it came."""
 
     def __init__(self) -> None:
-        self.replies: list[Reply] = []
+        self.kept: Sequence[Reply] = ()  # of earlier attempts: the conversation goes on behind them
+        self.replies: list[Reply] = []  # its own
+        self.told = 0  # so many of its own, the first, are on disk as turns of the conversation
         self.answer: Answer | None = None
         self.durable: asyncio.Future[None] | None = None  # done when the answer is on disk
+
+    def left(self, fallen: Fallen) -> tuple[Reply, ...]:
+        """What the next attempt goes on behind."""
+        return () if fallen.kind.startswith(MISSED_GATE) else (*self.kept, *self.replies[: self.told])
 
 
 class Loop:
@@ -94,13 +102,14 @@ class Loop:
     def __init__(self, work: Work, *, journal: Journal, limits: Limits, spend: Spend, watch: Watch) -> None:
         self._owed, self._agents, self._broken = work.owed, work.agents, work.broken
         self._scorers, self._journal, self._limits = work.scorers, journal, limits
+        self._begun = work.begun
         self._spend, self._watch = spend, watch
         self._supply = Supply(work.trials, most_waiting=max(16, 2 * limits.max_concurrent))
         self._dice = random.Random()
         self._threads = Threads()
         self._failures = 0
         self._at_agent = 0
-        self._cancelled = False
+        self._cancelled = self._ending = False
         self._draining = asyncio.Event()
         self._reason: EndReason = "done"
         self._problem: BaseException | None = None
@@ -113,7 +122,9 @@ class Loop:
         """Until everything is answered and scored, or the run was stopped. Raises what the disk raised."""
         self._crowd = [asyncio.create_task(self._work()) for _ in range(self._limits.max_concurrent)]
         try:
-            await asyncio.gather(*self._crowd)
+            ended_first, _ = await asyncio.wait(self._crowd, return_when=asyncio.FIRST_EXCEPTION)
+            for worker in ended_first:
+                worker.result()
             for owed in self._owed:
                 if self._watch.draining:
                     break
@@ -125,6 +136,7 @@ class Loop:
             if not self._cancelled:
                 raise
         finally:
+            self._ending = True
             await ended([*self._crowd, *self._settling])
             self._threads.close()
         if self._problem is not None:
@@ -141,7 +153,7 @@ class Loop:
 
     def cancel(self) -> None:
         """Stops now: what is in flight is cut off, its sessions are closed."""
-        self._cancelled = True
+        self._cancelled = self._ending = True
         self.drain("interrupted")
         for task in [*self._crowd, *self._settling]:
             task.cancel()
@@ -179,8 +191,7 @@ class Loop:
             outcome = await self._caught(self._asked(job, attempt), self._limits.timeout_seconds, "agent")
         finally:
             self._at_agent = self._watch.in_flight = self._at_agent - 1
-            for reply in attempt.replies:
-                self._spend.paid("agent", reply.dollars, reply.usage)
+            self._spend.told(attempt.replies)
         if attempt.answer is None or attempt.durable is None:
             assert isinstance(outcome, Fallen)
             await self._fell(job, outcome.besides(attempt.replies), attempt, monotonic() - clock)
@@ -196,33 +207,55 @@ class Loop:
             await self._attempt(job, attempt, scope)
 
     async def _attempt(self, job: Job, attempt: _Try, scope: attempts.Attempt) -> None:
-        trial, turns = job.trial, job.trial.sample.turns
+        trial, sample = job.trial, job.trial.sample
         started, clock = datetime.now(UTC), monotonic()
-        async with self._agents[trial.condition.name].session(trial) as session:
-            for number, turn in enumerate(turns):
-                try:
-                    attempt.replies.append(checked_reply(await session.ask(turn)))
-                except TrialFault as fault:
-                    attempt.replies += [fault.reply] if isinstance(fault.reply, Reply) else []
-                    raise
-                if len(turns) > 1:
-                    said = ReplyEvent(trial=trial.id, attempt=job.attempt, turn=number, reply=attempt.replies[-1])
-                    await self._write(said)
-            if scope.fault is not None:
-                raise scope.fault  # karat met it on the agent's behalf, and the agent did not pass it on
-            gates.check(trial.condition.gate, [call for reply in attempt.replies for call in reply.tool_calls])
-            attempt.answer = Answer(
-                trial=trial.id,
-                sample=trial.sample.id,
-                condition=trial.condition.name,
-                repetition=trial.repetition,
-                replies=tuple(attempt.replies),
-                attempts=job.attempt,
-                started=started.isoformat(timespec="milliseconds"),
-                seconds=round(monotonic() - clock, 6),
-            )
-            # Handed to the journal before anything can happen to it: a stop, or a session that hangs while closing.
-            attempt.durable = self._journal.append(attempt.answer)
+        attempt.kept = self._begun(trial.id) if job.attempt == 1 and len(sample.turns) > 1 else job.kept
+        scope.goes_on = job.attempt == 1 and bool(attempt.kept)
+        for first, end in sittings(sample, len(attempt.kept)):
+            async with self._agents[trial.condition.name].session(trial, first) as session:
+                if attempt.kept and not sample.apart:
+                    attempt.kept = await taken_up(session, sample, attempt.kept)
+                for number in range(first if sample.apart else len(attempt.kept), end):
+                    await self._ask(job, attempt, scope, session, number)
+                if end == len(sample.turns):
+                    self._answered(job, attempt, started, clock)
+        if attempt.answer is None:  # every turn was answered when karat was killed
+            self._answered(job, attempt, started, clock)
+
+    async def _ask(self, job: Job, attempt: _Try, scope: attempts.Attempt, session: Session, number: int) -> None:
+        trial, turns, clock = job.trial, job.trial.sample.turns, monotonic()
+        try:
+            reply = checked_reply(await session.ask(as_sent(turns[number])))
+        except TrialFault as fault:
+            attempt.replies += [fault.reply] if isinstance(fault.reply, Reply) else []
+            raise
+        several = len(turns) > 1
+        if several and reply.milliseconds is None and not getattr(self._agents[trial.condition.name], "source", None):
+            reply = msgspec.structs.replace(reply, milliseconds=round((monotonic() - clock) * 1000, 3))
+        attempt.replies.append(reply)
+        if scope.fault is not None:
+            raise scope.fault  # karat met it on the agent's behalf, and the agent did not pass it on
+        if several:
+            attempt.told += 1  # whether or not this attempt lives to see it on disk
+            await self._write(ReplyEvent(trial=trial.id, attempt=job.attempt, turn=number, reply=reply))
+
+    def _answered(self, job: Job, attempt: _Try, started: datetime, clock: float) -> None:
+        trial, replies = job.trial, (*attempt.kept, *attempt.replies)
+        gates.check(trial.condition.gate, [call for reply in replies for call in reply.tool_calls])
+        earlier = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
+        attempt.answer = Answer(
+            trial=trial.id,
+            sample=trial.sample.id,
+            condition=trial.condition.name,
+            repetition=trial.repetition,
+            replies=replies,
+            attempts=job.attempt,
+            kept=len(attempt.kept),
+            started=started.isoformat(timespec="milliseconds"),
+            seconds=round(monotonic() - clock + earlier, 6),
+        )
+        # Handed to the journal before anything can happen to it: a stop, or a session that hangs while closing.
+        attempt.durable = self._journal.append(attempt.answer)
 
     async def _commit(self, trial: Trial, answer: Answer, durable: asyncio.Future[None]) -> None:
         await durable
@@ -312,29 +345,28 @@ class Loop:
     ) -> _T | Fallen:
         """What `work` returns, or why it did not: here, and nowhere else, every exception becomes data.
 
-        In a task of its own, unless `seconds` is None: what does not end when it is cut off is given up.
+        Unless `seconds` is None, what does not end when it is cut off is given up.
         """
         limit = asyncio.timeout(seconds)
         with metered(limit) as meter:
             try:
-                if seconds is None:
-                    return await work
-                task = asyncio.create_task(contained(work, limit))
-                if await in_time(task, limit):
-                    return task.result()
-                self._watch.notice("something that was cut off does not end by itself; it was given up")
-                fallen = timed_out(seconds, stage=stage)
+                return await (work if seconds is None else Contained(work, limit))
             except OperatorError:
                 raise  # the disk refuses, or a plug-in is not what the file says: no trial can go on
+            except GivenUpError:
+                self._watch.notice("something that was cut off does not end by itself; it was given up")
+                fallen = timed_out(seconds or 0.0, stage=stage)
             except asyncio.CancelledError as error:
-                current = asyncio.current_task()
-                if current is not None and current.cancelling():
-                    raise  # the run is being stopped; else the plug-in let a cancellation of its own escape
+                if self._ending:
+                    raise  # else the plug-in let a cancellation of its own escape
                 fallen = classify(error, stage=stage)
             except Exception as error:
                 fallen = classify(error, stage=stage, redact=self._journal.redact)
                 if seconds is not None and limit.expired():
                     fallen = timed_out(seconds, stage=stage, paid=fallen if isinstance(error, TrialFault) else None)
+            finally:
+                if not self._ending:
+                    await undisturbed()
         return fallen.having_spent(meter.usage, meter.dollars)
 
     async def _fell(self, job: Job, fallen: Fallen, attempt: _Try, seconds: float) -> None:
@@ -346,7 +378,7 @@ class Loop:
         if wait is None:
             await self._fail(job.trial, "agent", fallen)
         elif not self._watch.draining:
-            self._supply.again(Job(job.trial, job.attempt + 1), wait)
+            self._supply.again(Job(job.trial, job.attempt + 1, attempt.left(fallen)), wait)
 
     async def _fail(self, trial: Trial, stage: Literal["preflight", "agent"], fallen: Fallen) -> None:
         failure = Failure(

@@ -11,15 +11,15 @@ import msgspec
 from karat.engine.loop import Owed, ScorerInUse
 from karat.engine.spend import tokens_of
 from karat.errors import ResumeRefused
-from karat.journal import Choice, RunFolder, ScorerInfo, damaged
+from karat.journal import Choice, Conversation, ReplyEvent, RunFolder, ScorerInfo, Torn, damaged
 from karat.plan import Plan
-from karat.records import Answer, Sample, Trial, Usage
+from karat.records import Answer, Reply, Sample, Trial, Usage
 from karat.scorers import Row
 
 if TYPE_CHECKING:
     from karat.config import Experiment
 
-__all__ = ["Past", "owed_answers", "read_past", "refuse_changes"]
+__all__ = ["Begun", "Past", "owed_answers", "read_past", "refuse_changes"]
 
 
 class Past(msgspec.Struct, kw_only=True):
@@ -30,6 +30,7 @@ class Past(msgspec.Struct, kw_only=True):
     agent_faults: bytearray  # 1: failed for good by the agent's fault
     scored: dict[str, bytearray]  # scoring → 1 where all its rows are on disk, by trial
     torn: dict[tuple[str, str], set[Row]] = {}  # (scoring, trial) → rows on disk, where some are missing
+    begun: dict[str, Sequence[int]] = {}  # trial with some of its turns answered → where these replies stand
     dollars: float = 0.0
     tokens: int = 0
     price_unknown: bool = False  # some answer came without its price
@@ -91,22 +92,19 @@ def _owed(
     return Owed(answer=answer, sample=sample, scorers=missing, there=there)
 
 
-class _Rows:
-    """Which scorings of a trial are whole. A torn one may be made again from its first row, so distinct rows count."""
+class Begun:
+    """`begun(trial)`: the replies of a conversation that was broken off, read when its trial's turn comes."""
 
-    def __init__(self) -> None:
-        self.torn: dict[tuple[str, str], set[Row]] = {}
+    def __init__(self, folder: RunFolder, past: Past) -> None:
+        self._folder, self._places = folder, past.begun
 
-    def complete(self, row: _Row) -> bool:
-        """Whether this row makes its scoring of its trial whole."""
-        if row.rows <= 1:
-            return True
-        seen = self.torn.setdefault((row.scoring, row.trial), set())
-        seen.add((row.turn, row.judge, row.repeat))
-        if len(seen) < row.rows:
-            return False
-        del self.torn[row.scoring, row.trial]
-        return True
+    def __call__(self, trial: str) -> tuple[Reply, ...]:
+        places = self._places.pop(trial, ())  # asked for once: what is told now is not remembered twice
+        lines = (next(self._folder.lines(start=place)) for place in places)
+        return tuple(_reply_event(line).reply for line in lines)
+
+
+_reply_event = msgspec.json.Decoder(ReplyEvent).decode
 
 
 class _Row(msgspec.Struct):
@@ -120,10 +118,16 @@ class _Row(msgspec.Struct):
     judge: str | None = None
     repeat: int = 0
     stage: str = ""
+    kind: str = ""
     cls: str = msgspec.field(name="class", default="")
     dollars: float | None = None
     usage: Usage | None = None
+    reply: _Spent | None = None
     replies: tuple[_Spent, ...] = ()
+
+    @property
+    def place(self) -> Row:
+        return self.turn, self.judge, self.repeat
 
 
 class _Spent(msgspec.Struct):
@@ -137,7 +141,8 @@ def read_past(folder: RunFolder, plan: Plan) -> Past:
     size = len(plan)
     past = Past(plan=plan, offsets=array("q", bytes(8 * size)), agent_faults=bytearray(size), scored={})
     decoder = msgspec.json.Decoder(_Row)
-    rows = _Rows()
+    torn: Torn[tuple[str, str], Row] = Torn()
+    told: dict[str, Conversation[int]] = {}
     at = 0
     for number, line in enumerate(folder.lines(), start=1):
         start, at = at, at + len(line) + 1
@@ -145,11 +150,7 @@ def read_past(folder: RunFolder, plan: Plan) -> Past:
             row = decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise damaged(str(folder.path), number, error) from error
-        past.dollars += (row.dollars or 0.0) + sum(reply.dollars or 0.0 for reply in row.replies)
-        past.tokens += tokens_of(row.usage) + sum(tokens_of(reply.usage) for reply in row.replies)
-        if row.event == "answer":
-            past.price_unknown |= any(reply.dollars is None for reply in row.replies)
-            past.tokens_unknown |= any(reply.usage is None for reply in row.replies)
+        _add_up(past, row, _not_counted_yet(told, row, start))
         index = index_of.get(row.trial)
         if index is None:
             continue
@@ -158,16 +159,46 @@ def read_past(folder: RunFolder, plan: Plan) -> Past:
             past.agent_faults[index] = 0
         elif row.event == "failure" and row.stage == "agent":
             past.agent_faults[index] = row.cls == "agent"
-        elif row.event == "score" and rows.complete(row):
-            past.scored.setdefault(row.scoring, bytearray(size))[index] = 1
-    past.torn = rows.torn
+        elif row.event == "score":
+            whole = past.scored.get(row.scoring)
+            if whole is None:
+                whole = past.scored[row.scoring] = bytearray(size)
+            if not whole[index] and torn.completes((row.scoring, row.trial), row.place, rows=row.rows):
+                whole[index] = 1
+    past.torn = torn.there
+    past.begun = {trial: one.taken_up for trial, one in told.items() if one.taken_up}
     return past
+
+
+def _not_counted_yet(told: dict[str, Conversation[int]], row: _Row, place: int) -> Sequence[_Spent]:
+    """The replies of a line that stand in no earlier one. `told`: trials with replies and, as yet, no answer."""
+    if row.event == "reply" and row.reply is not None:
+        told.setdefault(row.trial, Conversation()).add(row.turn or 0, place)
+        return (row.reply,)
+    if row.event == "resume":
+        for begun in told.values():
+            begun.broken_off()
+    one = told.get(row.trial)
+    if one is None:
+        return row.replies
+    if row.event == "answer":
+        del told[row.trial]
+        return row.replies[len(one.replies) :]
+    return row.replies[one.failed(row.kind) :] if row.event == "attempt" else row.replies
+
+
+def _add_up(past: Past, row: _Row, replies: Sequence[_Spent]) -> None:
+    past.dollars += (row.dollars or 0.0) + sum(reply.dollars or 0.0 for reply in replies)
+    past.tokens += tokens_of(row.usage) + sum(tokens_of(reply.usage) for reply in replies)
+    if row.event in ("answer", "reply"):
+        past.price_unknown |= any(reply.dollars is None for reply in replies)
+        past.tokens_unknown |= any(reply.usage is None for reply in replies)
 
 
 def owed_answers(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[Iterator[Owed], int]:
     """The answers of a run that some of these scorers have not seen, and how many answers there are."""
     stop = folder.journal.stat().st_size
-    rows = _Rows()
+    torn: Torn[tuple[str, str], Row] = Torn()
     scored: dict[str, set[str]] = {used.info.scoring: set() for used in scorers}
     answered: set[str] = set()
     decoder = msgspec.json.Decoder(_Row)
@@ -176,8 +207,11 @@ def owed_answers(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[Ite
             answered.add(decoder.decode(line).trial)
         elif line.startswith(b'{"event":"score"'):
             row = decoder.decode(line)
-            if row.scoring in scored and rows.complete(row):
-                scored[row.scoring].add(row.trial)
+            whole = scored.get(row.scoring)
+            if whole is None or row.trial in whole:
+                continue
+            if torn.completes((row.scoring, row.trial), row.place, rows=row.rows):
+                whole.add(row.trial)
 
     def owed() -> Iterator[Owed]:
         samples = {sample.id: sample for sample in folder.samples()}
@@ -185,7 +219,7 @@ def owed_answers(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[Ite
         for answer in folder.events_of(Answer, stop=stop):
             missing = [used for used in scorers if answer.trial not in scored[used.info.scoring]]
             if answer.trial not in seen and missing:
-                yield _owed(answer, samples[answer.sample], missing, rows.torn)
+                yield _owed(answer, samples[answer.sample], missing, torn.there)
             seen.add(answer.trial)
 
     return owed(), len(answered)
@@ -231,7 +265,9 @@ def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorer
     known = {scorer.scoring for scorer in folder.scorers()}
     if {scorer.scoring for scorer in scorers} <= known and (scorers or not info.scorers):
         return
-    remedy = f"To score the answers that are there in another way, use `karat score {folder.path}`."
+    remedy = (
+        f"To score the answers that are there in another way, use `karat score {folder.path} --judge …` (or --scorer)."
+    )
     raise ResumeRefused(str(folder.path), _changed_scorers(info.scorers, scorers), remedy)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from karat.errors import BadOption
-from karat.records import Usage
+from karat.records import Reply, Usage
 
 if TYPE_CHECKING:
     from karat.agents import TrialAgent
@@ -54,11 +54,20 @@ class Spend:
         self._usd, self._token_limit = usd, tokens
         self.dollars, self.tokens = dollars_before, tokens_before
         self.unknown = unknown if self.bounded else None  # what nobody told, and without which a budget means nothing
-        self._largest = {"agent": (0.0, 0), "judge": (0.0, 0)}
+        self._largest = {"agent": (0.0, 0), "judge": (0.0, 0)}  # of one call
+        self._trial = (0.0, 0)  # of one attempt, with all its turns
 
     @property
     def bounded(self) -> bool:
         return self._usd is not None or self._token_limit is not None
+
+    def told(self, replies: Sequence[Reply]) -> None:
+        """What an attempt was told: its turns together, since a trial that starts may cost as much as they."""
+        for reply in replies:
+            self.paid("agent", reply.dollars, reply.usage)
+        if len(replies) > 1:
+            together = sum(reply.dollars or 0.0 for reply in replies), sum(tokens_of(reply.usage) for reply in replies)
+            self._trial = _most(self._trial, *together)
 
     def paid(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
         tokens = tokens_of(usage)
@@ -69,21 +78,25 @@ class Spend:
         dollars = dollars or 0.0
         self.dollars += dollars
         self.tokens += tokens
-        most_dollars, most_tokens = self._largest[who]
-        self._largest[who] = (max(most_dollars, dollars), max(most_tokens, tokens))
+        self._saw(who, dollars, tokens)
 
     def failed(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
         """A call that failed. One whose cost nobody told is counted at the largest cost seen: no bill is below it."""
         most_dollars, most_tokens = self._largest[who]
         self.dollars += most_dollars if dollars is None and usage is None else dollars or 0.0
         self.tokens += most_tokens if usage is None and dollars is None else tokens_of(usage)
-        self._largest[who] = (max(most_dollars, dollars or 0.0), max(most_tokens, tokens_of(usage)))
+        self._saw(who, dollars or 0.0, tokens_of(usage))
+
+    def _saw(self, who: Literal["agent", "judge"], dollars: float, tokens: int) -> None:
+        self._largest[who] = _most(self._largest[who], dollars, tokens)
+        if who == "agent":
+            self._trial = _most(self._trial, dollars, tokens)
 
     def allows(self, *, agents: int, judges: int) -> bool:
         """Whether another trial fits, with so many trials at the agent and answers at the judge."""
         if self.unknown is not None:
             return False
-        (agent_dollars, agent_tokens), (judge_dollars, judge_tokens) = self._largest["agent"], self._largest["judge"]
+        (agent_dollars, agent_tokens), (judge_dollars, judge_tokens) = self._trial, self._largest["judge"]
         # The trial to be started needs both, and so does each one at the agent.
         at_agent, at_judge = agents + 1, agents + 1 + judges
         if self._usd is not None:
@@ -95,3 +108,7 @@ class Spend:
             if self.tokens >= self._token_limit or self.tokens + reserved_tokens > self._token_limit:
                 return False
         return True
+
+
+def _most(seen: tuple[float, int], dollars: float, tokens: int) -> tuple[float, int]:
+    return max(seen[0], dollars), max(seen[1], tokens)

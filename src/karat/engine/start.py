@@ -16,7 +16,7 @@ from karat.engine.build import build_agents, build_scorers, close_agents, opened
 from karat.engine.loop import EndReason, Limits, Loop, ScorerInUse, Work
 from karat.engine.memory import Memory
 from karat.engine.provenance import now, resumed, run_info
-from karat.engine.resume import Past, owed_answers, read_past, refuse_changes
+from karat.engine.resume import Begun, Past, owed_answers, read_past, refuse_changes
 from karat.engine.retry import Fallen
 from karat.engine.spend import Spend, refuse_unpriced
 from karat.engine.stop import Stop
@@ -83,16 +83,9 @@ async def carry_out(
             opened = await _new_run(part, results, agents, servers, stack)
         else:
             await _go_on(opened, part, agents, watch)
-        past = opened.past
-        watch.planned, watch.before = len(part.selected), past.answered(part.selected)
-        work = Work(
-            trials=past.to_ask(part.selected, retry_failed=retry_failed),
-            owed=past.owed(opened.folder, part.scorers),
-            agents=agents,
-            broken=broken,
-            scorers=part.scorers,
-        )
-        spend, limits = _spend(experiment, past), _limits(experiment, len(part.selected))
+        watch.planned, watch.before = len(part.selected), opened.past.answered(part.selected)
+        work = opened.work(part, agents, broken, retry_failed=retry_failed)
+        spend, limits = _spend(experiment, opened.past), _limits(experiment, len(part.selected))
         loop = Loop(work, journal=opened.journal, limits=limits, spend=spend, watch=watch)
         reason = await _guarded(loop, opened.journal, stop, watch)
         _tell(toolbox, spend, watch)
@@ -154,6 +147,19 @@ class _Opened:
     journal: Journal
     past: Past
 
+    def work(
+        self, part: _Part, agents: Mapping[str, TrialAgent], broken: Mapping[str, Fallen], *, retry_failed: bool
+    ) -> Work:
+        """What is missing of a part."""
+        return Work(
+            trials=self.past.to_ask(part.selected, retry_failed=retry_failed),
+            owed=self.past.owed(self.folder, part.scorers),
+            agents=agents,
+            broken=broken,
+            scorers=part.scorers,
+            begun=Begun(self.folder, self.past),
+        )
+
 
 def _part(experiment: Experiment, selection: Selection) -> _Part:
     dataset = experiment.load_dataset()
@@ -185,7 +191,7 @@ async def _new_run(
     servers: tuple[ServerInfo, ...],
     stack: AsyncExitStack,
 ) -> _Opened:
-    source = _source(agents)
+    source = {**_source(agents), **_told(agents, part.selected)}
     info = run_info(part.experiment, part.dataset, part.selected, part.scorers, servers=servers, source=source)
     text, samples = part.experiment.masked_text, part.selected.samples
     folder = create_run(results, info, experiment=text, samples=samples, redact=part.redact)
@@ -302,6 +308,16 @@ async def _go_on(opened: _Opened, part: _Part, agents: Mapping[str, TrialAgent],
 def _source(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
     sources = [getattr(agent, "source", {}) for agent in agents.values()]
     return {key: text for one in sources for key, text in one.items()}
+
+
+def _told(agents: Mapping[str, TrialAgent], selected: Plan) -> dict[str, str]:
+    """What agents that give back answers of a file say of the file, held against what is asked."""
+    found: dict[str, str] = {}
+    for agent in {id(agent): agent for agent in agents.values()}.values():
+        asked = [name for name, one in agents.items() if one is agent]
+        told = getattr(agent, "told", None)
+        found.update(told(selected.samples, conditions=asked, repetitions=selected.repetitions) if told else {})
+    return found
 
 
 def _widen_samples(folder: RunFolder, part: _Part) -> int:

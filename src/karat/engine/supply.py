@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from karat.records import Trial
+from karat.records import Reply, Trial
 
 __all__ = ["Job", "Supply"]
 
@@ -18,6 +18,7 @@ class Job(msgspec.Struct, frozen=True):
 
     trial: Trial
     attempt: int  # from 1
+    kept: tuple[Reply, ...] = ()  # of the attempt before, from turn 0: the conversation goes on behind them
 
 
 class Supply:

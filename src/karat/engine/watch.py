@@ -40,7 +40,7 @@ class Watch:
         if isinstance(event, Answer):
             self.answered += 1
             self.by_condition[event.condition] = self.by_condition.get(event.condition, 0) + 1
-            for reply in event.replies:
+            for reply in event.replies[event.kept :]:
                 self._spent(reply.dollars)
                 self.dollars_unknown = self.dollars_unknown or reply.dollars is None
         elif isinstance(event, Attempt):

@@ -22,13 +22,17 @@ from karat.journal.events import (
 )
 from karat.journal.folder import RunFolder, create_run, slugged
 from karat.journal.lock import RunLock
+from karat.journal.scorings import Torn
+from karat.journal.turns import MISSED_GATE, Conversation
 from karat.journal.writer import Journal
 
 __all__ = [
     "FORMAT_VERSION",
+    "MISSED_GATE",
     "Attempt",
     "Choice",
     "Codec",
+    "Conversation",
     "DatasetInfo",
     "End",
     "Event",
@@ -42,6 +46,7 @@ __all__ = [
     "RunLock",
     "ScorerInfo",
     "ServerInfo",
+    "Torn",
     "create_run",
     "damaged",
     "slugged",

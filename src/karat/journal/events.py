@@ -88,7 +88,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     usage: Usage | None = None  # of the call that failed; what was said before it stands in `replies`
     dollars: float | None = None
     seconds: float | None = None
-    replies: tuple[Reply, ...] = ()  # turns that were answered, and paid for, before the attempt failed
+    replies: tuple[Reply, ...] = ()  # what the attempt itself was told, and paid for; those of `reply` lines first
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="end", tag_field="event"):
@@ -166,4 +166,4 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     versions: dict[str, str] = {}  # karat, python, and the SDKs in use
     rehearsed: bool = False  # whether scripts on this machine played its models: no number means anything
     host: str = ""
-    source: dict[str, str] = {}  # of answers made elsewhere: file, sha256
+    source: dict[str, str] = {}  # of answers made elsewhere: file, sha256; of one row a turn, the faults too

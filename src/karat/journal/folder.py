@@ -44,7 +44,9 @@ def create_run(
     It is filled under a temporary name and then renamed, so that a folder that is there is
     whole. `info.run` is replaced by the folder's own 8 hex digits.
     """
-    results.mkdir(parents=True, exist_ok=True)
+    if not results.is_dir():
+        results.mkdir(parents=True, exist_ok=True)
+        sync_folder(results.parent)
     day = datetime.now(UTC).strftime("%Y%m%d")
     while True:
         run = secrets.token_hex(4)

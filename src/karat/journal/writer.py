@@ -11,6 +11,7 @@ import asyncio
 import os
 import queue
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -37,13 +38,14 @@ class Journal:
     Entering truncates the torn line that kill −9 can leave; nobody else ever repairs.
     """
 
-    def __init__(self, folder: Path, *, redact: Redactor | None = None) -> None:
+    def __init__(self, folder: Path, *, redact: Redactor | None = None, sync: Callable[[int], None] = _sync) -> None:
+        """`sync`: makes what was written to a descriptor durable."""
         self.path = folder / "journal.jsonl"
         self._lock = RunLock(folder)
         self.redact = redact or Redactor({})
         self._codec = Codec(self.redact)
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
-        self._fd = -1
+        self._sync, self._fd = sync, -1
         self._size = 0
         self._broken: BaseException | None = None
 
@@ -106,18 +108,37 @@ class Journal:
                 self._commit(batch)
 
     def _commit(self, batch: list[_Item]) -> None:
+        kept = 0
         if self._broken is None:
-            with Caught() as caught:
-                self._size += _write(self._fd, b"".join([line for line, _ in batch]))
-                _sync(self._fd)
-            if caught.error is not None:
+            with Caught() as written:
+                _write(self._fd, b"".join([line for line, _ in batch]))
+            kept = len(batch) if written.error is None else self._that_fitted(batch)
+            with Caught() as synced:
+                self._sync(self._fd)
+            # A sync that failed once may succeed the next time without having written: nothing of it counts.
+            kept = kept if synced.error is None else 0
+            self._broken = written.error or synced.error
+            self._size += sum(len(line) for line, _ in batch[:kept])
+            if self._broken is not None:
                 # What stands behind the last full sync is unknown: cut it off, and write no more.
-                self._broken = caught.error
                 _truncate(self._fd, self._size)
+        waiting = [done for _, done in batch]
         # The loop may have been closed under us: then nobody waits any more.
         with suppress(RuntimeError):
-            waiting = [done for _, done in batch]
-            self._loop.call_soon_threadsafe(_settle, waiting, self._broken, str(self.path))
+            if kept:
+                self._loop.call_soon_threadsafe(_settle, waiting[:kept], None, str(self.path))
+            if kept < len(batch):
+                self._loop.call_soon_threadsafe(_settle, waiting[kept:], self._broken, str(self.path))
+
+    def _that_fitted(self, batch: list[_Item]) -> int:
+        """How many events of a batch are in the file as a whole, where the disk refused to take them all."""
+        with suppress(OSError):
+            room = os.fstat(self._fd).st_size - self._size
+            for number, (line, _) in enumerate(batch):
+                room -= len(line)
+                if room < 0:
+                    return number
+        return 0
 
 
 def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, path: str) -> None:
@@ -132,11 +153,10 @@ def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, 
             done.set_exception(BadRun(path, f"the disk refused to write ({why}); {remedy}"))
 
 
-def _write(fd: int, data: bytes) -> int:
+def _write(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-    return len(data)
 
 
 def _truncate(fd: int, size: int) -> None:

@@ -31,6 +31,7 @@ class Attempt:
         self.lent = ExitStack()  # what ends with the attempt
         self.fault: InfrastructureFault | None = None  # the first
         self.begun: set[str] = set()  # cassettes that know of it
+        self.goes_on = False  # where an earlier part of the run broke off: what it was told there still counts
         self._counts: Counter[tuple[str, str]] = Counter()
         self._before: Token[Attempt | None] | None = None
 

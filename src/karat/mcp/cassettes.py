@@ -115,7 +115,7 @@ class Recorder:
 
     def add(self, attempt: Attempt, asked: Asked) -> None:
         """Writes it down at once: what is said is there when karat is killed the next moment."""
-        if self.name not in attempt.begun:
+        if self.name not in attempt.begun and not attempt.goes_on:
             attempt.begun.add(self.name)
             self._put(_Begin(session=attempt.name))
         line = mapped(msgspec.to_builtins(asked), self._redact)

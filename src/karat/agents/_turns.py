@@ -1,0 +1,357 @@
+"""Answers with one row a turn: which column holds what, and the rows by conversation and turn.
+
+A row says its conversation and turn in two columns, or in one (`<conversation>-<turn>`, also
+with `_`, as the leaderboard's ids do); rows that say neither count up. Rows that cannot be
+used are kept as faults, never dropped in silence.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from karat.datasets._rows import read_rows
+from karat.errors import BadDataset, Fault, did_you_mean
+from karat.records import Reply, Sample, Usage
+
+__all__ = [
+    "NOT_RECORDED",
+    "USUAL_NAMES",
+    "Key",
+    "RecordedTurns",
+    "TurnColumns",
+    "TurnFault",
+    "TurnRow",
+    "conversation_of",
+]
+
+USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
+    "conversation_id": ("conversation_id", "record_id", "conv_id", "conversation", "dialogue_id", "sample_id"),
+    "id": ("id", "question_id", "turn_id", "example_id", "qid", "uid"),
+    "turn": ("turn", "turn_idx", "turn_index", "turn_ind", "turn_number"),
+    "answer": (
+        *("predicted_answer", "actual_answer", "model_answer", "prediction", "pred", "response", "output", "answer"),
+    ),
+    "unit": ("predicted_unit", "unit"),
+    "program": ("predicted_program", "predicted_plan", "predicted", "pred_program", "program", "plan"),
+    "correct": ("correct", "is_correct", "answer_correct", "verdict"),
+    # Not `reasoning`: in a file of judged answers that is the judge's.
+    "reasoning": ("predicted_reasoning", "chain_of_thought"),
+    "question": ("question",),
+    "condition": ("condition",),
+    "repetition": ("repetition",),
+    "input_tokens": ("tokens_in", "input_tokens", "prompt_tokens"),
+    "output_tokens": ("tokens_out", "output_tokens", "completion_tokens"),
+    "milliseconds": ("latency_ms", "turn_latency_ms", "milliseconds"),
+    "dollars": ("dollars", "cost_usd"),
+}
+"""What a column is for → the names it is looked for by, compared without case; the first that is there is taken."""
+
+_TURN_AT_THE_END = re.compile(r"(.+)[-_](\d{1,6})", re.DOTALL)
+_YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+_Column = str | None
+
+
+class TurnColumns(BaseModel):
+    """What the columns of a file with one row a turn are called; what is not said is looked for by its usual names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    conversation_id: _Column = None  # the conversation's id
+    id: _Column = None  # the same, or conversation and turn in one: `<conversation>-<turn>`
+    turn: _Column = None  # counted from `first_turn`
+    answer: _Column = None  # a number, a text, true or false; null: unanswered
+    unit: _Column = None  # the unit that the agent declared
+    program: _Column = None  # text, a list of tokens, or a plan; executed where the file has no answers
+    correct: _Column = None  # whether the answer is right, as the file says
+    reasoning: _Column = None  # the agent's own
+    question: _Column = None  # compared with the dataset's
+    condition: _Column = None  # without it a row serves every condition
+    repetition: _Column = None  # from 0
+    input_tokens: _Column = None  # of this turn
+    output_tokens: _Column = None  # of this turn
+    milliseconds: _Column = None  # until its answer was there
+    dollars: _Column = None  # that it cost
+    first_turn: Annotated[int, Field(ge=0, le=1)] = 0  # 1 where the file counts turns from 1
+
+    def named(self) -> dict[str, str]:
+        """The columns that were named, by what they are for."""
+        return {target: name for target in USUAL_NAMES if (name := getattr(self, target)) is not None}
+
+
+NOT_RECORDED = "not_recorded"
+"""`stop_reason` of the empty reply to a turn that the file has no row for."""
+
+Key = tuple[str, int | None, str | None, int]
+"""The id as written; the turn from 0, or None where the id holds it; the condition, or None for any; the repetition."""
+
+FaultKind = (
+    Literal["bad_row", "bad_value", "duplicate", "missing_turn", "other_question"]
+    | Literal["unknown_id", "unknown_turn", "unknown_condition"]
+)
+
+
+class TurnFault(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with a file of answers."""
+
+    kind: FaultKind
+    place: str  # "line 7", or a conversation
+    message: str
+    count: int = 1  # rows, or turns that have none
+
+
+class TurnRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One row that can be used."""
+
+    place: str
+    reply: Reply
+    question: str | None = None
+
+
+class RecordedTurns:
+    """The rows of a file, by conversation and turn; in memory, about 1 kB a turn."""
+
+    def __init__(self, path: Path, columns: TurnColumns) -> None:
+        """Raises BadDataset where the file cannot be read at all, or lacks what every row must have."""
+        self.path = path
+        self.first_turn = columns.first_turn
+        self.faults: list[TurnFault] = []
+        self.rows: dict[Key, TurnRow] = {}
+        self.count = 0  # rows of the file, unusable ones included
+        self.conditions: dict[str, None] = {}  # in the order of the file
+        self.repetitions = 1
+        table = read_rows(path, lists=True)
+        for fault in table.sorted_faults():
+            self.count += 1
+            self.faults.append(TurnFault(kind="bad_row", place=fault.place, message=fault.message))
+        self.columns = _columns(path, columns, (row for _, row in table.rows))
+        self._counts_up = _counts_up(self.columns, (row for _, row in table.rows))
+        self._met: Counter[tuple[str, str | None, int]] = Counter()
+        for number, row in table.rows:
+            self._add(f"{table.unit} {number}", row)
+
+    def find(self, sample: str, turn: int, condition: str, repetition: int) -> Key | None:
+        """Where the answer to a turn stands; None where there is none. Rows of no condition serve every one."""
+        for named in (condition, None):
+            for name, number in self._written(sample, turn):
+                key = name, number, named, repetition
+                if key in self.rows:
+                    return key
+        return None
+
+    def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
+        """The recorded answer; nothing, with `stop_reason` "not_recorded", where there is none.
+
+        Where the file has programs and no answers, the program is executed for the answer.
+        """
+        key = self.find(sample.id, turn, condition, repetition)
+        if key is None:
+            return Reply(text="", answer="", stop_reason=NOT_RECORDED)
+        found = self.rows[key].reply
+        if "answer" in self.columns:
+            return found
+        from karat.agents import _executed  # programs are read only where answers are made of them
+
+        before = [self.find(sample.id, number, condition, repetition) for number in range(turn)]
+        programs = [self.rows[one].reply.program if one is not None else None for one in before]
+        answer = _executed.answer_of([*programs, found.program], sample.detail.get("table"))
+        return msgspec.structs.replace(found, text=found.program or "", answer=answer)
+
+    def _written(self, sample: str, turn: int) -> Iterator[tuple[str, int | None]]:
+        """How a file may say which turn it means."""
+        yield sample, turn
+        for mark in "-_":
+            yield f"{sample}{mark}{turn + self.first_turn}", None
+        if turn == 0:
+            yield sample, None  # the only row of its conversation: there was nothing to count up
+
+    def _add(self, place: str, row: Mapping[str, Any]) -> None:
+        self.count += 1
+        try:
+            key = self._key(row)
+        except ValueError as error:
+            self.faults.append(TurnFault(kind="bad_row", place=place, message=str(error)))
+            return
+        reply, wrong = _reply(row, self.columns)
+        self.faults += [TurnFault(kind="bad_value", place=place, message=message) for message in wrong]
+        question = row.get(self.columns.get("question", ""))
+        found = TurnRow(place=place, reply=reply, question=question if isinstance(question, str) else None)
+        before = self.rows.setdefault(key, found)
+        if before is not found:
+            same = "alike" if before.reply == reply else "with another answer"
+            message = f"a second row for {_said(key)}, {same}; {before.place} counts"
+            self.faults.append(TurnFault(kind="duplicate", place=place, message=message))
+        if key[2] is not None:
+            self.conditions[key[2]] = None
+        self.repetitions = max(self.repetitions, key[3] + 1)
+
+    def _key(self, row: Mapping[str, Any]) -> Key:
+        """Raises ValueError that says what the row lacks."""
+        columns = self.columns
+        condition = row.get(columns.get("condition", ""))
+        condition = None if condition in (None, "") else str(condition)
+        repetition = _whole(row.get(columns.get("repetition", "")), columns.get("repetition"), default=0)
+        column = columns.get("conversation_id") or columns["id"]
+        name = row.get(column)
+        if name in (None, "") or isinstance(name, (dict, list, bool)):
+            raise ValueError(f"'{column}' is {_shown(name)}, want the id of a conversation")
+        if "turn" in columns:
+            turn = _whole(row.get(columns["turn"]), columns["turn"], default=None) - self.first_turn
+            if turn < 0:
+                raise ValueError(f"'{columns['turn']}' is {turn + self.first_turn}, want {self.first_turn} or more")
+            return str(name), turn, condition, repetition
+        if not self._counts_up:
+            return str(name), None, condition, repetition
+        turn = self._met[str(name), condition, repetition]
+        self._met[str(name), condition, repetition] += 1
+        return str(name), turn, condition, repetition
+
+
+def conversation_of(key: Key) -> str:
+    """The conversation that a row means, as far as its id says."""
+    name, turn, _, _ = key
+    ends = _TURN_AT_THE_END.fullmatch(name) if turn is None else None
+    return ends[1] if ends else name
+
+
+def _said(key: Key) -> str:
+    name, turn, condition, repetition = key
+    parts = [f"'{name}'"] + ([f"turn {turn}"] if turn is not None else [])
+    parts += [f"condition '{condition}'"] if condition is not None else []
+    return ", ".join(parts + ([f"repetition {repetition}"] if repetition else []))
+
+
+def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What is for what: as named, else by the usual names. Raises BadDataset with every name that no row has."""
+    present = list(dict.fromkeys(column for row in rows for column in row))
+    named = wanted.named()
+    faults = [
+        Fault(place=target, message=f"no row has the column '{name}'{did_you_mean(name, present)}")
+        for target, name in named.items()
+        if name and name not in present
+    ]
+    folded = {_folded(column): column for column in reversed(present)}
+    taken = set(named.values())
+    found = dict(named)
+    for target, names in USUAL_NAMES.items():
+        if target not in named:
+            usual = [folded[name] for name in names if name in folded and folded[name] not in taken]
+            found.update({target: usual[0]} if usual else {})
+    found = {target: name for target, name in found.items() if name}  # an empty name: leave it alone
+    if not faults and "conversation_id" not in found and "id" not in found:
+        faults.append(_lacking("conversation_id", "says which conversation is meant", present))
+    if not faults and "answer" not in found and "program" not in found:
+        faults.append(_lacking("answer", "holds the answer, nor a program", present))
+    if faults:
+        raise BadDataset(str(path), faults)
+    return found
+
+
+def _lacking(target: str, what: str, present: Iterable[str]) -> Fault:
+    names = ", ".join(present) or "none"
+    return Fault(place="columns", message=f"none {what}; name it with --map {target}=COLUMN (columns: {names})")
+
+
+def _folded(column: str) -> str:
+    return re.sub(r"[\s-]+", "_", column.strip()).lower()
+
+
+def _counts_up(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether ids are those of conversations and the rows count their turns: then most of them come again."""
+    if "turn" in columns:
+        return False
+    keys = [columns.get("conversation_id") or columns["id"], columns.get("condition"), columns.get("repetition")]
+    met = Counter(tuple(str(row.get(key)) for key in keys if key) for row in rows)
+    return sum(n for n in met.values() if n > 1) * 2 > met.total()
+
+
+def _whole(value: Any, column: str | None, *, default: int | None) -> int:
+    if default is not None and value in (None, ""):
+        return default
+    with_point = str(value).strip()
+    number = with_point.removesuffix(".0")
+    if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", number, re.ASCII):
+        raise ValueError(f"'{column}' is {_shown(value)}, want a whole number from 0")
+    return int(number)
+
+
+def _reply(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
+    """What the row says was answered, and the values in it that are none."""
+    wrong: list[str] = []
+    said = {target: row.get(column) for target, column in columns.items()}
+    answer = _text(said.get("answer"))
+    if isinstance(said.get("answer"), (dict, list)):
+        wrong.append(f"'{columns['answer']}' is {_shown(said['answer'])}, want a number or a text: it counts as wrong")
+    verdict = _YES.get(str(said.get("correct")).strip().lower())
+    if verdict is None and said.get("correct") not in (None, ""):
+        wrong.append(f"'{columns['correct']}' is {_shown(said['correct'])}, want true or false: left out")
+    numbers = {}
+    for target in ("input_tokens", "output_tokens", "milliseconds", "dollars"):
+        numbers[target] = _number(said.get(target))
+        if numbers[target] is None and said.get(target) not in (None, ""):
+            wrong.append(f"'{columns[target]}' is {_shown(said[target])}, want a number of 0 or more: left out")
+    tokens = {
+        name: None if numbers[name] is None else int(numbers[name] or 0) for name in ("input_tokens", "output_tokens")
+    }
+    reply = Reply(
+        text=answer or "",
+        answer=answer,
+        unit=_text(said.get("unit")) or None,
+        program=_program(said.get("program")),
+        reasoning=_text(said.get("reasoning")) or None,
+        verdict=verdict,
+        usage=Usage(**tokens) if any(count is not None for count in tokens.values()) else None,
+        milliseconds=numbers["milliseconds"],
+        dollars=numbers["dollars"],
+    )
+    return reply, wrong
+
+
+def _text(value: Any) -> str | None:
+    """A value as it would stand in text; null is none."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return "yes" if value else "no"
+        case dict() | list():
+            return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def _program(value: Any) -> str | None:
+    """A program as text: tokens are joined as the dataset writes them, a plan stays JSON."""
+    if isinstance(value, list) and all(isinstance(part, (str, int, float)) for part in value):
+        text = ""
+        for part in map(str, value):
+            if part != "EOF":
+                text += part if part == ")" or not text or text.endswith("(") else f", {part}"
+        return text
+    return _text(value) or None
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value) if not isinstance(value, bool) and isinstance(value, (int, float, str)) else -1.0
+    except (ValueError, OverflowError):
+        return None
+    return number if 0 <= number < 1e15 else None
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "missing"
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+    return repr(value)[:40]

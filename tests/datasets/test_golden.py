@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import hashlib
 import io
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +27,6 @@ ROWS = [
     {"question": 'Say "hi",\nplease', "answer": "hi, there", "topic": "words", "weight": 2.0},
     {"question": "Größe?", "answer": "groß\u2028und breit", "topic": "words", "weight": 0.5},
 ]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    with contextlib.chdir(tmp_path):
-        yield tmp_path
 
 
 def load(path: str | Path, **options: Any) -> Dataset:
@@ -139,6 +131,30 @@ BAD: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     ),
     "NaN": ("q.jsonl", b'{"question": "q", "answer": NaN}\n', {}),
     "half a surrogate": ("q.jsonl", b'{"question": "q", "answer": "\\ud800"}\n', {}),
+    "half a surrogate in a list": ("q.json", b'[{"question": "q", "answer": "\\ud800"}, {"\\udfff": 1}]', {}),
+    "numbers that are too long": (
+        "q.jsonl",
+        b"".join(
+            b'{"question": "q", "answer": "a", "n": %s}\n' % number
+            for number in (b"18446744073709551615", b"18446744073709551616", b"-" + b"9" * 500, b"9" * 5000, b"1e999")
+        )
+        + b"9" * 5000,
+        {},
+    ),
+    "numbers that are too long in a list": (
+        "q.json",
+        b'[{"n": [18446744073709551616, %s]}, {"n": {"n": -%s}}, {"n": NaN}, {"n": 1e999}]' % (b"9" * 500, b"9" * 5000),
+        {},
+    ),
+    "nothing but a number that is too long": ("q.json", b"9" * 5000, {}),
+    "nested deeper than 64 levels": (
+        "q.jsonl",
+        b"".join(
+            b'{"question": "q", "answer": "a", "n": %s}\n' % (b"[" * depth + b"]" * depth) for depth in (63, 64, 900)
+        ),
+        {},
+    ),
+    "nested deeper than 64 levels in a list": ("q.json", b'[{"n": %s}]' % (b"[" * 64 + b"]" * 64), {}),
     "nested too deeply": ("q.jsonl", b'{"question": ' + b"[" * 100_000 + b"\n", {}),
     "not an object": ("q.jsonl", GOOD + b'"text"\n[1]\n5\nnull\ntrue\n', {}),
     "missing keys": ("q.jsonl", GOOD + b'{"question": "q"}\n{"qestion": "q", "answer": "a"}\n{}\n', {}),
@@ -187,6 +203,16 @@ BAD: dict[str, tuple[str, bytes, dict[str, Any]]] = {
 }
 
 
+def test_what_is_barely_no_fault_is_kept(folder: Path) -> None:
+    deep: Any = "in"
+    for _ in range(62):
+        deep = [deep]
+    row = {"question": "q", "answer": "a", "n": [2**64 - 1, -(2**63)], "deep": deep, "pair": "\U0001f600"}
+    for name, text in (("q.json", json.dumps([row])), ("q.jsonl", json.dumps(row))):
+        Path(name).write_text(text)
+        assert [sample.metadata for sample in load(name)] == [{key: row[key] for key in ("n", "deep", "pair")}]
+
+
 def said_of(name: str, data: bytes, options: dict[str, Any]) -> BadDataset:
     Path(name).write_bytes(data)
     with pytest.raises(BadDataset) as caught:
@@ -211,6 +237,17 @@ def test_a_file_with_many_faults_shows_the_first_and_counts_the_rest(folder: Pat
     assert len(shown) == 52
 
 
+def test_conversations_are_recognised_where_questions_were_wanted(folder: Path) -> None:
+    file = folder / "turns.jsonl"
+    file.write_text(lines([{"conversation_id": "c", "turn_idx": 0, "question": "How many?", "answer": 3}]))
+    with pytest.raises(BadDataset) as caught:
+        load(file)
+    assert [fault.message for fault in caught.value.faults] == [
+        "holds conversations, so it seems: set `dataset.kind: conversation`",
+        "'answer' is a number; a golden answer is a text: write it in quotes",
+    ]
+
+
 def test_a_file_that_cannot_be_read_is_a_fault(folder: Path) -> None:
     with pytest.raises(BadDataset, match="cannot be read: No such file or directory"):
         load("gone.jsonl")
@@ -228,16 +265,6 @@ def write_many(count: int) -> Path:
     return path
 
 
-def test_a_thousand_samples_are_read_in_no_time(folder: Path) -> None:
-    path = write_many(1000)
-    best = 1.0
-    for _ in range(5):
-        began = time.perf_counter()
-        load(path)
-        best = min(best, time.perf_counter() - began)
-    assert best < 0.05
-
-
 def test_a_hundred_thousand_samples_fit(folder: Path) -> None:
     write_many(100_000)
     code = """
@@ -251,3 +278,32 @@ print(grown * (1 if sys.platform == "darwin" else 1024))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 200_000_000
+
+
+def test_lint_tells_what_golden_answers_say_against_each_other(folder: Path) -> None:
+    rows = [
+        {"id": "a", "question": "What is 2 + 2?", "answer": "4"},
+        {"id": "b", "question": "what is 2 + 2", "answer": "4.0"},
+        {"id": "c", "question": "What is  2 + 2?", "answer": "5"},
+        {"id": "d", "question": "Is it?", "answer": "yes"},
+        {"id": "e", "question": "Is it?", "answer": "True"},
+        {"id": "f", "question": "Why?", "answer": "why"},
+        *({"id": f"t{n}", "question": f"And {n}?", "answer": "To be written by an expert."} for n in range(3)),
+        {"id": "g", "question": "", "answer": "a"},
+    ]
+    Path("q.jsonl").write_text(lines(rows))
+    found = Golden(Golden.Options(id_key="id")).lint(Path("q.jsonl"))
+    assert [(one.id, one.turn, one.reasons) for one in found.doubted] == [
+        ("b", None, ("same_question",)),
+        ("c", None, ("contradicts",)),
+        ("e", None, ("same_question",)),
+        ("f", None, ("answer_is_question",)),
+        ("t1", None, ("same_answer",)),
+        ("t2", None, ("same_answer",)),
+    ]
+    assert found.doubted[1].evidence == {"contradicts": {"id": "a", "there": "4", "answer": "5"}}
+    assert (found.samples, [str(fault) for fault in found.faults]) == (
+        9,
+        ["line 10: 'question' is empty; fill it in, or remove the row"],
+    )
+    assert set(found.meanings) >= {reason for one in found.doubted for reason in one.reasons}

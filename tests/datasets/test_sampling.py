@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.datasets._sampling import draw
+from karat.datasets._sampling import draw, draw_equally
 from karat.records import Sample, Turn
 
 
@@ -64,3 +64,29 @@ def test_each_stratum_gives_its_share_to_within_one(sizes: list[int], data: st.D
 def test_each_sample_is_drawn_equally_often() -> None:
     counts = Counter(one for seed in range(2000) for one in ids(draw(HUNDRED[:10], 3, seed=seed)))
     assert all(520 < counts[position] < 680 for position in range(10))
+
+
+@given(st.integers(4, 99), st.integers(4, 99), st.integers(0, 5))
+def test_an_equal_draw_takes_as_many_of_each_and_keeps_the_smaller_one(one: int, other: int, seed: int) -> None:
+    small, large = sorted((one, other))
+    groups = {position: 3 if position < 2 else position % 3 for position in range(100)}  # of 2, 33, 33 and 32
+    few, many = (
+        draw_equally(HUNDRED, size, seed=seed, stratum=lambda found: groups[found.position]) for size in (small, large)
+    )
+    assert set(ids(few)) <= set(ids(many))
+    assert ids(many) == sorted(ids(many))
+    sizes = Counter(groups.values())
+    taken = Counter(groups[drawn.position] for drawn in many)
+    assert len(many) == large
+    full = [group for group, count in taken.items() if count == sizes[group]]
+    open_ones = [count for group, count in taken.items() if group not in full]
+    assert not open_ones or max(open_ones) - min(open_ones) <= 1
+    assert all(taken[group] <= max(open_ones, default=100) + 1 for group in full)
+    assert sum(drawn.weight for drawn in many) == pytest.approx(100)
+    assert {drawn.weight for drawn in many if groups[drawn.position] == 0} == {sizes[0] / taken[0]}
+
+
+def test_an_equal_draw_of_all_has_no_weights_and_one_of_too_few_is_refused() -> None:
+    assert draw_equally(HUNDRED, 100, seed=0, stratum=lambda found: found.position) == HUNDRED
+    with pytest.raises(ValueError, match="there are 3 strata"):
+        draw_equally(HUNDRED, 2, seed=0, stratum=lambda found: found.position % 3)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from karat.errors import Fault
 from karat.records import Sample
 
 if TYPE_CHECKING:
     from karat.datasets._rows import Rows
 
-__all__ = ["Dataset", "DatasetKind", "read_rows", "sample_digest"]
+__all__ = ["Dataset", "DatasetKind", "Doubted", "Linted", "kind_of", "quarantine_text", "read_rows", "sample_digest"]
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,10 +32,34 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.samples)
 
 
+class Doubted(msgspec.Struct, frozen=True, kw_only=True):
+    """One golden answer that is not to be trusted, and why."""
+
+    id: str  # of the sample
+    turn: int | None  # from 0; None: of the sample as a whole
+    reasons: tuple[str, ...]  # slugs
+    evidence: dict[str, Any]  # reason → what shows it
+
+
+class Linted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dataset says against itself."""
+
+    kind: str
+    path: Path
+    sha256: str  # hex, of the file's raw bytes
+    samples: int  # that could be read
+    turns: int  # of these
+    doubted: tuple[Doubted, ...]  # in the order of the file
+    meanings: dict[str, str]  # reason → what it says
+    faults: tuple[Fault, ...] = ()  # for which a run would refuse the file
+
+
 class DatasetKind(Protocol):
     """Reads one kind of file. Raises BadDataset with every fault of the file at once.
 
     `judged` (class attribute): whether answers need a judge when the file names no scorer.
+    A kind may also have `scorer` (class attribute), the name of what scores it then, and
+    `lint(path) -> Linted`, which `karat lint` calls.
     """
 
     judged: bool
@@ -47,6 +72,20 @@ def sample_digest(parts: Any) -> str:
     from hashlib import blake2b
 
     return blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=16).hexdigest()
+
+
+def kind_of(path: Path) -> str:
+    """Which kind of dataset a file looks like. Raises BadDataset where nothing can be read at all."""
+    from karat.datasets._conversation_reading import looks_like_conversations
+
+    return "conversation" if looks_like_conversations(path) else "golden"
+
+
+def quarantine_text(doubted: Iterable[Doubted]) -> str:
+    """The text of a quarantine file, which `dataset.quarantine` can name: one line a turn."""
+    from karat.datasets._quarantine import written
+
+    return written(doubted)
 
 
 def read_rows(path: Path) -> Rows:

@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
-from karat.errors import BadDataset, Fault
+from karat.datasets._unfit import Unfit, finite, integer, why_unfit
+from karat.errors import BadDataset, Fault, did_you_mean
+from karat.formats import excerpt
 
 __all__ = ["FORMATS", "Rows", "read_rows"]
 
@@ -33,8 +35,12 @@ class Rows:
     faults: list[Fault] = field(default_factory=list)
 
     def add(self, number: int, row: Row) -> None:
-        """Keeps one row."""
+        """Keeps one row, or notes what in it cannot be kept."""
         assert isinstance(self.rows, list)
+        wrong = why_unfit(row)
+        if wrong is not None:
+            self.fault(number, wrong)
+            return
         self.rows.append((number, row))
         self.count += 1
 
@@ -47,8 +53,11 @@ class Rows:
         return sorted(self.faults, key=lambda fault: int(fault.place.rpartition(" ")[2]))
 
 
-def read_rows(path: Path) -> Rows:
-    """The rows, by the file's ending. Raises BadDataset where nothing can be read at all."""
+def read_rows(path: Path, *, lists: bool = False, section: str | None = None) -> Rows:
+    """The rows, by the file's ending. Raises BadDataset where nothing can be read at all.
+
+    With `lists`, a JSON object of lists is read as well: of its one list, or of the one called `section`.
+    """
     from hashlib import sha256
 
     ending = path.suffix.lower()
@@ -62,7 +71,10 @@ def read_rows(path: Path) -> Rows:
     rows = Rows(sha256=sha256(data).hexdigest(), unit="line")
     if not data.strip():
         raise _bad(path, "file", "is empty; it needs at least one sample")
-    FORMATS[ending](rows, path, data)
+    if ending == ".json":
+        _json_list(rows, path, data, within=_Within(section) if lists else None)
+    else:
+        FORMATS[ending](rows, path, data)
     if not rows.count and not rows.faults:
         raise _bad(path, "file", "holds no sample; it needs at least one")
     return rows
@@ -74,6 +86,7 @@ def _bad(path: Path, place: str, message: str) -> BadDataset:
 
 def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
     _refuse_binary(path, data)
+    unfit: list[int] = []
     # Lines end at \n only: a raw U+2028 or U+0085 inside a string is text.
     for number, line in _lines(data):
         try:
@@ -82,12 +95,17 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
             rows.fault(number, _why_not_json(line))
             continue
         if isinstance(row, dict):
-            rows.count += 1
+            wrong = why_unfit(row)
+            if wrong is None:
+                rows.count += 1
+            else:
+                rows.fault(number, wrong)
+                unfit.append(number)
         elif isinstance(row, list) and number == 1:
             raise _bad(path, "line 1", "is a JSON list: give the file the ending .json, or write one object a line")
         else:
             rows.fault(number, f"is {_kind(row)}; each line must be a JSON object")
-    rows.rows = _Objects(data)
+    rows.rows = _Objects(data, frozenset(unfit))
     if rows.faults and not rows.count and data.removeprefix(_BOM).lstrip().startswith((b"[", b"{\n", b"{\r\n")):
         raise _bad(
             path, "line 1", "is JSON over several lines: give the file the ending .json, or write one object a line"
@@ -97,11 +115,13 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
 class _Objects:
     """The objects of a JSONL file, decoded anew each time: the text is kept, not a mapping a row."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
+    def __init__(self, data: bytes, unfit: frozenset[int]) -> None:
+        self._data, self._unfit = data, unfit
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         for number, line in _lines(self._data):
+            if number in self._unfit:
+                continue
             with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
                 row = msgspec.json.decode(line)
                 if isinstance(row, dict):
@@ -115,12 +135,35 @@ def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield number, stripped
 
 
-def _json_list(rows: Rows, path: Path, data: bytes) -> None:
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """An object may stand around the list: which of its lists is meant; None: the only one."""
+
+    section: str | None
+
+
+def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
     _refuse_binary(path, data)
     rows.unit = "item"
+    found = _json_document(path, data)
+    if within is not None and isinstance(found, dict):
+        found = _section(path, found, within.section)
+    if not isinstance(found, list):
+        raise _bad(path, "file", f"is {_kind(found)}; it must be a list of objects: [{{…}}, {{…}}]")
+    for number, row in enumerate(found, start=1):
+        if isinstance(row, dict):
+            rows.add(number, row)
+        else:
+            rows.fault(number, f"is {_kind(row)}; each item must be an object")
+
+
+def _json_document(path: Path, data: bytes) -> Any:
+    """The value; numbers that JSON or karat cannot hold stand in it as `Unfit`."""
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return msgspec.json.decode(data.removeprefix(_BOM))
     text = _text(path, data)
     try:
-        found = json.loads(text)
+        return json.loads(text, parse_constant=Unfit, parse_int=integer, parse_float=finite)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data" and text.lstrip().startswith("{"):
             raise _bad(
@@ -130,13 +173,17 @@ def _json_list(rows: Rows, path: Path, data: bytes) -> None:
         raise _bad(path, f"line {error.lineno}", message) from None
     except RecursionError:
         raise _bad(path, "file", "is nested too deeply") from None
-    if not isinstance(found, list):
-        raise _bad(path, "file", f"is {_kind(found)}; it must be a list of objects: [{{…}}, {{…}}]")
-    for number, row in enumerate(found, start=1):
-        if isinstance(row, dict):
-            rows.add(number, row)
-        else:
-            rows.fault(number, f"is {_kind(row)}; each item must be an object")
+
+
+def _section(path: Path, found: Mapping[str, Any], name: str | None) -> Any:
+    known = [key for key, value in found.items() if isinstance(value, list)]
+    if name is not None and name not in known:
+        raise _bad(path, "dataset.split", f"there is no list '{name}' in the file{did_you_mean(name, known)}")
+    if not known:
+        raise _bad(path, "file", 'is an object without a list; it must be {"dev": [{…}, {…}]} or a list of objects')
+    if name is None and len(known) > 1:
+        raise _bad(path, "dataset.split", f"must name one of the file's lists: {', '.join(known)}")
+    return found[name if name is not None else known[0]]
 
 
 def _csv(rows: Rows, path: Path, data: bytes) -> None:
@@ -235,11 +282,14 @@ def _why_not_json(line: bytes) -> str:
     if wrong is not None:
         return wrong
     try:
-        json.loads(line)
+        row = json.loads(line, parse_constant=Unfit, parse_int=integer, parse_float=finite)
     except json.JSONDecodeError as error:
         return f"is not JSON, column {error.colno}: {_lower(error.msg)}"
     except RecursionError:
         return "is nested too deeply"
+    unfit = why_unfit(row)
+    if unfit is not None:
+        return unfit
     return "holds what JSON does not allow (NaN, Infinity, or half of a surrogate pair)"
 
 
@@ -259,6 +309,8 @@ def _kind(value: Any) -> str:
             return "true" if value else "false"
         case None:
             return "null"
+        case Unfit():
+            return f"a number ({excerpt(value.written, 24)})"
     return f"a number ({value})"
 
 

@@ -11,9 +11,11 @@ import heapq
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from hashlib import blake2b
 
+import msgspec
+
 from karat.records import Sample
 
-__all__ = ["draw"]
+__all__ = ["draw", "draw_equally"]
 
 
 def draw(
@@ -32,6 +34,33 @@ def draw(
             groups.setdefault(stratum(samples[index]), []).append(index)
         order = list(_taking_turns(list(groups.values()), size))
     return [samples[index] for index in sorted(order[:size])]
+
+
+def draw_equally(
+    samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Callable[[Sample], Hashable]
+) -> Sequence[Sample]:
+    """`size` of the samples, as many from each stratum as from any other, in the order they came in.
+
+    A stratum that has fewer gives all it has, and the others share the rest. The `weight` of a
+    sample is how many of its stratum it stands for, so that weighted means are those of the whole
+    file. Raises ValueError where some stratum would give none: no weight could make up for that.
+    """
+    if size is None or size >= len(samples):
+        return samples
+    groups: dict[Hashable, list[int]] = {}
+    for index in sorted(range(len(samples)), key=lambda index: _lot(samples[index], seed)):
+        groups.setdefault(stratum(samples[index]), []).append(index)
+    if size < len(groups):
+        raise ValueError(f"there are {len(groups)} strata, and each must give a sample")
+    rounds = sorted(
+        (place, rank, index) for rank, group in enumerate(groups.values()) for place, index in enumerate(group)
+    )
+    taken = {index for _, _, index in rounds[:size]}
+    weights = {}
+    for group in groups.values():
+        chosen = taken.intersection(group)
+        weights.update(dict.fromkeys(chosen, len(group) / len(chosen)))
+    return [msgspec.structs.replace(samples[index], weight=weights[index]) for index in sorted(taken)]
 
 
 def _taking_turns(groups: Sequence[Sequence[int]], size: int) -> Iterator[int]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from karat.datasets import Dataset, sample_digest
+from karat.datasets import Dataset, Linted, sample_digest
 from karat.datasets._packed import Packed
 from karat.datasets._rows import Rows, read_rows
 from karat.datasets._sampling import draw
@@ -47,6 +47,36 @@ class Golden:
 
     def load(self, path: Path) -> Dataset:
         """The samples. Raises BadDataset with every bad row, by the line that an editor shows."""
+        try:
+            rows, samples, faults = self._read(path)
+            if faults:
+                raise BadDataset(str(path), faults)
+        except BadDataset as error:
+            if not _holds_conversations(path):
+                raise
+            message = "holds conversations, so it seems: set `dataset.kind: conversation`"
+            raise BadDataset(str(path), [Fault(place="file", message=message), *error.faults]) from error
+        drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
+        return Dataset(kind="golden", path=path, sha256=rows.sha256, samples=drawn)
+
+    def lint(self, path: Path) -> Linted:
+        """What the samples say against each other. Raises BadDataset only where nothing can be read."""
+        from karat.datasets._golden_lint import MEANINGS, doubted
+
+        rows, samples, faults = self._read(path)
+        return Linted(
+            kind="golden",
+            path=path,
+            sha256=rows.sha256,
+            samples=len(samples),
+            turns=len(samples),
+            doubted=tuple(doubted(samples)),
+            meanings=MEANINGS,
+            faults=tuple(faults),
+        )
+
+    def _read(self, path: Path) -> tuple[Rows, Packed, list[Fault]]:
+        """The samples that could be read, and what is wrong with the others."""
         rows = read_rows(path)
         faults = self._missing_columns(rows)
         absent = {fault.place.rpartition(".")[2] for fault in faults}
@@ -63,10 +93,7 @@ class Golden:
                 wrong = [f"the id '{sample.id}' stands also in {rows.unit} {first}; each sample needs its own"]
             for message in wrong:
                 rows.fault(number, message)
-        if faults or rows.faults:
-            raise BadDataset(str(path), faults + rows.sorted_faults())
-        drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
-        return Dataset(kind="golden", path=path, sha256=rows.sha256, samples=drawn)
+        return rows, samples, faults + rows.sorted_faults()
 
     def _missing_columns(self, rows: Rows) -> list[Fault]:
         """Columns that no row has: one fault each, not one a row."""
@@ -114,6 +141,15 @@ class Golden:
         if not columns:
             return None
         return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
+
+
+def _holds_conversations(path: Path) -> bool:
+    from karat.datasets import kind_of
+
+    try:
+        return kind_of(path) == "conversation"
+    except BadDataset:
+        return False
 
 
 _FOUND = {

@@ -1,0 +1,32 @@
+"""`karat lint`: golden answers that contradict themselves."""
+
+from __future__ import annotations
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("lint")
+@options.linting
+@options.output()
+def command(linting: options.Linting, output: Output) -> Exit:
+    """Show where the golden answers in DATASET contradict themselves; nothing is asked, nothing changed.
+
+    Of conversations with numbers: programs that do not give the answer, printed answers that
+    differ from executed ones, numbers that the table has with another sign or scale, or nowhere.
+    Of questions with golden answers: questions that are there twice, answers that differ. Exit
+    code 0 whatever is found, 2 where a run would refuse the file.
+    """
+    from karat.cli.linting import lint, write_quarantine
+
+    found = lint(linting)
+    output.result(str(found), found)
+    if linting.quarantine is not None:
+        output.say(write_quarantine(found, linting.quarantine))
+    output.complain(*found.faults)
+    return Exit.DONE if not found.faults else Exit.CHANGE_SOMETHING

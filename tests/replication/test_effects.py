@@ -10,13 +10,16 @@ from scipy import stats
 
 from karat.replication import (
     KINDS,
+    Side,
     cohens_d,
     cohens_d_se,
     d_from_means,
     fisher_z,
     log_odds_ratio,
     log_odds_ratio_se,
+    measure,
     p_value,
+    proportion_wilson,
     rank_biserial,
     to_cohens_d,
     to_cohens_d_se,
@@ -151,3 +154,33 @@ def test_p_values_name_what_they_lack():
         p_value("mannwhitney", 101, n1=10, n2=10)
     with pytest.raises(ValueError, match="must be 0 ≤ k ≤ n"):
         p_value("binomial", 11, n1=10)
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "low", "high"),
+    [
+        pytest.param(81, 263, 0.2553, 0.3662, id="Newcombe 1998, table I, method 3"),
+        pytest.param(15, 148, 0.0624, 0.1605, id="Newcombe 1998, the second example"),
+        pytest.param(0, 20, 0.0, 0.1611, id="none of n"),
+        pytest.param(29, 29, 0.8830, 1.0, id="all of n"),
+    ],
+)
+def test_wilson_stands_beside_the_standard_error_of_a_share(k, n, low, high):
+    assert proportion_wilson(k / n, n) == pytest.approx((low, high), abs=5e-5)
+    side = Side(statistic=float(k), n1=n)
+    found = measure("binomial", side, method="default")
+    assert (found.low, found.high) == proportion_wilson(k / n, n)
+
+
+def test_wilson_is_that_of_the_statistics():
+    from karat.stats import proportion_interval
+
+    for k, n in ((0, 1), (3, 7), (999, 1000), (50_000, 100_000)):
+        other = proportion_interval(k, n)
+        assert proportion_wilson(k / n, n) == pytest.approx((other.low, other.high), abs=1e-12)
+
+
+def test_a_correlation_has_its_interval_through_fisher():
+    found = measure("correlation", Side(statistic=0.5, n1=28), method="default")
+    ends = np.tanh(np.arctanh(0.5) + 0.2 * 1.959964 * np.array([-1, 1]))
+    assert (found.low, found.high) == pytest.approx(tuple(ends))

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     )
     from karat.replication.counts import (
         log_bf10_binomial,
+        log_bf10_binomial_logistic,
         log_bf10_contingency,
     )
     from karat.replication.effects import (
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
         log_odds_ratio,
         log_odds_ratio_se,
         proportion_se,
+        proportion_wilson,
         rank_biserial,
         rank_biserial_se,
         to_cohens_d,
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
         log_bf10_of,
         measure,
     )
+    from karat.replication.measures import ReplicationMeasures, replication_measures
     from karat.replication.p_values import p_value
     from karat.replication.ranks import (
         log_bf10_mann_whitney,
@@ -101,6 +104,7 @@ if TYPE_CHECKING:
     from karat.replication.scores import (
         Agreement,
         FindingScore,
+        OtherConvention,
         Scored,
         StudyScore,
         StudyTest,
@@ -115,6 +119,7 @@ if TYPE_CHECKING:
         Uncertainty,
         difference_uncertainty,
         draw_scores,
+        ecs_difference_uncertainty,
         pas_interval_of_test,
         score_uncertainty,
     )
@@ -132,7 +137,9 @@ __all__ = [
     "Equivalence",
     "FindingScore",
     "Measured",
+    "OtherConvention",
     "PredictionInterval",
+    "ReplicationMeasures",
     "Reported",
     "Scored",
     "Side",
@@ -152,6 +159,7 @@ __all__ = [
     "difference_uncertainty",
     "directional_posterior",
     "draw_scores",
+    "ecs_difference_uncertainty",
     "ecs_interval",
     "ecs_strict",
     "effect_with_power",
@@ -162,6 +170,7 @@ __all__ = [
     "hedges_g",
     "log_bf10_anova",
     "log_bf10_binomial",
+    "log_bf10_binomial_logistic",
     "log_bf10_bound_from_p",
     "log_bf10_contingency",
     "log_bf10_kendall",
@@ -191,8 +200,10 @@ __all__ = [
     "posterior",
     "prediction_interval",
     "proportion_se",
+    "proportion_wilson",
     "rank_biserial",
     "rank_biserial_se",
+    "replication_measures",
     "score_test",
     "score_tests",
     "score_uncertainty",
@@ -217,6 +228,9 @@ _HOME = {
     "Equivalence": "beyond",
     "FindingScore": "scores",
     "Measured": "evidence",
+    "OtherConvention": "scores",
+    "ReplicationMeasures": "measures",
+    "replication_measures": "measures",
     "PredictionInterval": "beyond",
     "Reported": "report_strings",
     "Scored": "scores",
@@ -236,6 +250,7 @@ _HOME = {
     "d_from_t_df": "effects",
     "directional_posterior": "agreement",
     "draw_scores": "uncertainty",
+    "ecs_difference_uncertainty": "uncertainty",
     "ecs_interval": "consistency",
     "ecs_strict": "consistency",
     "effect_with_power": "beyond",
@@ -246,6 +261,7 @@ _HOME = {
     "hedges_g": "effects",
     "log_bf10_anova": "bayes",
     "log_bf10_binomial": "counts",
+    "log_bf10_binomial_logistic": "counts",
     "log_bf10_bound_from_p": "bayes",
     "log_bf10_contingency": "counts",
     "log_bf10_kendall": "correlations",
@@ -275,6 +291,7 @@ _HOME = {
     "posterior": "agreement",
     "prediction_interval": "beyond",
     "proportion_se": "effects",
+    "proportion_wilson": "effects",
     "rank_biserial": "effects",
     "rank_biserial_se": "effects",
     "score_test": "scores",

@@ -242,6 +242,8 @@ class Caricature:
     se: float = NAN  # of the slope; robust to unequal spread
     low: float = NAN
     high: float = NAN
+    centre: float = NAN  # weighted mean of the human effects: the line, and each line of its band, goes through …
+    centre_agent: float = NAN  # … this mean of the agent's effects there
     level: float
     n: int
     reason: str | None = None
@@ -267,17 +269,19 @@ def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) ->
         reason = f"needs {FEWEST} pairs of effects, has {n}" if n < FEWEST else "the human effects do not vary"
         return Caricature(slope=NAN, intercept=NAN, level=level, n=n, reason=reason)
     weights = weights / weights.sum()
-    dx, my = x - float(x @ weights), float(y @ weights)
+    mx, my = float(x @ weights), float(y @ weights)
+    dx = x - mx
     sxx = float(weights @ dx**2)
     slope = float(weights @ (dx * (y - my))) / sxx
-    intercept = my - slope * float(x @ weights)
+    intercept = my - slope * mx
+    about: dict[str, Any] = {"slope": slope, "intercept": intercept, "centre": mx, "centre_agent": my}
     left = y - intercept - slope * x
     leverage = weights * (1 + dx**2 / sxx)
     with np.errstate(divide="ignore", invalid="ignore"):
         meat = (weights * dx * left / (1 - leverage)) ** 2
     if not np.isfinite(meat).all():
         reason = "one pair alone determines the slope"
-        return Caricature(slope=slope, intercept=intercept, level=level, n=n, reason=reason)
+        return Caricature(**about, level=level, n=n, reason=reason)
     se = math.sqrt(float(meat.sum())) / sxx
     reach = float(stdtrit(n - 2, (1 + level) / 2)) * se
-    return Caricature(slope=slope, intercept=intercept, se=se, low=slope - reach, high=slope + reach, level=level, n=n)
+    return Caricature(**about, se=se, low=slope - reach, high=slope + reach, level=level, n=n)

@@ -21,7 +21,7 @@ from karat.replication._inputs import (
     unwrap,
 )
 
-__all__ = ["log_bf10_binomial", "log_bf10_contingency"]
+__all__ = ["log_bf10_binomial", "log_bf10_binomial_logistic", "log_bf10_contingency"]
 
 SAMPLINGS = ("poisson", "joint_multinomial", "independent_multinomial", "hypergeometric")
 HALF_LN_2PI = 0.5 * float(np.log(2 * np.pi))
@@ -71,6 +71,55 @@ def _binomial(k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
 
     moved = gamma_shift(k + 1, a - 1) + gamma_shift(n - k + 1, b - 1) - gamma_shift(n + 2, a + b - 2) - betaln(a, b)
     return np.asarray(found + np.where(plain, 0.0, moved))
+
+
+def log_bf10_binomial_logistic(k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0.5, errors: str = "nan") -> Any:
+    """Ln BF10 of k successes of n: logit(share) − logit(p0) ~ Logistic(0, rscale) against share = p0.
+
+    The prior of R's BayesFactor, for comparison with it; tests are scored with the beta prior of
+    `log_bf10_binomial`. Right to 1e-9 for n ≤ 10⁷.
+
+        BF10 = ∫ exp(kθ − n·ln(1 + e^θ) − kθ₀ + n·ln(1 + e^θ₀)) f((θ − θ₀)/r)/r dθ,  f(u) = e^{−u}/(1 + e^{−u})²
+
+    >>> round(log_bf10_binomial_logistic(480, 1000), 6)
+    -1.743998
+
+    Morey & Rouder, BayesFactor (R), `proportionBF`.
+    """
+    size = counts("n", n, errors=errors)
+    hits = counts("k", k, errors=errors)
+    hits = domain("k", hits + 0 * size, lambda v: v <= size, "at most n", errors=errors)
+    share = domain("p0", p0, lambda v: (v > 0) & (v < 1), "between 0 and 1", errors=errors)
+    spread = domain("rscale", rscale, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
+    return evaluate(_binomial_logistic, hits, size, share, spread)
+
+
+def _binomial_logistic(k: Floats, n: Floats, p0: Floats, r: Floats) -> Floats:
+    """Trapezoid in u with θ = mode + s·sinh(u): the integrand is log-concave, its tails exponential."""
+    from scipy.special import expit, log1p, log_expit, logit
+
+    start = logit(p0)
+    low, high = np.minimum(start, -40.0) - 40, np.maximum(start, 40.0) + 40
+    for _ in range(64):
+        mode = (low + high) / 2
+        rising = k - n * expit(mode) - np.tanh((mode - start) / (2 * r)) / r > 0
+        low, high = np.where(rising, mode, low), np.where(rising, high, mode)
+    bend = n * expit(mode) * expit(-mode) + 1 / (2 * r * r * np.cosh(np.clip((mode - start) / (2 * r), -300, 300)) ** 2)
+    width = 1 / np.sqrt(bend)
+    reach = np.arcsinh((45 * r + 45) / width)
+    miss = n - k
+    origin = k * log_expit(start) + miss * log_expit(-start)
+    total = np.zeros_like(k)
+    peak = np.full_like(k, -np.inf)
+    for u in np.linspace(-1.0, 1.0, 321):
+        theta = mode + width * np.sinh(reach * u)
+        away = np.abs(theta - start) / r
+        here = k * log_expit(theta) + miss * log_expit(-theta) - origin - away - 2 * log1p(np.exp(-away))
+        here = here + np.log(np.cosh(reach * u))
+        top = np.maximum(peak, here)
+        total = total * np.exp(peak - top) + np.exp(here - top)
+        peak = top
+    return np.asarray(peak + np.log(total * reach * width / (160 * r)))
 
 
 def _binomial_half(greater: bool, k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:

@@ -28,6 +28,7 @@ __all__ = [
     "log_odds_ratio",
     "log_odds_ratio_se",
     "proportion_se",
+    "proportion_wilson",
     "rank_biserial",
     "rank_biserial_se",
     "to_cohens_d",
@@ -242,6 +243,33 @@ def proportion_se(p: Any, n: Any, *, errors: str = "nan") -> Any:
     """
     share = domain("p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
     return evaluate(lambda p, n: np.sqrt(p * (1 - p) / n), share, counts("n", n, least=1, errors=errors))
+
+
+def proportion_wilson(p: Any, n: Any, *, level: float = 0.95, errors: str = "nan") -> tuple[Any, Any]:
+    """Wilson's interval of a share, (low, high): the one to show beside `proportion_se`; never a point.
+
+        (p + z²/2n ± z√(p(1 − p)/n + z²/4n²)) / (1 + z²/n)
+
+    >>> low, high = proportion_wilson(0.0, 20)
+    >>> low, round(high, 4)
+    (0.0, 0.1611)
+
+    Wilson (1927), J. Am. Stat. Assoc. 22:209.
+    """
+    from scipy.special import ndtri
+
+    if not 0 < level < 1:
+        raise ValueError(f"level: must lie between 0 and 1, got {level:g}")
+    share = domain("p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
+    size, z = counts("n", n, least=1, errors=errors), float(ndtri((1 + level) / 2))
+
+    def end(sign: int, p: Floats, n: Floats) -> Floats:
+        reach = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        found = (p + z * z / (2 * n) + sign * reach) / (1 + z * z / n)
+        return np.where(p == (1 + sign) / 2, p, np.clip(found, 0, 1))
+
+    low, high = (evaluate(lambda p, n, s=sign: end(s, p, n), share, size) for sign in (-1, 1))
+    return low, high
 
 
 def cohens_h(p1: Any, p2: Any, *, errors: str = "nan") -> Any:

@@ -15,6 +15,7 @@ from karat.replication._inputs import Floats, check_choice, unwrap
 __all__ = ["Measured", "Side", "common_method", "log_bf10_of", "measure"]
 
 NAN = float("nan")
+Z95 = 1.959963984540054
 T_KINDS = ("ttest_ind", "welch", "ttest_paired", "ttest_one")
 RANK_KINDS = ("mannwhitney", "wilcoxon")
 SHARE_KINDS = ("binomial", "proportion")
@@ -39,6 +40,7 @@ class Side:
     tie_term: float = 0.0
     d: float = NAN  # Cohen's d, where only the effect is reported
     d_se: float = NAN
+    missing: str | None = None  # why there is nothing, where that is known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +53,8 @@ class Measured:
     mass_above: float = 0.5  # of the prior, on effects above none
     effect: float = NAN  # in the unit of the kind
     se: float = NAN
+    low: float = NAN  # of a 95 % interval of the effect: Wilson's for shares, through Fisher's z for correlations
+    high: float = NAN
     d: float = NAN
     d_se: float = NAN
     sign: float = NAN  # −1, 0, 1; NaN: no direction
@@ -122,6 +126,8 @@ def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy
     """
     check_choice("kind", kind, effects.KINDS)
     check_choice("convention", convention, effects.CONVENTIONS)
+    if side.missing is not None:
+        return Measured(reasons=(side.missing,))
     reasons: list[str] = []
     statistic: Any = side.table if kind == "contingency" else side.statistic
     known = statistic is not None and not np.isnan(np.asarray(statistic, dtype=np.float64)).any()
@@ -138,11 +144,9 @@ def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy
     if known and math.isnan(log_bf) and not reasons:
         reasons.append("no Bayes factor for this kind" if kind == "variance_ratio" else "sizes are not known")
     d, d_se = _on_d(kind, side, effect, se, convention)
+    low, high = _interval(kind, side, effect, se)
     if math.isnan(d):
         reasons.append("no effect on the scale of d: not in ECS")
-    sign = float(np.sign(effect if math.isfinite(effect) and not _undirected(kind, side) else d))
-    if kind in SHARE_KINDS and math.isfinite(effect):
-        sign = float(np.sign(effect - side.p0))
     return Measured(
         log_bf=log_bf,
         log_bf_greater=greater,
@@ -150,9 +154,11 @@ def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy
         mass_above=1 - side.p0 if kind in SHARE_KINDS else 0.5,
         effect=effect,
         se=se,
+        low=low,
+        high=high,
         d=d,
         d_se=d_se,
-        sign=sign,
+        sign=_sign(kind, side, effect, d),
         n_eff=_n_eff(kind, side),
         reasons=tuple(reasons),
     )
@@ -177,6 +183,12 @@ def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[floa
     else:
         major = math.log(2) + log_bf + math.log1p(-0.5 * math.exp(min(0.0, minor - log_bf)))
     return (major, minor) if upward else (minor, major)
+
+
+def _sign(kind: str, side: Side, effect: float, d: float) -> float:
+    if kind in SHARE_KINDS and math.isfinite(effect):
+        return float(np.sign(effect - side.p0))
+    return float(np.sign(effect if math.isfinite(effect) and not _undirected(kind, side) else d))
 
 
 def _undirected(kind: str, side: Side) -> bool:
@@ -237,6 +249,23 @@ def _pair(side: Side) -> tuple[float, float]:
     if sizes is not None and len(sizes) == 2:
         return float(sizes[0]), float(sizes[1])
     return (side.df2 + 2) / 2, (side.df2 + 2) / 2
+
+
+def _interval(kind: str, side: Side, effect: float, se: float) -> tuple[float, float]:
+    if kind in SHARE_KINDS and math.isfinite(effect):
+        return effects.proportion_wilson(effect, side.n1)
+    if not math.isfinite(effect) or not math.isfinite(se):
+        return NAN, NAN
+    if kind in {"correlation", "spearman"}:
+        if abs(effect) == 1:
+            return NAN, NAN
+        return math.tanh(math.atanh(effect) - Z95 * se), math.tanh(math.atanh(effect) + Z95 * se)
+    return effect - Z95 * se, effect + Z95 * se
+
+
+def d_by(convention: str, kind: str, side: Side, measured: Measured) -> float:
+    """The d of a side that was measured, by this convention."""
+    return _on_d(kind, side, measured.effect, measured.se, convention)[0]
 
 
 def _on_d(kind: str, side: Side, effect: float, se: float, convention: str) -> tuple[float, float]:

@@ -34,13 +34,26 @@ from karat.replication.consistency import (
     weighted_ccc,
     weights_by_study,
 )
-from karat.replication.effects import z_diff
-from karat.replication.evidence import Measured, Side, common_method, measure
+from karat.replication.effects import CONVENTIONS, z_diff
+from karat.replication.evidence import Measured, Side, common_method, d_by, measure
 
-__all__ = ["Agreement", "FindingScore", "Scored", "StudyScore", "StudyTest", "TestScore", "score_test", "score_tests"]
+__all__ = [
+    "Agreement",
+    "FindingScore",
+    "OtherConvention",
+    "Scored",
+    "StudyScore",
+    "StudyTest",
+    "TestScore",
+    "score_test",
+    "score_tests",
+]
 
 NAN = float("nan")
 OPPOSED = 0.5  # of probability that the direction takes from PAS
+DECISIVE = 7.0  # ln BF, more than 1,000 to 1
+LOW_COVERAGE = 0.8  # a finding below it is flagged
+MIN_COVERAGE = 0.5  # … and below this one it is not scored
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +70,7 @@ class StudyTest:
     domain: str = ""  # cognition, strategic, social; "" where it is not said
     prior_odds_human: float = 1.0
     prior_odds_agent: float = 1.0
+    coverage: float = NAN  # lowest share, over its arms, of the agent's participants whose answers could be read
 
     @property
     def finding_id(self) -> tuple[str, str, str]:
@@ -92,6 +106,11 @@ class TestScore:
         """Both sides see an effect, in opposite directions: PAS alone would hide it."""
         return self.same_direction is False and self.pas - self.pas_directional > OPPOSED
 
+    @property
+    def decisive(self) -> bool:
+        """The evidence for an effect is more than 1,000 to 1 on both sides."""
+        return min(self.human.log_bf, self.agent.log_bf) >= DECISIVE
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scored:
@@ -100,7 +119,8 @@ class Scored:
     pas: float
     pas_directional: float
     normalized: float  # auxiliary
-    ecs_strict: float  # auxiliary
+    ecs_strict: float  # auxiliary, as published
+    ecs_strict_chi2: float  # auxiliary, the valid form
     tests_used: int  # with a PAS
     tests_planned: int
     tests_directed: int  # with a direction on both sides
@@ -113,6 +133,12 @@ class FindingScore(Scored):
 
     id: tuple[str, str, str]
     opposed: bool  # effects in opposite directions in a test of it, with a probability above one half
+    coverage: float = NAN  # the lowest of its tests; NaN: nobody told
+
+    @property
+    def flagged(self) -> bool:
+        """Too many answers could not be read: the number may be one of those who answered."""
+        return self.coverage < LOW_COVERAGE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,6 +154,16 @@ class StudyScore(Scored):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OtherConvention:
+    """The same effects as Cohen's d by the convention that was not chosen."""
+
+    convention: str
+    effects: tuple[tuple[float, float], ...]  # d of people and of the agent, test by test
+    ecs: Concordance  # overall
+    differs: int  # tests with another d on either side
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Agreement:
     """Every number of one agent under one condition."""
 
@@ -139,6 +175,8 @@ class Agreement:
     ecs_interval: EcsInterval
     caricature: Caricature
     convention: str
+    other: OtherConvention
+    min_coverage: float = MIN_COVERAGE
     opposed: tuple[tuple[str, str, str], ...] = field(default=())  # findings with effects in opposite directions
 
 
@@ -182,15 +220,21 @@ def _states(side: Measured, odds: float) -> DirectionalPosterior:
 
 
 def score_tests(
-    tests: Iterable[StudyTest], *, convention: str = "humanstudy", fallbacks: str | None = None
+    tests: Iterable[StudyTest],
+    *,
+    convention: str = "humanstudy",
+    fallbacks: str | None = None,
+    min_coverage: float = MIN_COVERAGE,
 ) -> Agreement:
     """Tests to findings (pooled), findings to studies, studies to domains and the benchmark (plain means).
 
     Domain and benchmark are means of studies: pick a study, a finding of it, and ask how
     likely the agent reproduces it. ECS is computed over tests with both effects.
     `fallbacks="documented"` gives the values of the published method where something is missing.
+    A finding with a coverage below `min_coverage` is not scored: its tests are measured without the agent.
     """
-    scored = tuple(score_test(test, convention=convention, fallbacks=fallbacks) for test in tests)
+    kept = _covered(tuple(tests), min_coverage)
+    scored = tuple(score_test(test, convention=convention, fallbacks=fallbacks) for test in kept)
     findings = tuple(
         _finding(key, [score for score in scored if score.test.finding_id == key], fallbacks)
         for key in dict.fromkeys(score.test.finding_id for score in scored)
@@ -217,7 +261,41 @@ def score_tests(
         ecs_interval=ecs_interval(human, agent, names, ids),
         caricature=caricature(human, agent, weights),
         convention=convention,
+        other=_other(scored, convention, weights),
+        min_coverage=min_coverage,
         opposed=tuple(finding.id for finding in findings if finding.opposed),
+    )
+
+
+def _covered(tests: tuple[StudyTest, ...], least: float) -> tuple[StudyTest, ...]:
+    """The same, without the agent's numbers where too few of a finding's answers could be read."""
+    lowest: dict[tuple[str, str, str], float] = {}
+    for test in tests:
+        if not math.isnan(test.coverage):
+            lowest[test.finding_id] = min(test.coverage, lowest.get(test.finding_id, 1.0))
+    return tuple(
+        replace(
+            test, agent=Side(missing=f"coverage {round(lowest[test.finding_id], 3):g}, below {least:g}: not scored")
+        )
+        if lowest.get(test.finding_id, 1.0) < least
+        else test
+        for test in tests
+    )
+
+
+def _other(scored: Sequence[TestScore], convention: str, weights: np.ndarray) -> OtherConvention:
+    other = next(one for one in CONVENTIONS if one != convention)
+    pairs = [
+        (d_by(other, one.test.kind, one.test.human, one.human), d_by(other, one.test.kind, one.test.agent, one.agent))
+        for one in scored
+    ]
+    changed = [
+        not np.array_equal((score.human.d, score.agent.d), pair, equal_nan=True)
+        for score, pair in zip(scored, pairs, strict=True)
+    ]
+    human_d, agent_d = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+    return OtherConvention(
+        convention=other, effects=tuple(pairs), ecs=weighted_ccc(human_d, agent_d, weights), differs=sum(changed)
     )
 
 
@@ -232,6 +310,8 @@ def _finding(key: tuple[str, str, str], scores: Sequence[TestScore], fallbacks: 
         pas_directional=pool_pas([score.pas_directional for score in scores], weights),
         normalized=normalized,
         ecs_strict=ecs_strict([score.z_diff for score in scores]),
+        ecs_strict_chi2=ecs_strict([score.z_diff for score in scores], method="chi2"),
+        coverage=min((one for score in scores if not math.isnan(one := score.test.coverage)), default=NAN),
         opposed=any(score.opposed for score in scores),
         **_counted(scores),
     )
@@ -269,6 +349,7 @@ def _level(
         pas_directional=_mean([one.pas_directional for one in below]),
         normalized=_mean([one.normalized for one in below], 0.0 if documented else NAN),
         ecs_strict=_mean([one.ecs_strict for one in below], 0.0 if documented else NAN),
+        ecs_strict_chi2=_mean([one.ecs_strict_chi2 for one in below], 0.0 if documented else NAN),
         ecs=ecs,
         used=sum(not math.isnan(one.pas) for one in below),
         planned=len(below),

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from karat.replication._inputs import Floats
 from karat.replication.agreement import CLAMP, posterior
-from karat.replication.consistency import FEWEST, ccc_rows, weights_by_study
+from karat.replication.consistency import FEWEST, ccc_rows, noise_ceiling, weighted_ccc, weights_by_study
 from karat.replication.evidence import RANK_KINDS, SHARE_KINDS, draw_agent, log_bf10_of, statistic_of
 from karat.replication.scores import Agreement, Scored, StudyScore, TestScore
 
@@ -29,6 +29,7 @@ __all__ = [
     "Uncertainty",
     "difference_uncertainty",
     "draw_scores",
+    "ecs_difference_uncertainty",
     "pas_interval_of_test",
     "score_uncertainty",
 ]
@@ -60,6 +61,8 @@ class Uncertainty:
 
     pas: dict[Key, Spread]
     ecs_fixed: dict[Key, Spread]  # for these studies: percentiles of the bootstrap over participants; no findings
+    noise_ceiling: float = NAN  # the overall ECS that a perfect copy would get, given both sides' standard errors
+    noise_ceiling_n: int = 0  # tests with both errors
     replicates: int
 
 
@@ -110,20 +113,33 @@ def score_uncertainty(
     scores.update({("domain", one.name): one for one in agreement.domains})
     scores.update({("study", one.name): one for one in agreement.studies})
     scores.update({("finding", one.id): one for one in agreement.findings})
+    ceiling, tests = _noise_ceiling(agreement, rng)
     return Uncertainty(
+        noise_ceiling=ceiling,
+        noise_ceiling_n=tests,
         pas={key: _pas_spread(key, score, levels[key]) for key, score in scores.items() if key in levels},
         ecs_fixed=_ecs_fixed(agreement, drawn.d),
         replicates=int(drawn.log_bf.shape[0]),
     )
 
 
+def _noise_ceiling(agreement: Agreement, rng: np.random.Generator) -> tuple[float, int]:
+    human = np.array([(score.human.d, score.human.d_se, score.agent.d_se) for score in agreement.tests]).reshape(-1, 3)
+    known = np.isfinite(human).all(axis=1)
+    names = [score.test.study for score in agreement.tests]
+    weights = weights_by_study(names, [score.test.finding_id for score in agreement.tests], known)
+    kept = human[known]
+    return noise_ceiling(kept[:, 0], kept[:, 1], kept[:, 2], weights[known], rng=rng.spawn(1)[0]), len(kept)
+
+
 def difference_uncertainty(
-    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws
+    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool = True
 ) -> Difference:
     """The benchmark PAS of the second condition less that of the first, over tests scored under both.
 
     Where both sets of replicates resample the same participants in the same draws, the
-    difference is paired; drawn apart, it is as wide as that of independent conditions.
+    difference is paired; drawn apart, it is as wide as that of independent conditions. `paired`
+    only says which of the two it is.
     """
     keys = [(score.test.finding_id, score.test.test) for score in first.tests]
     places = {(score.test.finding_id, score.test.test): at for at, score in enumerate(second.tests)}
@@ -148,8 +164,46 @@ def difference_uncertainty(
         low=value - Z95 * se,
         high=value + Z95 * se,
         n=len(shared),
-        method="± 1.96 bootstrap SE, paired by draw",
+        method=f"± 1.96 bootstrap SE, {_drawn(paired)}",
     )
+
+
+def _drawn(paired: bool) -> str:
+    return "paired by draw" if paired else "conditions drawn apart"
+
+
+def ecs_difference_uncertainty(
+    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool = True
+) -> Difference:
+    """The overall ECS of the second condition less that of the first, over tests with an effect under both.
+
+    For these studies: percentiles of the differences of replicates, moved by their bias as those of one condition are.
+    """
+    places = {(score.test.finding_id, score.test.test): at for at, score in enumerate(second.tests)}
+    shared = [
+        (at, places[key])
+        for at, score in enumerate(first.tests)
+        if (key := (score.test.finding_id, score.test.test)) in places
+        and np.isfinite([score.human.d, score.agent.d, second.tests[places[key]].agent.d]).all()
+        and np.isfinite(first_draws.d[:, at]).any()
+        and np.isfinite(second_draws.d[:, places[key]]).any()
+    ]
+    method = f"percentile of the difference, moved by the bootstrap's bias, {_drawn(paired)}"
+    if len(shared) < FEWEST:
+        return Difference(
+            value=NAN, se=NAN, low=NAN, high=NAN, n=len(shared), method=f"needs {FEWEST} tests with errors"
+        )
+    one, two = (np.array(side) for side in zip(*shared, strict=True))
+    tests = [first.tests[at] for at in one]
+    human = np.array([score.human.d for score in tests])
+    names, ids = [score.test.study for score in tests], [score.test.finding_id for score in tests]
+    weights = weights_by_study(names, ids, np.ones(len(tests), dtype=bool))
+    agents = [np.array([score.agent.d for score in tests]), np.array([second.tests[at].agent.d for at in two])]
+    before, after = (weighted_ccc(human, agent, weights).value for agent in agents)
+    draws = _ecs_rows(human, second_draws.d[:, two], weights) - _ecs_rows(human, first_draws.d[:, one], weights)
+    draws, value = draws[np.isfinite(draws)], after - before
+    low, high = np.quantile(draws, [0.025, 0.975]) - (draws.mean() - value)
+    return Difference(value=value, se=_sd(draws), low=float(low), high=float(high), n=len(shared), method=method)
 
 
 def _pas(tests: Sequence[TestScore], log_bf: Floats) -> Floats:
@@ -173,7 +227,7 @@ def _pool(tests: Sequence[TestScore], scores: Floats) -> dict[Key, Floats]:
         nested.setdefault(key[0], []).append(values)
     studies = {name: _mean(values) for name, values in nested.items()}
     domains: dict[str, list[Floats]] = {}
-    for name, domain in {score.test.study: score.test.domain for score in tests}.items():
+    for name, domain in {score.test.study: score.test.domain for score in reversed(tests)}.items():
         domains.setdefault(domain, []).append(studies[name])
     pooled: dict[Key, Floats] = {("finding", key): values for key, values in findings.items()}
     pooled.update({("study", name): values for name, values in studies.items()})
@@ -244,10 +298,7 @@ def _ecs_spread(value: float, human: Floats, d: Floats, weights: Floats) -> Spre
     people are close, plain percentiles cover 62–93 %; moved back by mean(replicates) − value,
     93–96 %. Far from people, where that bias is none, the two are the same.
     """
-    there = np.isfinite(d)
-    mass = there * weights
-    mass = mass / mass.sum(axis=1, keepdims=True)
-    values = ccc_rows(np.broadcast_to(human, d.shape), np.where(there, d, 0.0), mass)
+    values = _ecs_rows(human, d, weights)
     values = values[np.isfinite(values)]
     low, high = np.quantile(values, [0.025, 0.975]) - (values.mean() - value)
     return Spread(
@@ -258,6 +309,14 @@ def _ecs_spread(value: float, human: Floats, d: Floats, weights: Floats) -> Spre
         n=int(human.size),
         method="percentile, moved by the bootstrap's bias",
     )
+
+
+def _ecs_rows(human: Floats, d: Floats, weights: Floats) -> Floats:
+    """ECS of each replicate, over the tests that have an effect in it."""
+    there = np.isfinite(d)
+    mass = there * weights
+    mass = mass / mass.sum(axis=1, keepdims=True)
+    return np.asarray(ccc_rows(np.broadcast_to(human, d.shape), np.where(there, d, 0.0), mass))
 
 
 def pas_interval_of_test(score: TestScore) -> Spread:
@@ -283,9 +342,7 @@ def _effect_interval(score: TestScore) -> tuple[float, float, float] | None:
     """(low, high, no effect) in the unit in which the effect is near normal."""
     kind, side, agent = score.test.kind, score.test.agent, score.agent
     if kind in SHARE_KINDS and math.isfinite(side.statistic):
-        n, share, z = side.n1, agent.effect, Z95  # Wilson's
-        middle, reach = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        return (middle - reach) / (1 + z * z / n), (middle + reach) / (1 + z * z / n), side.p0
+        return agent.low, agent.high, side.p0
     effect = math.atanh(agent.effect) if kind in {"correlation", "spearman"} and abs(agent.effect) < 1 else agent.effect
     if math.isnan(effect) or math.isnan(agent.se):
         return None

@@ -15,15 +15,18 @@ if TYPE_CHECKING:
     from karat.stats.intervals import clustered_se, mean_interval
     from karat.stats.multiplicity import adjust
     from karat.stats.paired import cliffs_delta, mcnemar_exact, paired_difference, sign_flip_test, wilcoxon
+    from karat.stats.ratios import ClusteredRatio, Sums, ratio_difference, ratio_gap, ratio_interval
     from karat.stats.reliability import consistency, pass_at_k, pass_hat_k
     from karat.stats.results import HypothesisTest, Interval, PairedDifference, VarianceComponents
     from karat.stats.shares import newcombe, proportion_interval, share_interval
     from karat.stats.variance import between_sd, icc, pooled_sd, variance_components
 
 __all__ = [
+    "ClusteredRatio",
     "HypothesisTest",
     "Interval",
     "PairedDifference",
+    "Sums",
     "VarianceComponents",
     "adjust",
     "between_sd",
@@ -39,6 +42,9 @@ __all__ = [
     "pass_hat_k",
     "pooled_sd",
     "proportion_interval",
+    "ratio_difference",
+    "ratio_gap",
+    "ratio_interval",
     "share_interval",
     "sign_flip_test",
     "variance_components",
@@ -46,9 +52,11 @@ __all__ = [
 ]
 
 _HOME = {
+    "ClusteredRatio": "ratios",
     "HypothesisTest": "results",
     "Interval": "results",
     "PairedDifference": "results",
+    "Sums": "ratios",
     "VarianceComponents": "results",
     "adjust": "multiplicity",
     "between_sd": "variance",
@@ -64,6 +72,9 @@ _HOME = {
     "pass_hat_k": "reliability",
     "pooled_sd": "variance",
     "proportion_interval": "shares",
+    "ratio_difference": "ratios",
+    "ratio_gap": "ratios",
+    "ratio_interval": "ratios",
     "share_interval": "shares",
     "sign_flip_test": "paired",
     "variance_components": "variance",

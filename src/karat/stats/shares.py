@@ -45,7 +45,7 @@ def proportion_interval(k: int, n: int, *, method: ShareMethod = "wilson", level
     return Interval(value=share, se=se, low=low, high=high, level=level, n=n, method=method, observations=n)
 
 
-def _wilson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
+def wilson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
     """Wilson's score interval of a share at a real-valued n > 0; exactly 0 and 1 at the ends."""
     z = z_quantile(0.5 + level / 2)
     centre = share + z * z / (2 * n)
@@ -57,7 +57,7 @@ def _wilson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
 
 
 def _wilson(k: int, n: int, level: float) -> tuple[float, float]:
-    return _wilson_bounds(k / n, n, level)
+    return wilson_bounds(k / n, n, level)
 
 
 def _jeffreys(k: int, n: int, level: float) -> tuple[float, float]:
@@ -120,7 +120,7 @@ def share_interval(values: Iterable[Any], clusters: Iterable[Any] | None = None,
         return Interval(value=math.nan, level=level, n=over.n, method=method, observations=size, reason=reason)
     effective = _effective_n(over)
     share = min(1.0, max(0.0, over.value))
-    low, high = _wilson_bounds(share, effective, level)
+    low, high = wilson_bounds(share, effective, level)
     note = "one question: its answers are taken as one" if over.n == 1 else None
     return Interval(
         value=share,

@@ -1,0 +1,284 @@
+"""Rates over unequal clusters: all turns of all conversations, an error between conversations.
+
+A mean of cluster means lets a conversation of one turn weigh as much as one of eight; a rate over all turns is a ratio
+of two sums, of which both vary between conversations. Its error is that of the linearised ratio.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from karat.stats._groups import Floats, check_level, columns, t_quantile, t_two_sided, z_quantile
+from karat.stats.intervals import sample_sd
+from karat.stats.paired import cliffs_delta
+from karat.stats.results import Interval, PairedDifference
+from karat.stats.shares import wilson_bounds
+
+__all__ = ["ClusteredRatio", "Sums", "ratio_difference", "ratio_gap", "ratio_interval"]
+
+_NOISE = 1e-12  # of a sum of deviations, relative to what was added up: no more than rounding
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusteredRatio:
+    """A rate over all turns, and how much clustering widens its interval."""
+
+    interval: Interval  # n: clusters; observations: turns
+    naive_se: float  # as if turns were independent
+    design_effect: float  # (se / naive_se)²: NaN where one of the two is 0 or not known
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sums:
+    """Per cluster: the sum of its values, how many there are, the sum of their squares, and its weight.
+
+    Clusters without a value count nowhere. Raises ValueError for columns of unequal length,
+    numbers that are not finite, counts and weights below 0.
+    """
+
+    totals: Floats
+    counts: Floats
+    squares: Floats
+    weights: Floats
+
+    @classmethod
+    def of(
+        cls,
+        totals: Iterable[Any],
+        counts: Iterable[Any],
+        *,
+        squares: Iterable[Any] | None = None,
+        weights: Iterable[Any] | None = None,
+    ) -> Sums:
+        """`squares`: None where all values are 0 or 1. `weights`: how many clusters each stands for; None: itself."""
+        total, count = columns("totals", totals), columns("counts", counts)
+        square = total if squares is None else columns("squares", squares)
+        weight = np.ones(total.size) if weights is None else columns("weights", weights)
+        if not total.size == count.size == square.size == weight.size:
+            raise ValueError(f"counts, squares and weights: must be as many as totals ({total.size})")
+        listed = np.concatenate([total, count, square, weight])
+        if not np.isfinite(listed).all() or (count < 0).any() or (weight < 0).any():
+            raise ValueError("totals, counts, squares, weights: must be finite, counts and weights at least 0")
+        return cls(totals=total, counts=count, squares=square, weights=weight)
+
+    def only(self, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> Sums:
+        """Some of the clusters."""
+        return Sums(
+            totals=self.totals[kept],
+            counts=self.counts[kept],
+            squares=self.squares[kept],
+            weights=self.weights[kept],
+        )
+
+    @property
+    def there(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which clusters hold a value that counts."""
+        return (self.counts > 0) & (self.weights > 0)
+
+    @property
+    def size(self) -> float:
+        """Σ w m: how many values there are, with their weights."""
+        return float(self.weights @ self.counts)
+
+    @property
+    def ratio(self) -> float:
+        """Σ w y / Σ w m."""
+        return float(self.weights @ self.totals) / self.size if self.size > 0 else math.nan
+
+    def pulls(self) -> Floats:
+        """By how much each cluster pulls the rate away: that of all, minus the rate without it, to first order.
+
+        w (y − R m) / Σ w m, over the share of all values that the other clusters hold.
+        """
+        raw: Floats = self.weights * (self.totals - self.ratio * self.counts)
+        raw[np.abs(raw) <= _NOISE * self.weights * self.counts * (1 + abs(self.ratio))] = 0.0
+        others = 1 - self.weights * self.counts / self.size
+        return np.divide(raw, others * self.size, out=np.zeros_like(raw), where=others > 0)
+
+
+def _jackknife(pulls: Floats) -> float:
+    """The error, where each pull is a deletion; without values of unequal number it is the t-test's."""
+    n = pulls.size
+    return math.sqrt((n - 1) / n * float(np.sum(pulls**2)))
+
+
+def ratio_interval(sums: Sums, *, share: bool, level: float = 0.95) -> ClusteredRatio:
+    """The rate Σ w y / Σ w m over clusters, with an interval that allows for correlation within them.
+
+    The error is the linearised ratio's, √((G−1)/G Σ e²) with e = w (y − R m) / (Σ w m − w m), what
+    leaving out one cluster after the other tells of it, with t of G − 1 degrees of freedom;
+    without weights that is the mean of all values with √((G−1)/G) CR3, and with one value a cluster
+    Student's. `share`: all values are 0 or 1; the interval is then Wilson's at the effective n of
+    that error, so that it stays inside [0, 1] and is no point at 0 or 1. One cluster: no interval.
+
+    >>> found = ratio_interval(Sums.of([1, 2, 0, 2], [2, 3, 2, 3]), share=True)
+    >>> found.interval.value, round(found.interval.se, 4), found.interval.n, round(found.design_effect, 2)
+    (0.5, 0.1392, 4, 0.7)
+
+    Cochran (1977), Sampling Techniques, section 6.3; Bell and McCaffrey (2002), Survey Methodology
+    28:169; Kish (1965), Survey Sampling, section 8.2; Korn and Graubard (1998), Survey Methodology 24:193.
+    """
+    check_level(level)
+    kept = sums.only(sums.there)
+    method = "wilson at effective n, clustered ratio" if share else "t, clustered ratio"
+    clusters, observations = kept.counts.size, int(kept.counts.sum())
+    value, reason = kept.ratio, None
+    if clusters < 2:
+        reason = "one cluster: its spread cannot be known" if clusters else "no values"
+        bare = Interval(value=value, level=level, n=clusters, method=method, observations=observations, reason=reason)
+        return ClusteredRatio(interval=bare, naive_se=_naive_se(kept), design_effect=math.nan)
+    se = _jackknife(kept.pulls())
+    low, high = _bounds(value, se, clusters, observations, share=share, level=level)
+    naive = _naive_se(kept)
+    interval = Interval(
+        value=value,
+        se=se,
+        low=low,
+        high=high,
+        level=level,
+        n=clusters,
+        method=method,
+        df=clusters - 1,
+        observations=observations,
+        reason=_caveat(kept, se),
+    )
+    effect = (se / naive) ** 2 if se > 0 and naive > 0 else math.nan
+    return ClusteredRatio(interval=interval, naive_se=naive, design_effect=effect)
+
+
+def _caveat(sums: Sums, se: float) -> str | None:
+    if se == 0:
+        return f"all {sums.counts.size} clusters have the same rate"
+    largest = float((sums.weights * sums.counts).max()) / sums.size
+    return "one cluster holds more than half of the values" if largest > 0.5 else None
+
+
+def _bounds(
+    value: float, se: float, clusters: int, observations: int, *, share: bool, level: float
+) -> tuple[float, float]:
+    z, t = z_quantile(0.5 + level / 2), t_quantile(0.5 + level / 2, clusters - 1)
+    if not share:
+        return value - t * se, value + t * se
+    effective = float(clusters)
+    if se > 0:
+        independent = value * (1 - value) / se**2 * (z / t) ** 2
+        effective = min(max(independent, clusters / 2), float(observations))
+    return wilson_bounds(min(1.0, max(0.0, value)), effective, level)
+
+
+def _naive_se(sums: Sums) -> float:
+    """The error if every value were independent of the others; NaN for fewer than two."""
+    n, ratio = float(sums.counts.sum()), sums.ratio
+    if n < 2:
+        return math.nan
+    squares = sums.squares - 2 * ratio * sums.totals + ratio**2 * sums.counts
+    squares[np.abs(squares) <= _NOISE * sums.counts * (1 + ratio**2)] = 0.0
+    return math.sqrt(n / (n - 1) * float(sums.weights**2 @ np.maximum(squares, 0.0))) / sums.size
+
+
+def ratio_difference(a: Sums, b: Sums, *, level: float = 0.95) -> PairedDifference:
+    """How much higher b's rate is than a's, paired by cluster: the i-th clusters of both are the same conversation.
+
+    Over the clusters that have values under both; how many were lost is said. The error is that of the
+    differences of the linearised scores, with t of G − 1 degrees of freedom. Where all have one
+    value a cluster, this is the paired t-test.
+
+    >>> one, two = Sums.of([1, 2, 0, 2], [2, 3, 2, 3]), Sums.of([2, 2, 1, 3], [2, 3, 2, 3])
+    >>> found = ratio_difference(one, two)
+    >>> round(found.value, 3), round(found.p, 3), found.n
+    (0.3, 0.1, 4)
+
+    Cochran (1977), Sampling Techniques, section 6.9.
+    """
+    check_level(level)
+    if a.counts.size != b.counts.size:
+        raise ValueError(f"b: must have as many clusters as a ({a.counts.size}), got {b.counts.size}")
+    there_a, there_b = a.there, b.there
+    first, second = a.only(there_a & there_b), b.only(there_a & there_b)
+    n = first.counts.size
+    pulls = second.pulls() - first.pulls() if n > 1 else np.empty(0)
+    # Sums that differ by rounding alone would give a tiny error and a huge t.
+    pulls[np.abs(pulls) <= _NOISE / max(n, 1)] = 0.0
+    value = second.ratio - first.ratio
+    value = 0.0 if abs(value) <= _NOISE else value
+    se = _jackknife(pulls) if n > 1 else math.nan
+    statistic, p, reason = _tested(value, se, n)
+    reach = t_quantile(0.5 + level / 2, n - 1) * se if n > 1 else math.nan
+    one, two = (part.totals / part.counts for part in (first, second))
+    change = np.where(np.abs(two - one) <= _NOISE, 0.0, two - one)
+    return PairedDifference(
+        value=value,
+        se=se,
+        low=value - reach,
+        high=value + reach,
+        level=level,
+        n=n,
+        method="paired t on clustered ratios",
+        statistic=statistic,
+        df=n - 1 if n > 1 else math.nan,
+        p=p,
+        mean_a=first.ratio,
+        mean_b=second.ratio,
+        d_z=value / (se * math.sqrt(n)) if n > 1 and se > 0 else math.nan,
+        cliffs_delta=cliffs_delta(one, two),
+        correlation=_correlation(first.pulls(), second.pulls()) if n > 1 else math.nan,
+        better=int(np.count_nonzero(change > 0)),
+        worse=int(np.count_nonzero(change < 0)),
+        equal=int(np.count_nonzero(change == 0)),
+        lost_a=int(np.count_nonzero(~there_a & there_b)),
+        lost_b=int(np.count_nonzero(there_a & ~there_b)),
+        reason=reason,
+    )
+
+
+def ratio_gap(a: Sums, b: Sums, *, level: float = 0.95) -> Interval:
+    """How much higher b's rate is than a's, of different clusters: their variances add up.
+
+    Student's t with Welch's degrees of freedom. Fewer than two clusters on a side: no interval.
+
+    >>> found = ratio_gap(Sums.of([1, 2, 0, 2], [2, 3, 2, 3]), Sums.of([2, 2, 1], [2, 2, 2]))
+    >>> round(found.value, 3), round(found.se, 3), found.n
+    (0.333, 0.217, 7)
+
+    Welch (1947), Biometrika 34:28.
+    """
+    one, two = (ratio_interval(side, share=False, level=level).interval for side in (a, b))
+    value, variance = two.value - one.value, one.se**2 + two.se**2
+    method, n, observations = "t of two clustered ratios", one.n + two.n, one.observations + two.observations
+    if math.isnan(variance):
+        reason = one.reason or two.reason
+        return Interval(value=value, level=level, n=n, method=method, observations=observations, reason=reason)
+    parts = one.se**4 / one.df + two.se**4 / two.df
+    df = variance**2 / parts if parts > 0 else one.df + two.df
+    reach = t_quantile(0.5 + level / 2, df) * math.sqrt(variance)
+    return Interval(
+        value=value,
+        se=math.sqrt(variance),
+        low=value - reach,
+        high=value + reach,
+        level=level,
+        n=n,
+        method=method,
+        df=df,
+        observations=observations,
+    )
+
+
+def _tested(value: float, se: float, n: int) -> tuple[float, float, str | None]:
+    if n < 2:
+        return math.nan, math.nan, "one cluster: its spread cannot be known" if n else "no cluster has values in both"
+    if se > 0:
+        return value / se, t_two_sided(value / se, n - 1), None
+    if value == 0:
+        return math.nan, 1.0, f"all {n} clusters have the same rate on both sides"
+    return math.copysign(math.inf, value), 2.0 ** (1 - n), f"all {n} differences are equal: p by sign flips"
+
+
+def _correlation(one: Floats, two: Floats) -> float:
+    spread = sample_sd(one) * sample_sd(two)
+    return float(np.corrcoef(one, two)[0, 1]) if spread > 0 else math.nan

@@ -113,25 +113,32 @@ def world(rng: np.random.Generator, *, studies: int = 12, findings: int = 4) -> 
     return World(tests=tuple(tests), effects=np.array(effects))
 
 
-def simulate(what: str, *, runs: int, replicates: int = 400, studies: int = 12, seed: int = 1) -> tuple[float, int]:
-    """The share of intervals that hold their estimand, and the number of intervals."""
+def simulate(
+    what: str, *, runs: int, replicates: int = 400, studies: int = 12, seed: int = 1, times: int = 4
+) -> tuple[float, int]:
+    """The share of intervals that hold their estimand, and the number of intervals.
+
+    `times`: how many experiments give the expectation for each that has an interval.
+    """
     rng = np.random.default_rng(seed)
     if what == "PAS of one test":
         held = one_test(rng, runs)
     elif what == "ECS for new studies":
         held = new_studies(rng, runs)
     else:
-        held = fixed_studies(rng, runs, replicates, ecs=what.startswith("ECS"), studies=studies)
+        held = fixed_studies(rng, runs, replicates, ecs=what.startswith("ECS"), studies=studies, times=times)
     return float(np.mean(held)), len(held)
 
 
-def fixed_studies(rng: np.random.Generator, runs: int, replicates: int, *, ecs: bool, studies: int) -> list[bool]:
+def fixed_studies(
+    rng: np.random.Generator, runs: int, replicates: int, *, ecs: bool, studies: int, times: int
+) -> list[bool]:
     held: list[bool] = []
     each = min(50, max(1, runs // 4))  # many worlds: a single one may be lucky
     while len(held) < runs:
         place = world(rng, studies=studies)
         found, spans = [], []
-        for run in range(4 * each):  # all for the expectation, a quarter with intervals
+        for run in range(times * each):  # all for the expectation, some with intervals
             agreement = score_tests(place.run(rng))
             found.append(agreement.benchmark.ecs.value if ecs else agreement.benchmark.pas)
             if run < each:

@@ -104,7 +104,6 @@ async def carry_out(
         raise BadOption("karat.run", f"want an Experiment or the path of an experiment file, got {experiment!r:.60}")
     if not isinstance(experiment, Experiment):
         experiment = load(os.fspath(experiment))
-    experiment.require_runnable()
     before = open(resume, results=results) if resume is not None else None
     return await engine.carry_out(
         experiment,

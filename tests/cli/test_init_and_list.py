@@ -23,8 +23,21 @@ def test_init_writes_an_example_that_runs_as_it_stands(process, here):
     assert "with-notes" in done.out
 
 
-def test_the_commands_of_the_example_s_readme_work(process, here):
-    process("init", "golden", ".")
+def test_init_writes_conversations_that_run_as_they_stand(process, here):
+    made = process("init", "conversation", "mine")
+    assert made.out.splitlines() == [
+        f"mine/{name}" for name in ("README.md", "answers.jsonl", "conversations.jsonl", "experiment.yaml")
+    ]
+    commands = [shlex.split(line) for line in made.err.partition("Next:\n")[2].splitlines()]
+    for words in commands:
+        done = process(*words[1:])
+        assert done.code == 0, done.err
+    assert "numerical" in done.out
+
+
+@pytest.mark.parametrize("kind", ["golden", "conversation"])
+def test_the_commands_of_the_example_s_readme_work(process, here, kind):
+    process("init", kind, ".")
     text = (here / "README.md").read_text(encoding="utf-8")
     commands = [line.partition("#")[0].split() for line in text.splitlines() if line.startswith("    karat")]
     assert len(commands) == 4

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from karat.cli.output import typed
+
 pytest.importorskip("pydantic_ai", reason="the extra 'chat' brings pydantic-ai")
 
 FILE = """
@@ -54,6 +56,7 @@ def test_an_experiment_is_rehearsed_without_a_key_and_says_so_everywhere(karat, 
     done = karat("rehearse", experiment.name, "--log", "asked.jsonl")
     assert done.code == 0, done.err
     assert done.err.startswith("REHEARSAL: ")
+    assert done.err.endswith(f"; for real: {typed('run', experiment.name)}\n")
     assert "a rehearsal: scripts played the models, and no number means anything" in done.out
     assert "lamps (rehearsed)" in done.out
     run = the_run(here)

@@ -35,6 +35,20 @@ def test_a_report_of_several_files_wants_a_folder(karat, run, here):
     assert sorted(done.json["paths"]) == sorted(f"files/{path.name}" for path in (here / "files").iterdir())
 
 
+def test_a_folder_full_of_files_is_one_line(karat, here):
+    asked = [{"conversation_id": f"c{number}", "question": "how much?", "answer": number} for number in range(12)]
+    (here / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
+    score = ("score", "asked.jsonl", "--dataset", "asked.jsonl", "--kind", "conversation", "--map", "answer=answer")
+    assert karat(*score).code == 0
+    refused = karat("report", "latest", "--to", "convfinqa")
+    assert refused.code == 2
+    assert "validation.csv, traces/ (12 files), statistics.json" in refused.err
+    written = karat("report", "latest", "--to", "convfinqa", "--out", "files")
+    names = ["summary.csv", "turns.csv", "errors.csv", "validation.csv", "traces/ (12 files)", "statistics.json"]
+    assert written.out.splitlines() == [f"files/{name}" for name in names]
+    assert len(karat("report", "latest", "--to", "convfinqa", "--out", "files", "--json").json["paths"]) == 17
+
+
 def test_a_report_takes_its_options_and_no_others(karat, run):
     assert karat("report", run, "--to", "json", "--set", "indent=0").out.count("\n") == 1
     refused = karat("report", run, "--to", "json", "--set", "indnt=0")
@@ -112,3 +126,59 @@ def test_a_run_that_is_not_done_can_be_read(karat, run, here):
     assert found["status"] == "crashed"
     assert found["total"]["ledger"]["not_run"] > 0
     assert json.loads((here / run / "run.json").read_text(encoding="utf-8"))["plan"]["samples"] == 4
+
+
+def conversations(here, **answers):
+    """Two conversations of one turn each and one of four; `answers`: file → what is answered to each turn."""
+    turns = [("a", 0), ("b", 0), ("c", 0), ("c", 1), ("c", 2), ("c", 3)]
+    for name, given in {"asked": [1, 2, 3, 4, 5, 6], **answers}.items():
+        rows = [
+            {"conversation_id": conversation, "turn_idx": turn, "question": f"{conversation}{turn}?", "answer": answer}
+            for (conversation, turn), answer in zip(turns, given, strict=True)
+        ]
+        (here / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_conversations_are_compared_by_the_rates_whose_difference_is_shown(karat, here):
+    conversations(here, before=[1, 2, 0, 0, 0, 0], after=[1, 2, 3, 0, 0, 0])
+    runs = [
+        karat("score", f"{name}.jsonl", "--dataset", "asked.jsonl", "--kind", "conversation", "--json", "-q").json[
+            "run"
+        ]
+        for name in ("before", "after")
+    ]
+    numerical = karat("compare", *runs, "--json").json["pairings"][0]
+    assert numerical["difference"]["metric"] == "numerical"
+    assert (numerical["mean_a"], numerical["mean_b"]) == pytest.approx((2 / 6, 3 / 6))
+    assert numerical["difference"]["estimate"]["value"] == pytest.approx(1 / 6)
+
+
+def test_the_same_answers_under_other_weights_differ_by_nothing(karat, here):
+    conversations(here, given=[1, 0, 3, 0, 5, 0])
+    runs = []
+    for allocation in ("proportional", "equal"):
+        (here / "experiment.yaml").write_text(
+            "dataset: {kind: conversation, path: asked.jsonl, sample_size: 2, seed: 1, stratify: [turns],\n"
+            f"          allocation: {allocation}}}\n"
+            "agent: {type: replay, path: given.jsonl, turns: {}}\nconditions: {any: {}}\n"
+            "execution: {num_repetitions: 1}\n",
+            encoding="utf-8",
+        )
+        runs.append(karat("run", "experiment.yaml", "--json", "-q").json["run"])
+    found = karat("compare", *runs, "--json").json
+    assert not any(one["difference"]["estimate"]["value"] for one in found["pairings"])
+    assert "compared without weights" in " ".join(found["warnings"])
+
+
+def test_what_golden_history_changes_can_be_compared(karat, here):
+    conversations(here)
+    runs = []
+    for history in ("own", "golden"):
+        (here / "experiment.yaml").write_text(
+            f"dataset: {{kind: conversation, path: asked.jsonl, history: {history}}}\n"
+            "agent: {type: floor}\nconditions: {any: {}}\n",
+            encoding="utf-8",
+        )
+        runs.append(karat("run", "experiment.yaml", "--json", "-q").json["run"])
+    found = karat("compare", *runs, "--json").json
+    assert (found["pairings"][0]["difference"]["n_pairs"], found["changed"]) == (3, 0)

@@ -10,7 +10,12 @@ import pytest
 from karat.__main__ import main
 from karat.cli.study_tests import read_tests
 from karat.errors import BadDataset
-from karat.replication import log_bf10_contingency, log_bf10_ttest, posterior
+from karat.replication import (
+    log_bf10_contingency,
+    log_bf10_ttest,
+    log_replication_bayes_factor,
+    posterior,
+)
 
 SIDE = ("statistic", "n1", "n2", "table")
 HEADER = ",".join(
@@ -56,6 +61,14 @@ def test_every_fault_is_told_with_its_line(tmp_path):
         read_tests(file(tmp_path, ROWS[0], header=HEADER.replace("human_statistic,", "human_statistics,")))
 
 
+def test_a_study_is_of_one_domain_said_in_any_of_its_rows(tmp_path):
+    rows = ["a,,F1,T1,ttest_ind,,6,60,60,,-6,60,60,", "a,,F2,T1,ttest_ind,social,3,60,60,,2,60,60,"]
+    (tests,) = read_tests(file(tmp_path, *rows)).values()
+    assert [test.domain for test in tests] == ["social", "social"]
+    with pytest.raises(BadDataset, match="study a: is of one domain only, got cognition, social"):
+        read_tests(file(tmp_path, *rows, "a,,F3,T1,ttest_ind,cognition,3,60,60,,2,60,60,"))
+
+
 def test_the_numbers_come_as_json(tmp_path, capsys):
     code, out, _ = run(capsys, "score", file(tmp_path, *ROWS[:3]), "--kind", "study-tests", "--json")
     assert code == 0
@@ -98,10 +111,99 @@ def test_the_files_of_humanstudy_are_written(tmp_path, capsys):
     assert float(rows[0]["Log_BF_Human"]) == pytest.approx(math.log(4.674302193497725), abs=1e-9)
     results = json.loads((tmp_path / "out" / "evaluation_results.json").read_text(encoding="utf-8"))
     assert [one["study_id"] for one in results] == ["a", "b"]
-    assert set(results[0]["auxiliary"]) == {"normalized_score", "ecs_strict_study"}
+    assert set(results[0]["auxiliary"]) == {"normalized_score", "ecs_strict_study", "ecs_strict_study_chi2"}
     summary = json.loads((tmp_path / "out" / "benchmark_summary.json").read_text(encoding="utf-8"))["agent"]
     assert summary["n_tests"] == 3
     assert set(summary["ecs_per_domain"]) == {"cognition", "social"}
+
+
+def test_opposite_decisive_evidence_is_named_with_its_strength(tmp_path, capsys):
+    rows = ["a,,F1,T1,ttest_ind,,6,60,60,,-6,60,60,", "a,,F1,T2,ttest_ind,,2.9,60,60,,-2.9,60,60,"]
+    _, out, _ = run(capsys, "score", file(tmp_path, *rows), "--kind", "study-tests")
+    lines = out.partition("which PAS alone would hide: ")[2].splitlines()
+    assert lines[:2] == ["a/F1", "  a/F1 T1  people + ln BF 13.1, agent − ln BF 13.1: decisive on both sides"]
+    found = json.loads(run(capsys, "score", tmp_path / "tests.csv", "--kind", "study-tests", "--json")[1])["agent"]
+    first, second = found["tests"]
+    assert first["pas"] > 0.99 and first["pas_directional"] < 0.01
+    assert (first["opposed"], first["decisive"], second["decisive"]) == (True, True, False)
+
+
+SHARES = "a,,F2,T1,binomial,,40,60,,,50,60,,"
+
+
+def test_the_other_convention_stands_beside_the_chosen_one(tmp_path, capsys):
+    rows = [*ROWS[:3], SHARES]
+    path = file(tmp_path, *rows)
+    _, out, _ = run(capsys, "score", path, "--kind", "study-tests")
+    assert "by the convention standard " in out
+    assert "; another d in 1 of 4 tests" in out
+    found = {}
+    for convention in ("humanstudy", "standard"):
+        asked = ("--kind", "study-tests", "--json", "--convention", convention)
+        found[convention] = json.loads(run(capsys, "score", path, *asked)[1])["agent"]
+    one, other = found["humanstudy"], found["standard"]
+    assert one["other_convention"]["ecs"]["value"] == pytest.approx(other["benchmark"]["ecs"]["value"])
+    assert one["tests"][3]["other_convention"]["agent_d"] == pytest.approx(other["tests"][3]["agent"]["d"])
+    assert other["other_convention"]["convention"] == "humanstudy"
+
+
+def test_what_replication_asks_besides_is_told(tmp_path, capsys):
+    path = file(tmp_path, *ROWS[:3])
+    asked = ("--kind", "study-tests", "--bound", "0.5")
+    _, out, _ = run(capsys, "score", path, *asked)
+    assert "of a perfect copy, given the errors of both sides: " in out
+    assert "as published, " in out and " as a χ² test" in out
+    assert "small telescopes p  p, |difference| < 0.5" in out
+    found = json.loads(run(capsys, "score", path, *asked, "--json")[1])["agent"]
+    measures = found["tests"][0]["measures"]
+    assert measures["log_replication_bf"] == pytest.approx(log_replication_bayes_factor(2.66, (40, 40), -3.1, (40, 40)))
+    assert measures["prediction"]["inside"] is False
+    assert measures["telescopes"]["p"] < 0.05
+    assert measures["equivalence"]["low"] == -0.5
+    assert found["tests"][1]["measures"]["telescopes"] is None  # a table has no t
+    assert 0 < found["noise_ceiling"]["ecs"] < 1 and found["noise_ceiling"]["tests"] == 3
+    without = json.loads(run(capsys, "score", path, "--kind", "study-tests", "--json")[1])["agent"]
+    assert without["tests"][0]["measures"]["equivalence"] is None
+
+
+def covered(*shares: str) -> tuple[list[str], str]:
+    rows = [f"{row},{share}" for row, share in zip(ROWS[:3], shares, strict=True)]
+    return rows, f"{HEADER},coverage"
+
+
+def test_a_finding_of_few_readable_answers_is_not_scored(tmp_path, capsys):
+    rows, header = covered("0.9", "0.45", "0.7")
+    path = file(tmp_path, *rows, header=header)
+    _, out, _ = run(capsys, "score", path, "--kind", "study-tests")
+    assert "coverage 0.45, below 0.5: not scored" in out
+    assert "(below 50.0 % a finding is not scored): a/F1 45.0 %, b/one/F1 70.0 %" in out
+    found = json.loads(run(capsys, "score", path, "--kind", "study-tests", "--json")[1])["agent"]
+    assert found["benchmark"]["tests_used"] == 1  # both tests of a/F1: the lowest coverage of a finding counts
+    assert found["findings"][0]["pas"] is None
+    asked = ["--kind", "study-tests", "--to", "humanstudy", "--out", tmp_path / "out"]
+    assert run(capsys, "score", path, *asked)[0] == 0
+    with (tmp_path / "out" / "detailed_stats.csv").open(encoding="utf-8", newline="") as opened:
+        assert [row["Coverage"] for row in csv.DictReader(opened)] == ["0.9", "0.45", "0.7"]
+
+
+def test_a_coverage_is_a_share(tmp_path):
+    rows, header = covered("0.9", "95", "")
+    with pytest.raises(BadDataset, match="coverage: must be a share between 0 and 1, got '95'"):
+        read_tests(file(tmp_path, *rows, header=header))
+
+
+def test_conditions_are_compared_over_tests_scored_under_both(tmp_path, capsys):
+    rows = [f"{row},one" for row in ROWS[:3]] + [f"{row},two" for row in ROWS[:3]]
+    path = file(tmp_path, *rows, header=f"{HEADER},condition")
+    _, out, _ = run(capsys, "score", path, "--kind", "study-tests")
+    assert "two − one" in out
+    assert "  PAS  0.000 [" in out and "over 3 tests" in out
+    found = json.loads(run(capsys, "score", path, "--kind", "study-tests", "--json")[1])
+    against = found["two"]["against"]
+    assert against["condition"] == "one"
+    assert against["pas"]["low"] < 0 < against["pas"]["high"]  # drawn apart, so equal conditions still vary
+    assert against["ecs"]["low"] < 0 < against["ecs"]["high"]
+    assert "against" not in found["one"]
 
 
 @pytest.mark.parametrize(

@@ -163,15 +163,6 @@ def test_a_default_that_is_written_out_changes_no_agent_digest(read: Read) -> No
     assert read(text % "").agent.digest != read(text % ", top_p: 0.5").agent.digest
 
 
-def test_what_is_announced_is_checked_and_planned_and_refused_to_run(read: Read) -> None:
-    found = read(EXAMPLE, env=RAG_KEY)
-    if not found.unready:
-        pytest.skip("chat and judge are here: nothing is announced any more")
-    with pytest.raises(BadExperiment, match=r"agent\.type \(line 4\): the agent 'chat' is not in this version"):
-        found.require_runnable()
-    read(GOOD).require_runnable()
-
-
 def test_an_experiment_is_made_in_python_with_the_keys_of_the_file(folder: Path) -> None:
     def answer(user_query: str, system_prompt: str, mcp_servers: Any) -> str:
         return user_query

@@ -164,7 +164,8 @@ def test_a_report_gives_files_without_escape_sequences_and_the_same_twice(name: 
     files = report.render(summarize(hostile_run), hostile_run)
     assert files
     for file, text in files.items():
-        assert Path(file).name == file
+        assert all(Path(part).name == part for part in file.split("/"))
+        assert file.count("/") <= 1, "at most one folder"
         assert text
         assert "\x1b" not in text
         assert "\x07" not in text

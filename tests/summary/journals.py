@@ -23,6 +23,7 @@ from karat.journal import (
     ScorerInfo,
 )
 from karat.records import Answer, Failure, Metric, Reply, Sample, Score, Turn
+from karat.scorers.numeric import Numeric
 
 SCALE = Metric(name="completeness", low=1, high=5, kind="ordinal")
 JUDGE = ScorerInfo(
@@ -208,4 +209,55 @@ def table(
                 else:
                     script.answer(row, condition, repetition)
                     script.score(row, condition, repetition, value=value, scorer=scorer)
+    return script.end()
+
+
+NUMERIC = ScorerInfo(name="numeric", type="numeric", scoring="1e" * 16, metrics=Numeric.metrics, offline=True)
+
+
+def asked(name: str, position: int, turns: Sequence[Mapping[str, Any]], **facts: Any) -> Sample:
+    """A conversation; each turn as `golden`, and what else is known of it."""
+    made = []
+    for turn in turns:
+        detail = {"executed": turn["golden"], "printed": None, "program": None, "operations": 0, **turn}
+        golden = detail.pop("golden")
+        program = detail["program"]
+        operations = program.count("(") if program else 0
+        made.append(Turn(question="=how much?", golden=golden, detail={**detail, "operations": operations}))
+    return Sample(id=name, position=position, digest=f"{position:032x}", turns=tuple(made), **facts)
+
+
+def conversations(
+    folder: Path,
+    samples: Sequence[Sample],
+    said: Mapping[str, Sequence[Sequence[Sequence[Reply] | None]]],
+    **more: Any,
+) -> RunFolder:
+    """A finished run over conversations: condition → samples → repetitions → replies. None: the trial failed.
+
+    Scored by the real scorer. An empty list of replies: the trial was not run.
+    """
+    repetitions = len(next(iter(said.values()))[0])
+    script = Script(
+        folder, samples=samples, conditions=tuple(said), repetitions=repetitions, scorers=(NUMERIC,),
+        kind="conversation", **more,
+    )  # fmt: skip
+    scorer = Numeric()
+    for row, sample in enumerate(samples):
+        for repetition in range(repetitions):
+            for condition, given in said.items():
+                replies = given[row][repetition]
+                if replies is None:
+                    script.failure(row, condition, repetition)
+                elif replies:
+                    script.answer(row, condition, repetition, replies=tuple(replies))
+                    answer = Answer(
+                        **script.place(row, condition, repetition), replies=tuple(replies), started="", seconds=1.0
+                    )
+                    verdicts = scorer.score(sample, answer)
+                    for one in verdicts:
+                        script.score(
+                            row, condition, repetition, scorer=NUMERIC, values=one.values, turn=one.turn,
+                            labels=one.labels, detail=one.detail, rows=len(verdicts), offline=True,
+                        )  # fmt: skip
     return script.end()

@@ -16,11 +16,13 @@ __all__ = ["cli"]
 
 _COMMANDS = (
     "init",
+    "lint",
     "check",
     "rehearse",
     "run",
     "score",
     "report",
+    "plot",
     "compare",
     "list",
 )  # in the order in which one meets them

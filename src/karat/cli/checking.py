@@ -42,7 +42,7 @@ class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     type: str
-    offline: bool | None  # None: not known, because this version does not bring the scorer
+    offline: bool
     metrics: tuple[str, ...]
 
 
@@ -102,10 +102,9 @@ def check(
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
     )
     scorers = _scorers(experiment)
-    found = asyncio.run(_started(experiment, selected, start)) if start and not experiment.unready else {}
+    found = asyncio.run(_started(experiment, selected, start)) if start else {}
     servers = _servers(selected, found)
-    problems = [str(fault) for fault in experiment.unready]
-    problems += [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
+    problems = [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
     execution = experiment.execution
     return Checked(
         file=str(experiment.path or ""),
@@ -146,10 +145,6 @@ def _agent_calls(selected: Plan) -> int:
 def _scorers(experiment: Experiment) -> tuple[CheckedScorer, ...]:
     from karat.engine import build_scorers
 
-    if experiment.unready:
-        return tuple(
-            CheckedScorer(name=spec.name, type=spec.type, offline=None, metrics=()) for spec in experiment.scorers
-        )
     return tuple(
         CheckedScorer(
             name=used.info.name,

@@ -126,6 +126,8 @@ def _type(about: dict[str, Any]) -> str:
         return " | ".join(str(value) for value in about["enum"])
     if "anyOf" in about:
         return " | ".join(_type(member) for member in about["anyOf"])
+    if "$ref" in about:
+        return "mapping"
     if about.get("type") == "array":
         return f"list of {_type(about.get('items', {}))}"
     words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true | false"}

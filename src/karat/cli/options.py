@@ -21,13 +21,18 @@ __all__ = [
     "Answers",
     "Chosen",
     "File",
+    "Linting",
     "Scorers",
     "StudyTests",
     "answers",
+    "dark",
     "debug",
     "experiment_file",
+    "linting",
     "out",
     "output",
+    "plot_folder",
+    "plot_forms",
     "rehearsed_results",
     "report_settings",
     "results",
@@ -64,11 +69,23 @@ class File:
 class StudyTests:
     """What a file of statistical tests is made into."""
 
-    kind: str  # "answers", "study-tests"
+    kind: str  # "answers", "conversation", "study-tests"
     to: str | None
     out: Path | None
     convention: str
     fallbacks: str | None
+    bound: float | None = None  # of equivalence, in d
+    plot: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Linting:
+    """A dataset to be looked at, and how."""
+
+    dataset: Path
+    kind: str | None  # None: the one that the file looks like
+    settings: tuple[str, ...]
+    quarantine: Path | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,6 +126,8 @@ class Answers:
 
     dataset: Path | None
     settings: tuple[str, ...]
+    columns: tuple[str, ...] = ()  # TARGET=COLUMN
+    strict: bool = False
 
 
 def _gathered(into: str, value: type[Any], *declared: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -163,6 +182,27 @@ experiment_file = _gathered(
         help="NAME=value lines for ${NAME}, where the environment has none.",
     ),
 )
+linting = _gathered(
+    "linting",
+    Linting,
+    click.argument("dataset", type=click.Path(path_type=Path)),
+    click.option(
+        "--kind", metavar="NAME", help="The kind of dataset: conversation or golden; default: what the file looks like."
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="An option of the dataset, e.g. split=dev or question_key=prompt. Repeatable.",
+    ),
+    click.option(
+        "--quarantine",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Write what was found as JSON Lines, for `dataset.quarantine` of an experiment.",
+    ),
+)
 selection = _gathered(
     "chosen",
     Chosen,
@@ -202,6 +242,14 @@ answers = _gathered(
         metavar="KEY=VALUE",
         help="ANSWERS: e.g. agent.answer_key=output or dataset.question_key=prompt. Repeatable.",
     ),
+    click.option(
+        "--map",
+        "columns",
+        multiple=True,
+        metavar="TARGET=COLUMN",
+        help="ANSWERS: what a column is called, e.g. answer=predicted_answer. Repeatable.",
+    ),
+    click.option("--strict", is_flag=True, help="ANSWERS: score nothing where the file has faults."),
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 _quiet = click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error but errors.")
@@ -232,15 +280,31 @@ run_argument = click.argument("run", metavar="RUN")
 out = click.option(
     "--out", type=click.Path(path_type=Path), metavar="PATH", help="Write there instead of standard output."
 )
+plot_folder = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    metavar="DIR",
+    help="The folder for the charts; it is made where it is missing.",
+)
+plot_forms = click.option(
+    "--format",
+    "forms",
+    type=click.Choice(["png", "svg", "json"]),
+    multiple=True,
+    help="Only this form; json is the Vega-Lite spec. Repeatable; default: all three.",
+)
+dark = click.option("--dark", is_flag=True, help="Light on dark.")
 study_tests = _gathered(
     "tests",
     StudyTests,
     click.option(
         "--kind",
-        type=click.Choice(["answers", "study-tests"]),
+        type=click.Choice(["answers", "conversation", "study-tests"]),
         default="answers",
         show_default=True,
-        help="What the file holds. study-tests: one statistical test a row, people beside an agent.",
+        help="What the file holds. conversation: one turn of a conversation a row, with numbers as answers. "
+        "study-tests: one statistical test a row, people beside an agent.",
     ),
     click.option("--to", metavar="NAME", help="Of study tests. humanstudy: the three files of HumanStudy-Bench."),
     out,
@@ -255,6 +319,18 @@ study_tests = _gathered(
         "--fallbacks",
         type=click.Choice(["documented"]),
         help="Of study tests: numbers for what is missing, as HumanStudy-Bench documents them.",
+    ),
+    click.option(
+        "--bound",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="D",
+        help="Of study tests: test that agent and people differ by less than this Cohen's d; state it beforehand.",
+    ),
+    click.option(
+        "--plot",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Of study tests: also write the charts there, as PNG, SVG and Vega-Lite (extra plots).",
     ),
 )
 

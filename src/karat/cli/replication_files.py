@@ -65,8 +65,8 @@ def _row(condition: str, score: TestScore) -> list[Any]:
         *named,
         *("" if _unknown(one) else one for one in numbers),
         match,
-        "",
-    ]  # coverage: of answers, not of statistics
+        "" if _unknown(test.coverage) else test.coverage,
+    ]
 
 
 def _unknown(value: Any) -> bool:
@@ -93,7 +93,11 @@ def _results(condition: str, agreement: Agreement, sure: Uncertainty) -> Iterato
             "ecs_interval_these_studies": [sure.ecs_fixed[key].low, sure.ecs_fixed[key].high],
             "tests_used": study.tests_used,
             "tests_planned": study.tests_planned,
-            "auxiliary": {"normalized_score": study.normalized, "ecs_strict_study": study.ecs_strict},
+            "auxiliary": {
+                "normalized_score": study.normalized,
+                "ecs_strict_study": study.ecs_strict,
+                "ecs_strict_study_chi2": study.ecs_strict_chi2,
+            },
             "finding_results": [finding for finding in agreement.findings if finding.id[0] == study.name],
             "test_results": [
                 {
@@ -105,6 +109,7 @@ def _results(condition: str, agreement: Agreement, sure: Uncertainty) -> Iterato
                     "pi_human": score.pi_human,
                     "pi_agent": score.pi_agent,
                     "ecs_test": score.ecs_test,
+                    "coverage": score.test.coverage,
                     "method": score.method,
                     "reasons": [*score.human.reasons, *score.agent.reasons],
                 }
@@ -116,10 +121,12 @@ def _results(condition: str, agreement: Agreement, sure: Uncertainty) -> Iterato
 
 def _summary(agreement: Agreement, sure: Uncertainty) -> dict[str, Any]:
     whole, spread = agreement.benchmark, sure.pas.get(("benchmark", ""))
+    fixed = sure.ecs_fixed.get(("benchmark", ""))
     return {
         "average_pas_raw": whole.pas,
         "average_pas_raw_interval": [spread.low, spread.high] if spread else [None, None],
         "average_ecs": whole.ecs.value,
+        "average_ecs_interval_these_studies": [fixed.low, fixed.high] if fixed else [None, None],
         "average_ecs_interval_new_studies": [agreement.ecs_interval.low, agreement.ecs_interval.high],
         "ecs_per_domain": {domain.name: domain.ecs.value for domain in agreement.domains},
         "n_studies": whole.used,
@@ -131,5 +138,8 @@ def _summary(agreement: Agreement, sure: Uncertainty) -> dict[str, Any]:
             "average_pas_directional": whole.pas_directional,
             "average_normalized_score": whole.normalized,
             "ecs_strict_overall": whole.ecs_strict,
+            "ecs_strict_overall_chi2": whole.ecs_strict_chi2,
+            "ecs_noise_ceiling": sure.noise_ceiling,
+            f"average_ecs_{agreement.other.convention}": agreement.other.ecs.value,
         },
     }

@@ -4,114 +4,123 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from karat import formats
+from karat.cli.replication_tables import (
+    by_finding,
+    by_level,
+    effects,
+    interval,
+    known,
+    measures,
+    number,
+    with_interval,
+)
 
 if TYPE_CHECKING:
-    from karat.replication import Agreement, Spread, TestScore, Uncertainty
+    from karat.replication import Agreement, Difference, TestScore, Uncertainty
 
-__all__ = ["as_data", "told"]
-
-DIGITS = 3
+__all__ = ["as_data", "compared", "told"]
 
 
-def told(condition: str, agreement: Agreement, sure: Uncertainty) -> str:
-    """One condition: the two main numbers, then studies, then findings with both posteriors."""
-    whole, ecs = agreement.benchmark, agreement.ecs_interval
-    spread, fixed = sure.pas.get(("benchmark", "")), sure.ecs_fixed.get(("benchmark", ""))
+def told(condition: str, agreement: Agreement, sure: Uncertainty, *, bound: float | None = None) -> str:
+    """One condition: the two main numbers, what is auxiliary, then levels, findings, effects, other measures."""
+    whole = agreement.benchmark
     tests, studies = formats.plural(whole.tests_planned, "test"), formats.plural(whole.planned, "study", "studies")
+    parts = [
+        [f"{condition}: {tests} of {studies}"],
+        [*_pas(agreement, sure), *_ecs(agreement, sure), *_auxiliary(agreement)],
+        [f"effects as Cohen's d, convention {agreement.convention}; ECS depends on the orientation of effects"],
+        by_level(agreement, sure),
+        by_finding(agreement),
+        effects(agreement),
+        measures(agreement, bound),
+        _opposed(agreement),
+        _covered(agreement),
+    ]
+    return "\n\n".join("\n".join(formats.clean(line) for line in lines) for lines in parts if lines)
+
+
+def _pas(agreement: Agreement, sure: Uncertainty) -> list[str]:
+    whole, spread = agreement.benchmark, sure.pas.get(("benchmark", ""))
     agreeing = f"same direction in {whole.tests_agreeing} of {whole.tests_directed}"
-    lines = [
-        f"{condition}: {tests} of {studies}",
-        "",
-        f"PAS  {_estimate(whole.pas, spread)}   of {whole.tests_used} of {whole.tests_planned} tests",
-        f"     with direction {_number(whole.pas_directional)}; {agreeing}",
-        f"ECS  {_number(whole.ecs.value)}   of {whole.tests_with_effects} of {whole.tests_planned} tests",
-        f"     for new studies {formats.interval(ecs.low, ecs.high, digits=DIGITS) or ecs.reason}",
-        f"     for these studies {_span(fixed)}",
-        f"     r {_number(whole.ecs.pearson)}, bias factor {_number(whole.ecs.bias)}, "
-        f"agent's slope {_number(agreement.caricature.slope)} "
-        f"{formats.interval(agreement.caricature.low, agreement.caricature.high, digits=2)}".rstrip(),
+    return [
+        f"PAS  {with_interval(whole.pas, spread)}   of {whole.tests_used} of {whole.tests_planned} tests",
+        f"     with direction {number(whole.pas_directional)}; {agreeing}",
+        *(["     no test has a statistic on both sides: there is an ECS and no PAS"] if not whole.tests_used else []),
     ]
-    if whole.tests_used == 0:
-        lines += ["     no test has a statistic on both sides: there is an ECS and no PAS"]
-    lines += [
-        "",
-        f"effects as Cohen's d, convention {agreement.convention}; ECS depends on the orientation of effects",
-        "",
+
+
+def _ecs(agreement: Agreement, sure: Uncertainty) -> list[str]:
+    whole, new, other = agreement.benchmark, agreement.ecs_interval, agreement.other
+    slope = formats.estimate(*map(known, (agreement.caricature.slope, agreement.caricature.low,
+                                          agreement.caricature.high)))  # fmt: skip
+    ceiling = f"{number(sure.noise_ceiling)}, over {formats.plural(sure.noise_ceiling_n, 'test')} with errors"
+    differs = f"another d in {other.differs} of {formats.plural(len(agreement.tests), 'test')}"
+    return [
+        f"ECS  {number(whole.ecs.value)}   of {whole.tests_with_effects} of {whole.tests_planned} tests",
+        f"     for new studies {interval(new.low, new.high) or new.reason}",
+        f"     for these studies {_span(sure)}",
+        f"     of a perfect copy, given the errors of both sides: {ceiling}",
+        f"     r {number(whole.ecs.pearson)}, bias factor {number(whole.ecs.bias)}, agent's slope {slope}",
+        f"     by the convention {other.convention} {number(other.ecs.value)}; {differs}",
     ]
-    lines += _studies(agreement, sure)
-    lines += ["", *_tests(agreement)]
-    if agreement.opposed:
-        names = ", ".join("/".join(part for part in name if part) for name in agreement.opposed)
-        lines += ["", f"Effects in opposite directions, which PAS alone would hide: {names}"]
-    return "\n".join(lines)
 
 
-def _studies(agreement: Agreement, sure: Uncertainty) -> list[str]:
-    rows: list[tuple[str, ...]] = [("study", "PAS", "SE", "directional", "ECS", "scored")]
-    for study in agreement.studies:
-        spread = sure.pas[("study", study.name)]
-        cells = (_number(value) for value in (study.pas, spread.se, study.pas_directional, study.ecs.value))
-        rows.append((study.name, *cells, f"{study.tests_used} of {study.tests_planned}"))
-    return _table(rows)
+def _span(sure: Uncertainty) -> str:
+    spread = sure.ecs_fixed.get(("benchmark", ""))
+    if spread is None:
+        return formats.UNKNOWN
+    return interval(spread.low, spread.high) or str(spread.reason)
 
 
-def _tests(agreement: Agreement) -> list[str]:
-    head = ("finding", "test", "π people", "π agent", "PAS", "directional", "d people", "d agent", "")
-    rows: list[tuple[str, ...]] = [head]
+def _auxiliary(agreement: Agreement) -> list[str]:
+    whole = agreement.benchmark
+    strict = f"ECS-Strict {number(whole.ecs_strict)} as published, {number(whole.ecs_strict_chi2)} as a χ² test"
+    return [f"auxiliary: normalised PAS {number(whole.normalized)}; {strict}"]
+
+
+def _opposed(agreement: Agreement) -> list[str]:
+    """Which findings they are, and how strong the evidence of either side is."""
+    if not agreement.opposed:
+        return []
+    names = ", ".join("/".join(part for part in name if part) for name in agreement.opposed)
+    lines = [f"Effects in opposite directions, which PAS alone would hide: {names}"]
     for score in agreement.tests:
-        test = score.test
-        rows.append(
-            (
-                "/".join(part for part in test.finding_id if part),
-                test.test,
-                *(_number(value) for value in (score.pi_human, score.pi_agent, score.pas, score.pas_directional)),
-                *(formats.signed(_known(value)) for value in (score.human.d, score.agent.d)),
-                _note(score),
+        if score.opposed:
+            sides = (("people", score.human), ("agent", score.agent))
+            evidence = ", ".join(
+                f"{who} {'+' if side.sign > 0 else '−'} ln BF {formats.number(side.log_bf, digits=1)}"
+                for who, side in sides
             )
-        )
-    return _table(rows)
-
-
-def _note(score: TestScore) -> str:
-    if score.opposed:
-        return "opposite directions"
-    return "; ".join(dict.fromkeys([*score.human.reasons, *score.agent.reasons]))
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(formats.width(formats.clean(row[at])) for row in rows) for at in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [formats.clean(cell) for cell in row]
-        padded = [cell + " " * (wide - formats.width(cell)) for cell, wide in zip(cells, widths, strict=True)]
-        lines.append("  ".join(padded).rstrip())
+            name = "/".join(part for part in score.test.finding_id if part)
+            decisive = ": decisive on both sides" if score.decisive else ""
+            lines.append(f"  {name} {score.test.test}  {evidence}{decisive}")
     return lines
 
 
-def _number(value: float) -> str:
-    return formats.number(_known(value), digits=DIGITS)
+def _covered(agreement: Agreement) -> list[str]:
+    low = [finding for finding in agreement.findings if finding.flagged]
+    if not low:
+        return []
+    names = ", ".join(f"{'/'.join(part for part in one.id if part)} {formats.share(one.coverage)}" for one in low)
+    least = formats.share(agreement.min_coverage)
+    return [f"Few answers could be read (below {least} a finding is not scored): {names}"]
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def compared(names: tuple[str, str], pas: Difference, ecs: Difference) -> str:
+    """How much higher the second condition scores than the first."""
+    found = [f"{names[1]} − {names[0]}"]
+    for what, one in (("PAS", pas), ("ECS", ecs)):
+        span = formats.signed_interval(known(one.low), known(one.high), digits=3)
+        value = f"{formats.signed(known(one.value), digits=3)} {span}".rstrip()
+        found.append(f"  {what}  {value}   over {formats.plural(one.n, 'test')} ({one.method})")
+    return "\n".join(formats.clean(line) for line in found)
 
 
-def _estimate(value: float, spread: Spread | None) -> str:
-    if spread is None:
-        return _number(value)
-    return formats.estimate(_known(value), spread.low, spread.high, digits=DIGITS)
-
-
-def _span(spread: Spread | None) -> str:
-    if spread is None:
-        return formats.UNKNOWN
-    return formats.interval(spread.low, spread.high, digits=DIGITS) or str(spread.reason)
-
-
-def as_data(agreement: Agreement, sure: Uncertainty) -> dict[str, Any]:
+def as_data(agreement: Agreement, sure: Uncertainty, *, bound: float | None = None) -> dict[str, Any]:
     """The same as plain values: NaN is null, infinities are strings."""
     return {
         "benchmark": plain(agreement.benchmark),
@@ -122,7 +131,14 @@ def as_data(agreement: Agreement, sure: Uncertainty) -> dict[str, Any]:
         "domains": [plain(one) for one in agreement.domains],
         "studies": [plain(one) for one in agreement.studies],
         "findings": [plain(one) for one in agreement.findings],
-        "tests": [plain(one) for one in agreement.tests],
+        "tests": [_test(one, pair, bound) for one, pair in zip(agreement.tests, agreement.other.effects, strict=True)],
+        "other_convention": {
+            "convention": agreement.other.convention,
+            "ecs": plain(agreement.other.ecs),
+            "tests_that_differ": agreement.other.differs,
+        },
+        "noise_ceiling": plain({"ecs": sure.noise_ceiling, "tests": sure.noise_ceiling_n}),
+        "min_coverage": agreement.min_coverage,
         "uncertainty": {
             "replicates": sure.replicates,
             "pas": [{"level": level, "of": plain(name), **plain(one)} for (level, name), one in sure.pas.items()],
@@ -133,11 +149,24 @@ def as_data(agreement: Agreement, sure: Uncertainty) -> dict[str, Any]:
     }
 
 
+def _test(score: TestScore, other: tuple[float, float], bound: float | None) -> dict[str, Any]:
+    from karat.replication import pas_interval_of_test, replication_measures
+
+    return {
+        **plain(score),
+        "opposed": score.opposed,
+        "decisive": score.decisive,
+        "pas_interval": plain(pas_interval_of_test(score)),
+        "other_convention": plain({"human_d": other[0], "agent_d": other[1]}),
+        "measures": plain(replication_measures(score, bound=bound)),
+    }
+
+
 def plain(value: Any) -> Any:
     """Values that JSON has."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat import plugins
+from karat import formats, plugins
 from karat.cli.output import Output
 from karat.errors import BadOption
 from karat.reports import save
@@ -24,6 +25,8 @@ __all__ = ["Written", "deliver", "render", "screen"]
 
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
+
+MANY_FILES = 10
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,13 +60,25 @@ def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Outpu
     """To standard output, or to `out`; then the paths are the result. Raises BadOption: several files, and no `out`."""
     if out is not None:
         paths = [str(path) for path in save(files, out)]
-        output.result("\n".join(paths), Written(report=name, paths=paths))
+        output.result("\n".join(_listed(paths)), Written(report=name, paths=paths))
         return
     if len(files) > 1 and not output.as_json:
         raise BadOption(
-            "--out", f"the report {name} is {len(files)} files ({', '.join(files)}): name a folder for them"
+            "--out", f"the report {name} is several files ({', '.join(_listed(list(files)))}): name a folder for them"
         )
     if name == "json":
         output.text(*files.values())
     else:
         output.result("".join(files.values()), Written(report=name, texts=dict(files)))
+
+
+def _listed(paths: list[str]) -> list[str]:
+    """The paths; a folder of many files, such as the traces of a run, is one line."""
+    inside = Counter(os.path.dirname(path) for path in paths)
+    lines = dict.fromkeys(
+        f"{folder}/ ({formats.count(inside[folder])} files)"
+        if inside[folder := os.path.dirname(path)] > MANY_FILES
+        else path
+        for path in paths
+    )
+    return list(lines)

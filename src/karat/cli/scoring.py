@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import api, plugins
+from karat.cli import turn_answers
 from karat.cli.ending import keep_hidden
 from karat.cli.output import Output, shown_path, typed
 from karat.cli.progress import following
@@ -16,7 +17,7 @@ from karat.cli.rescoring import check_answers, execution_of, in_words, own_score
 from karat.cli.values import parsed
 from karat.config import Experiment
 from karat.config.advice import judge_advice, keys_of, models_of
-from karat.errors import BadOption
+from karat.errors import BadDataset, BadOption, Fault
 from karat.formats import excerpt, plural
 from karat.records import ScorerSpec
 from karat.summary import plan_of, trusted
@@ -38,8 +39,9 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
     from karat import engine
     from karat.redact import Redactor
 
-    if answers.dataset is not None or answers.settings:
-        given = "--dataset" if answers.dataset is not None else "--set"
+    flags = {"--dataset": answers.dataset, "--set": answers.settings, "--map": answers.columns}
+    given = next((flag for flag, value in {**flags, "--strict": answers.strict}.items() if value), None)
+    if given is not None:
         raise BadOption(given, f"is for a file of answers, and there is no file '{name}'; a run has its own")
     run = api.open(name, results=results)
     keep_hidden(secrets_of(run))
@@ -59,22 +61,42 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
 
 
 def score_answers(
-    file: Path, wanted: Scorers, answers: Answers, results: Path, output: Output
+    file: Path, wanted: Scorers, answers: Answers, results: Path, output: Output, *, kind: str = "answers"
 ) -> tuple[Outcome, list[str]]:
-    """Makes an ordinary run of the answers in a file. Also returns what was left out of the file."""
+    """Makes an ordinary run of the answers in a file. Also returns what was left out of the file.
+
+    Kind "conversation": one turn a row; what is wrong with the file then stands in the run itself.
+    """
     from karat.redact import Redactor
 
     if answers.dataset is None:
         raise BadOption("--dataset", f"is needed to score {file}: the file with the questions and golden answers")
-    experiment = experiment_of_answers(file, answers.dataset, wanted, answers.settings)
+    try:
+        experiment = experiment_of_answers(file, answers, wanted, kind=kind)
+    except (BadDataset, BadOption) as error:
+        if kind == "answers" and _holds_conversations(answers.dataset):
+            raise BadOption("--kind", f"{answers.dataset} holds conversations: say --kind conversation") from error
+        raise
     keep_hidden(experiment.secrets)
     output.say(*(f"warning: {text}" for text in experiment.warnings))
-    left_out = _left_out(file, experiment)
+    told = turn_answers.checked(_recorded(experiment), experiment, strict=answers.strict, output=output)
+    left_out = _left_out(file, experiment) if kind == "answers" else []
+    if left_out and answers.strict:
+        raise BadDataset(str(file), [Fault(place="file", message=text) for text in left_out])
     with following(output, Redactor(experiment.secrets)) as watch:
-        for text in left_out:
+        for text in [*left_out, *(told if output.events else [])]:
             watch.notice(text)
         outcome = asyncio.run(api.carry_out(experiment, results=results, watch=watch, handle_signals=True))
     return outcome, left_out
+
+
+def _holds_conversations(dataset: Path) -> bool:
+    from karat.datasets import kind_of
+
+    try:
+        return kind_of(dataset) == "conversation"
+    except BadDataset:
+        return False
 
 
 def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...], Mapping[str, str]]:
@@ -88,7 +110,6 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         there = {"path": str(run.path / "samples.jsonl")}
         keys = {"scorers": [], **_keys(wanted)}
         probe = Experiment(dataset=there, agent={"type": "floor"}, conditions={"any": {}}, **keys)
-        probe.require_runnable()
         return probe.scorers, probe.secrets
     if not run.info.scorers:
         raise BadOption("--judge", "the run has no scorer of its own: name one, e.g. --judge overlap")
@@ -134,20 +155,14 @@ def limits_of(run: RunFolder) -> Limits:
     )
 
 
-def experiment_of_answers(answers: Path, dataset: Path, wanted: Scorers, settings: Sequence[str]) -> Experiment:
+def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind: str = "answers") -> Experiment:
     """An experiment whose agent gives back the answers of a file.
 
     Its conditions and repetitions are those that the file names. Where no key is set for it,
     the samples' ids are looked for in the column that the answers have them in.
     """
-    keys: dict[str, Any] = {
-        "name": answers.stem,
-        "dataset": {"path": str(dataset)},
-        "agent": {"type": "replay", "path": str(answers.absolute())},
-        "conditions": {"answers": {}},
-        "execution": {"num_repetitions": 1, "max_failures": _NEVER},
-        **({"judge": {"type": "overlap"}} if not wanted else {"scorers": [], **_keys(wanted)}),
-    }
+    settings = answers.settings
+    keys = _keys_of_answers(file, answers, wanted, kind)
     for setting in settings:
         _lay_over(keys, setting)
     first = Experiment(**keys)
@@ -158,10 +173,26 @@ def experiment_of_answers(answers: Path, dataset: Path, wanted: Scorers, setting
     if not any(setting.startswith("execution.num_repetitions=") for setting in settings):
         keys["execution"]["num_repetitions"] = max(1, held.repetitions)
     id_key = first.agent.options["id_key"]
-    samples = first.load_dataset().samples
-    if "id_key" not in keys["dataset"] and id_key is not None and samples and id_key in samples[0].metadata:
-        keys["dataset"]["id_key"] = id_key
+    if kind == "answers" and "id_key" not in keys["dataset"] and id_key is not None:
+        samples = first.load_dataset().samples
+        if samples and id_key in samples[0].metadata:
+            keys["dataset"]["id_key"] = id_key
     return Experiment(**keys)
+
+
+def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str) -> dict[str, Any]:
+    replay = plugins.find("agents", "replay")
+    columns = turn_answers.named(answers.columns, replay, kind=kind)
+    turns = kind == "conversation"
+    usual: dict[str, Any] = {"scorers": ["numeric"]} if turns else {"judge": {"type": "overlap"}}
+    return {
+        "name": file.stem,
+        "dataset": {"path": str(answers.dataset), **({"kind": "conversation"} if turns else {})},
+        "agent": {"type": "replay", "path": str(file.absolute()), **({"turns": columns} if turns else columns)},
+        "conditions": {"answers": {}},
+        "execution": {"num_repetitions": 1, "max_failures": _NEVER},
+        **({"scorers": [], **_keys(wanted)} if wanted else usual),
+    }
 
 
 def _recorded(experiment: Experiment) -> Any:

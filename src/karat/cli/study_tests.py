@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,43 +14,75 @@ from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 
 if TYPE_CHECKING:
     from karat.cli.options import StudyTests
-    from karat.replication import Reported, Side, StudyTest
+    from karat.replication import Agreement, Draws, Reported, Side, StudyTest, Uncertainty
+
+    Scored = dict[str, tuple[Agreement, Uncertainty]]
 
 __all__ = ["COLUMNS", "read_tests", "score_study_tests"]
 
 SIDE_COLUMNS = ("statistic", "table", "n1", "n2", "sizes", "df1", "df2", "sign", "tie_term", "d", "d_se")
-NAMES = ("study", "sub_study", "finding", "test", "kind", "domain", "condition", "p0", "prior_odds")
+NAMES = ("study", "sub_study", "finding", "test", "kind", "domain", "condition", "p0", "prior_odds", "coverage")
 COLUMNS = (*NAMES, *(f"{side}_{column}" for side in ("human", "agent") for column in SIDE_COLUMNS))
 NEEDED = ("study", "finding", "test", "kind")
 SEED = 20_240_101  # of the bootstrap: one file, one result
 
 
 def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
-    """Reads, scores, and writes the tests of each condition."""
+    """Reads, scores, and writes the tests of each condition, and their charts where they are asked for."""
     import numpy as np
 
-    from karat.cli import replication_text
-    from karat.replication import score_tests, score_uncertainty
+    from karat.replication import draw_scores, score_tests, score_uncertainty
 
     if asked.to not in {None, "humanstudy"}:
         raise BadOption("--to", f"'{asked.to}' is no form of study tests{did_you_mean(asked.to or '', ['humanstudy'])}")
     if asked.to == "humanstudy" and asked.out is None:
         raise BadOption("--out", "is needed with --to humanstudy: the folder for its three files")
-    scored = {}
-    for condition, tests in read_tests(path).items():
+    if asked.to is None and asked.out is not None:
+        raise BadOption("--out", "is for --to humanstudy; the text goes to standard output")
+    scored: Scored = {}
+    draws = {}
+    for at, (condition, tests) in enumerate(read_tests(path).items()):
         agreement = score_tests(tests, convention=asked.convention, fallbacks=asked.fallbacks)
-        scored[condition] = agreement, score_uncertainty(agreement, rng=np.random.default_rng(SEED))
+        # Conditions have participants of their own: their draws must not go together.
+        rng = np.random.default_rng([SEED, at] if at else SEED)
+        draws[condition] = draw_scores(agreement, rng=rng)
+        scored[condition] = agreement, score_uncertainty(agreement, rng=rng, draws=draws[condition])
+    if asked.plot is not None:
+        _plot(scored, asked.plot, output)
     if asked.to == "humanstudy" and asked.out is not None:
         from karat.cli.replication_files import write_humanstudy
 
         for written in write_humanstudy(scored, asked.out):
             output.say(f"wrote {written}")
         return
-    text = "\n\n".join(replication_text.told(name, *found) for name, found in scored.items())
-    data = {name: replication_text.as_data(*found) for name, found in scored.items()}
-    if asked.out is not None:
-        raise BadOption("--out", "is for --to humanstudy; the text goes to standard output")
-    output.result(text, data)
+    _show(scored, draws, asked, output)
+
+
+def _show(scored: Scored, draws: Mapping[str, Draws], asked: StudyTests, output: Output) -> None:
+    """Each condition, then each further one against the first."""
+    from karat.cli import replication_text
+    from karat.replication import difference_uncertainty, ecs_difference_uncertainty
+
+    parts = [replication_text.told(name, *found, bound=asked.bound) for name, found in scored.items()]
+    data: dict[str, Any] = {name: replication_text.as_data(*found, bound=asked.bound) for name, found in scored.items()}
+    first = next(iter(scored))
+    for name in list(scored)[1:]:
+        one, two = scored[first][0], scored[name][0]
+        drawn: dict[str, Any] = {"first_draws": draws[first], "second_draws": draws[name]}
+        pas = difference_uncertainty(one, two, paired=False, **drawn)
+        ecs = ecs_difference_uncertainty(one, two, paired=False, **drawn)
+        parts.append(replication_text.compared((first, name), pas, ecs))
+        data[name]["against"] = {"condition": first, "pas": replication_text.plain(pas),
+                                 "ecs": replication_text.plain(ecs)}  # fmt: skip
+    output.result("\n\n".join(parts), data)
+
+
+def _plot(scored: Scored, folder: Path, output: Output) -> None:
+    from karat.charts import study_charts
+    from karat.cli.plotting import draw
+
+    found = [chart for name, both in scored.items() for chart in study_charts(*both, condition=name)]
+    draw(found, folder, (), dark=False, output=output)
 
 
 def read_tests(path: Path) -> dict[str, list[StudyTest]]:
@@ -77,9 +110,25 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
             found.setdefault(given.get("condition", "agent"), []).append(_test(given))
         except ValueError as error:
             faults.append(Fault(place="test", message=str(error), line=reader.line_num))
+    faults += _domains(found)
     if faults:
         raise BadDataset(str(path), faults)
     return found
+
+
+def _domains(found: dict[str, list[StudyTest]]) -> list[Fault]:
+    """A study is of one domain, said in any of its rows; gives the faults, and fills the empty ones in `found`."""
+    said: dict[str, set[str]] = {}
+    for tests in found.values():
+        for test in tests:
+            said.setdefault(test.study, set()).update({test.domain} - {""})
+    for condition, tests in found.items():
+        found[condition] = [replace(test, domain=next(iter(said[test.study]), "")) for test in tests]
+    return [
+        Fault(place=f"study {study}", message=f"is of one domain only, got {', '.join(sorted(domains))}")
+        for study, domains in said.items()
+        if len(domains) > 1
+    ]
 
 
 def _test(given: Mapping[str, str]) -> StudyTest:
@@ -102,7 +151,15 @@ def _test(given: Mapping[str, str]) -> StudyTest:
         agent=_side("agent", kind, given),
         prior_odds_human=_number("prior_odds", given, 1.0),
         prior_odds_agent=_number("prior_odds", given, 1.0),
+        coverage=_coverage(given),
     )
+
+
+def _coverage(given: Mapping[str, str]) -> float:
+    share = _number("coverage", given, math.nan)
+    if share < 0 or share > 1:
+        raise ValueError(f"coverage: must be a share between 0 and 1, got '{given['coverage']}'")
+    return share
 
 
 def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:

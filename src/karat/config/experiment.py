@@ -64,7 +64,6 @@ class Experiment:
     resolved: Mapping[str, Choice]  # dotted key → value and source; secrets as ${NAME}
     warnings: tuple[str, ...]
     rehearsed: bool  # whether its models are scripts on this machine
-    unready: tuple[Fault, ...]  # what it names that this version of karat can check but not run
 
     def __init__(self, *, folder: Path | str | None = None, env: Mapping[str, str] | None = None, **keys: Any) -> None:
         import yaml
@@ -82,13 +81,8 @@ class Experiment:
     def load_dataset(self) -> Dataset:
         """The samples. Raises BadDataset with every fault of the file at once."""
         plugin = plugins.find("datasets", self.kind, folder=self.folder)
-        loaded: Dataset = plugins.build(plugin, self.dataset.options).load(self.dataset.path)
+        loaded: Dataset = plugins.build(plugin, self.dataset.options, folder=self.folder).load(self.dataset.path)
         return loaded
-
-    def require_runnable(self) -> None:
-        """Refuses what can be checked and planned but not run; to be asked before anything else happens."""
-        if self.unready:
-            raise BadExperiment(str(self.path or "experiment"), self.unready)
 
 
 def load(
@@ -192,7 +186,6 @@ def _fill(
         "resolved": parts.resolved(root),
         "warnings": tuple(masked(warning) for warning in [*warnings, *parts.warnings]),
         "rehearsed": False,
-        "unready": tuple(parts.unready(root)),
     }
     for field, value in values.items():
         object.__setattr__(experiment, field, value)

@@ -9,15 +9,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from karat import plugins
-from karat.config import announced, conditions, sections
+from karat.config import conditions, sections
 from karat.config.advice import judge_advice, keys_of, models_of
 from karat.config.environment import expand
 from karat.config.model import Execution
 from karat.config.nodes import Node, plain, printable
 from karat.config.reader import Reader
 from karat.config.secrets import Secrets, find_secrets
-from karat.config.settings import follow
 from karat.errors import Fault
 from karat.journal.events import Choice
 from karat.models import Price
@@ -50,19 +48,6 @@ class Parts:
     named: list[str]  # the names under `secrets:`
     faults: list[Fault]  # in the file's order, without any secret
     warnings: list[str]
-
-    def unready(self, root: Node) -> list[Fault]:
-        """What is announced for a later version, and so can be checked and planned, but not run."""
-        found = []
-        if self.agent is not None and not announced.runs(self.agent.plugin):
-            found.append(("agent.type", f"the agent '{self.agent.spec.type}'", f"agents: {_ready('agents')}"))
-        others = f"scorers: {_ready('scorers')}"
-        found += [(one.place, f"the scorer '{one.spec.type}'", others) for one in self.scorers if not one.ready]
-        sentence = "{} is not in this version of karat: the file can be checked and planned, not run (there are the {})"
-        return [
-            Fault(place=place, message=sentence.format(what, ready), line=follow(root, place)[0].line)
-            for place, what, ready in found
-        ]
 
     def resolved(self, root: Node) -> dict[str, Choice]:
         """Dotted key → value and source, secrets as ${NAME}."""
@@ -107,7 +92,7 @@ def read_parts(root: Node, *, folder: Path, env: Mapping[str, str], name: str, b
         agent=agent,
         servers=servers,
         conditions=conditioned,
-        scorers=sections.scorers(read, judged=dataset is None or dataset.judged),
+        scorers=sections.scorers(read, dataset),
         execution=sections.execution(read),
         cassettes=conditions.traffic(read),
         prices=sections.prices(read),
@@ -147,10 +132,6 @@ def _advise(read: Reader, parts: Parts) -> None:
         place = one.place.removesuffix(".type")
         for key, message in judge_advice(one.spec.options, agents):
             read.warn(f"{place}.{key}", message)
-
-
-def _ready(family: str) -> str:
-    return ", ".join(plugins.names(family))
 
 
 def _choices(value: Any, root: Node, place: tuple[str, ...] = ()) -> list[tuple[str, Choice]]:

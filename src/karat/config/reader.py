@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import pydantic
 
 from karat import plugins
-from karat.config import announced
 from karat.config.nodes import Node, fault_at
 from karat.config.secrets import Secrets
 from karat.config.settings import follow
@@ -104,7 +103,7 @@ class Reader:
     def plugin(self, family: str, name: str, place: str) -> type[Any] | None:
         """The plug-in called `name`; None, and a fault noted, where there is none."""
         try:
-            return announced.find(family, name, folder=self.folder)
+            return plugins.find(family, name, folder=self.folder)
         except UnknownPlugin as unknown:
             hint = did_you_mean(name, unknown.known)
             self.fault(place, f"no {_ONE[family]} is called '{name}'{hint}; `karat list {family}` describes them")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import plugins
-from karat.config import announced
 from karat.config.experiment import Experiment, load
 from karat.config.model import Budget
 from karat.errors import BadExperiment, BadOption, Fault
@@ -61,7 +60,6 @@ def rehearsal(
 
     if not isinstance(experiment, Experiment):
         experiment = load(os.fspath(experiment))
-    experiment.require_runnable()
     _faultless(experiment)
     with serve(script, log=log, keep=_KEPT) as server, _environment(_unproxied(os.environ)):
         yield Rehearsal(experiment=redirected(experiment, server.anthropic_url), server=server)
@@ -140,7 +138,7 @@ def _choices(place: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
 
 
 def _fields(experiment: Experiment, family: str, kind: str) -> set[str]:
-    model = plugins.options_model(announced.find(family, kind, folder=experiment.folder))
+    model = plugins.options_model(plugins.find(family, kind, folder=experiment.folder))
     return set(model.model_fields) if model is not None else set()
 
 
@@ -164,7 +162,7 @@ def _faultless(experiment: Experiment) -> None:
 
 def _offline(experiment: Experiment, family: str, kind: str) -> bool:
     """Whether the plug-in says that it asks nobody; scorers do unless they say otherwise."""
-    return bool(getattr(announced.find(family, kind, folder=experiment.folder), "offline", family == "scorers"))
+    return bool(getattr(plugins.find(family, kind, folder=experiment.folder), "offline", family == "scorers"))
 
 
 def _unproxied(env: Mapping[str, str]) -> dict[str, str]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from karat import plugins
-from karat.config import announced
 from karat.config.model import DatasetSpec, Execution, PriceModel
 from karat.config.nodes import Node, plain
 from karat.config.reader import Reader
@@ -25,6 +24,7 @@ class DatasetPart:
     spec: DatasetSpec
     written: str  # the path as the file gives it
     judged: bool
+    scorer: str | None = None  # what scores it where the file names no scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,6 @@ class ScorerPart:
 
     spec: ScorerSpec
     shown: dict[str, Any]
-    ready: bool  # False: announced, for a later version
     place: str  # of its type
     judge: bool  # it stands under `judge:`
 
@@ -83,7 +82,8 @@ def dataset(read: Reader) -> DatasetPart | None:
     node = read.root.get("dataset", "path")
     written = read.shown(node.value if node is not None else "", node)
     spec = DatasetSpec(kind=kind, path=path, options=options)
-    return DatasetPart(spec, written, judged=bool(getattr(plugin, "judged", False)))
+    scorer = getattr(plugin, "scorer", None)
+    return DatasetPart(spec, written, judged=bool(getattr(plugin, "judged", False)), scorer=scorer)
 
 
 def _known_options(read: Reader, plugin: type[Any], values: dict[str, Any]) -> dict[str, Any]:
@@ -127,10 +127,13 @@ def _files(folder: Path) -> list[str]:
         return []
 
 
-def scorers(read: Reader, judged: bool) -> list[ScorerPart]:
-    """The judge, then what `scorers:` lists."""
+def scorers(read: Reader, part: DatasetPart | None) -> list[ScorerPart]:
+    """The kind of dataset's own where the file names none; the judge, then what `scorers:` lists."""
     listed = read.root.get("scorers")
-    found = [_judge(read, needed=judged and (listed is None or listed.value is None))]
+    none_listed = listed is None or listed.value is None
+    found = [_judge(read, needed=(part is None or part.judged) and none_listed)]
+    if part is not None and part.scorer is not None and none_listed:
+        found.insert(0, _scorer(read, part.scorer, part.scorer, {}, _Where("scorers.0", "scorers.0", None)))
     if listed is not None and isinstance(listed.value, list):
         found += [_listed_scorer(read, index, node) for index, node in enumerate(listed.value)]
     elif listed is not None and listed.value is not None:
@@ -201,7 +204,7 @@ def _scorer(read: Reader, kind: Any, name: Any, options: dict[str, Any], where: 
     if plugin is None or checked is None:
         return None
     spec = ScorerSpec(type=kind, name=name, options=checked)
-    return ScorerPart(spec, read.shown(checked, where.node), announced.runs(plugin), where.kind, where.judge)
+    return ScorerPart(spec, read.shown(checked, where.node), where.kind, where.judge)
 
 
 def execution(read: Reader) -> Execution:

@@ -11,15 +11,17 @@ The smallest report is a class with `render` that returns one file:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from karat.errors import BadOption
 from karat.journal import RunFolder
 from karat.summary import Summary
 
-__all__ = ["Report", "save"]
+__all__ = ["Report", "Streamed", "save"]
 
 
 class Report(Protocol):
@@ -27,10 +29,38 @@ class Report(Protocol):
 
     `render` returns file name → text, at least one. One file goes to standard output
     unless a path is given; several need one. `run` is there for texts that no summary
-    holds; a report never writes to it, and the same run gives the same bytes.
+    holds; a report never writes to it, and the same run gives the same bytes. One that is too
+    large for memory returns `Streamed`.
     """
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]: ...
+
+
+class Streamed(Mapping[str, str]):
+    """Files that are written while they are made, piece by piece: pairs of a name and what comes next in that file.
+
+    Names may have one folder (`traces/1.json`); such a file comes in one piece. As a mapping it
+    is what the pieces come to, made when it is asked for.
+    """
+
+    def __init__(self, pieces: Callable[[], Iterable[tuple[str, str]]]) -> None:
+        self.pieces = pieces
+
+    @cached_property
+    def _whole(self) -> dict[str, str]:
+        parts: dict[str, list[str]] = {}
+        for name, text in self.pieces():
+            parts.setdefault(name, []).append(text)
+        return {name: "".join(texts) for name, texts in parts.items()}
+
+    def __getitem__(self, name: str) -> str:
+        return self._whole[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
 
 
 def save(files: Mapping[str, str], out: Path) -> list[Path]:
@@ -39,9 +69,10 @@ def save(files: Mapping[str, str], out: Path) -> list[Path]:
     Returns the paths. Raises BadOption where that cannot be, and where a name is more than a
     name: a report writes nowhere but there.
     """
+    if isinstance(files, Streamed):
+        return _streamed(files, out)
     for name in files:
-        if name in ("", ".", "..") or set(name) & set("/\\\0"):
-            raise BadOption("--out", f"the report calls a file {name!r}; it must be a plain name, without folders")
+        _require_plain(name)
     into = len(files) > 1 or out.is_dir()
     try:
         (out if into else out.parent).mkdir(parents=True, exist_ok=True)
@@ -53,3 +84,37 @@ def save(files: Mapping[str, str], out: Path) -> list[Path]:
     except OSError as error:
         raise BadOption("--out", f"cannot write {error.filename or out}: {error.strerror}") from error
     return paths
+
+
+def _require_plain(name: str) -> None:
+    if name in ("", ".", "..") or set(name) & set("/\\\0"):
+        raise BadOption("--out", f"the report calls a file {name!r}; it must be a plain name, without folders")
+
+
+def _streamed(files: Streamed, out: Path) -> list[Path]:
+    paths: dict[str, Path] = {}
+    try:
+        with ExitStack() as stack:
+            open_files: dict[str, TextIO] = {}
+            for name, text in files.pieces():
+                if name not in paths:
+                    paths[name] = _placed(name, out)
+                if "/" in name:
+                    paths[name].write_text(text, encoding="utf-8", errors="replace", newline="")
+                    continue
+                if name not in open_files:
+                    opened = paths[name].open("w", encoding="utf-8", errors="replace", newline="")
+                    open_files[name] = stack.enter_context(opened)
+                open_files[name].write(text)
+    except OSError as error:
+        raise BadOption("--out", f"cannot write {error.filename or out}: {error.strerror}") from error
+    return list(paths.values())
+
+
+def _placed(name: str, out: Path) -> Path:
+    folder, _, file = name.rpartition("/")
+    for part in (folder, file) if folder else (file,):
+        _require_plain(part)
+    path = out / folder / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

@@ -26,10 +26,11 @@ class Csv:
 
         model_config = ConfigDict(extra="forbid")
 
-        rows: Literal["summary", "scores", "servers"] = Field(
+        rows: Literal["summary", "scores", "servers", "rates"] = Field(
             default="summary",
             description="summary: one row per condition and metric; scores: one per score, "
-            "and one per trial that has none; servers: one per condition and MCP server",
+            "and one per trial that has none; servers: one per condition and MCP server; "
+            "rates: one per condition and rate of a run over conversations",
         )
 
     def __init__(self, options: Options | None = None) -> None:
@@ -42,6 +43,8 @@ class Csv:
             used = ((name, use) for name, account in summary.accounts.items() for use in account.servers)
             servers = ({"condition": name, **msgspec.structs.asdict(use)} for name, use in used)
             return {"servers.csv": _written(_SERVERS, servers)}
+        if self._options.rows == "rates":
+            return {"rates.csv": _written(_RATES, _rates(summary))}
         rows = (row for trial in trials(run, summary) for row in _scores(trial))
         return {"scores.csv": _written(_SCORES, rows)}
 
@@ -56,7 +59,23 @@ _SCORES = (
     "sample", "position", "condition", "repetition", "trial", "scorer", "scoring", "turn", "judge", "repeat",
     "metric", "value", "offline", "reason", "failure",
 )  # fmt: skip
+_RATES = (
+    "condition", "name", "metric", "value", "low", "high", "level", "method", "n", "conversations", "total",
+    "naive_se", "se", "design_effect", "zero", "one", "sign_flipped", "times_100", "another_turn",
+)  # fmt: skip
 _SERVERS = ("condition", *ServerUse.__struct_fields__)
+
+
+def _rates(summary: Summary) -> Iterator[dict[str, Any]]:
+    for one in summary.conversation.conditions if summary.conversation is not None else ():
+        for rate in (*one.accuracies, one.conversation_accuracy, *one.reasoning):
+            yield {
+                "condition": one.condition,
+                **msgspec.structs.asdict(rate.estimate),
+                **msgspec.structs.asdict(rate),
+                "conversations": rate.estimate.n,
+                **rate.nulls,
+            }
 
 
 def _written(columns: tuple[str, ...], rows: Iterator[dict[str, Any]]) -> str:

@@ -33,6 +33,8 @@ class Json:
         tree: dict[str, Any] = msgspec.to_builtins(summary)
         if not self._options.samples:
             tree["table_of_samples"] = None
+        if tree["conversation"] is None:  # a part that runs of other kinds do not have
+            del tree["conversation"]
         _show(tree)
         tree = {"format": tree.pop("format"), "made_by": f"karat {__version__}", "offline": summary.offline, **tree}
         raw = msgspec.json.encode(tree)
@@ -48,6 +50,9 @@ def _show(tree: dict[str, Any]) -> None:
         result["shown"] = _result(result)
     for difference in tree["differences"]:
         difference["shown"] = _difference(difference)
+    for condition in (tree.get("conversation") or {}).get("conditions", ()):
+        for rate in (*condition["accuracies"], condition["conversation_accuracy"], *condition["reasoning"]):
+            rate["shown"] = _rate(rate)
     for low in tree["lowest"]:
         low["shown"] = {"mean": formats.number(low["mean"]), "gap": formats.number(low["gap"])}
 
@@ -73,6 +78,16 @@ def _result(result: dict[str, Any]) -> dict[str, str]:
         "reliability": formats.share(reliability["value"]),
         "worst": formats.number(result["worst"]["value"]),
         "best": formats.number(result["best"]["value"]),
+    }
+
+
+def _rate(rate: dict[str, Any]) -> dict[str, str]:
+    found = rate["estimate"]
+    return {
+        "value": formats.share(found["value"]),
+        "low": formats.share(found["low"]),
+        "high": formats.share(found["high"]),
+        "design_effect": formats.number(rate["design_effect"]),
     }
 
 

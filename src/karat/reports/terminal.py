@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec import structs
 from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 from rich.padding import Padding
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from karat import formats
 from karat.journal import RunFolder
+from karat.reports import _conversation
 from karat.reports._layout import Columns
 from karat.reports._tables import (
     POINT,
@@ -27,7 +29,7 @@ from karat.reports._tables import (
 )
 from karat.summary import Summary
 from karat.summary.model import FailureKind, LowCell, LowSample, Result
-from karat.summary.words import NO_DIFFERENCE
+from karat.summary.words import NO_DIFFERENCE, NOT_TESTED
 
 __all__ = ["Terminal"]
 
@@ -81,7 +83,11 @@ class Terminal:
         yield _line(summary.headline, style="bold")
         yield Text()
         yield from _facts(summary)
-        if summary.results:
+        whole, summary = summary, _apart(summary)
+        if whole.conversation is not None:
+            for one in _conversation.sections(whole.conversation, wide=wide):
+                yield from _section(one.title, one.table, width, one.legend)
+        if summary.metrics and summary.results:
             yield from _section("Scores", scores_table(summary, wide=wide), width, _scores_legend(summary, wide=wide))
         panel = judges_table(summary)
         if panel is not None:
@@ -92,17 +98,38 @@ class Terminal:
         if servers is not None:
             yield from _section("MCP servers", servers, width, _SERVERS_LEGEND)
         if summary.differences:
-            legend = _differences_legend(summary, wide=wide)
-            yield from _section("Differences", differences_table(summary, wide=wide), width, legend)
-        yield from _lowest(summary, summary.lowest[: self._options.lowest], width)
+            tested = _tested(whole)
+            legend = _differences_legend(tested, wide=wide)
+            yield from _section("Differences", differences_table(tested, wide=wide), width, legend)
+        yield from _lowest(whole, summary.lowest[: self._options.lowest], width)
         yield from _failures(summary.failures[:_MOST_KINDS])
         yield from _warnings(summary.warnings)
 
 
+def _apart(summary: Summary) -> Summary:
+    """Without the metrics that the tables of conversations show."""
+    if summary.conversation is None:
+        return summary
+    others = tuple(metric for metric in summary.metrics if metric.scorer != summary.conversation.scorer)
+    keys = {metric.key for metric in others}
+    return structs.replace(summary, metrics=others, results=tuple(one for one in summary.results if one.metric in keys))
+
+
+def _tested(summary: Summary) -> Summary:
+    """With the comparisons alone that are tested, and their metrics."""
+    differences = tuple(one for one in summary.differences if one.verdict != NOT_TESTED)
+    keys = {one.metric for one in differences}
+    metrics = tuple(metric for metric in summary.metrics if metric.key in keys)
+    return structs.replace(summary, differences=differences, metrics=metrics)
+
+
 def _facts(summary: Summary) -> Iterable[Text]:
     ledger, source = summary.total.ledger, summary.provenance
+    part = summary.conversation
+    turns = "" if part is None else f" ({formats.plural(part.turns, 'turn')})"
+    asked = f"{formats.plural(summary.samples, 'question' if part is None else 'conversation')}{turns}"
     size = (
-        f"{formats.plural(summary.samples, 'question')} × {formats.plural(len(summary.conditions), 'condition')} × "
+        f"{asked} × {formats.plural(len(summary.conditions), 'condition')} × "
         f"{formats.plural(summary.repetitions, 'repetition')} = {formats.plural(ledger.planned, 'trial')}"
     )
     yield _line(f"{summary.name} {summary.run} ({summary.status})")
@@ -194,7 +221,8 @@ def _retried(result: Result) -> str:
 def _differences_legend(summary: Summary, *, wide: bool) -> str:
     count = formats.plural(len(summary.differences), "comparison")
     effect = "; d: difference over its standard deviation" if wide else ""
-    legend = f"second minus first, paired by question; p after Holm over {count}{effect}."
+    unit = "question" if summary.conversation is None else "conversation"
+    legend = f"second minus first, paired by {unit}; p after Holm over {count}{effect}."
     if len(summary.differences) > 1:
         legend += " An interval stands for its comparison alone, so it may leave out 0 where p shows no difference."
     legend += f" {_POINT_LEGEND}" if any(is_point(one.estimate) for one in summary.differences) else ""

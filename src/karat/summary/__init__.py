@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from karat.errors import BadOption, did_you_mean
 from karat.journal import RunFolder, ScorerInfo
-from karat.summary.accounts import accounts, outcome
+from karat.summary.accounts import Outcome, accounts, outcome
+from karat.summary.conversation_model import ConversationSummary
 from karat.summary.failures import failure_kinds
 from karat.summary.model import (
     FORMAT_VERSION,
@@ -27,7 +28,7 @@ from karat.summary.model import (
     Summary,
 )
 from karat.summary.reading import Reading, plan_of, read, trusted
-from karat.summary.words import REHEARSED, headline, loss_warnings
+from karat.summary.words import REHEARSED, alone, conversation_warnings, headline, loss_warnings
 
 if TYPE_CHECKING:
     from karat.summary.against import compare
@@ -80,8 +81,10 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float) -> Summa
     ended = outcome(reading, shown)
     each, total = accounts(reading, ended)
     failures = failure_kinds(run, reading, ended)
+    told = (*_server_warnings(run, each, failures), *_warnings(run, reading, status, total))
     figures = _figures(run, reading, scorers, shown, level=level) if shown else _NOTHING
     info = run.info
+    conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level)
     return Summary(
         format=FORMAT_VERSION,
         run=info.run,
@@ -91,7 +94,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float) -> Summa
         kind=info.kind,
         status=status,
         level=level,
-        headline=headline(figures.results, figures.differences, figures.metrics, total),
+        headline=alone(conversation) or figures.headline(total, info.kind),
         conditions=tuple(reading.conditions),
         samples=len(reading.samples),
         repetitions=reading.repetitions,
@@ -103,15 +106,28 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float) -> Summa
         lowest=figures.lowest,
         failures=failures,
         duplicates=reading.duplicates,
-        warnings=(
-            *_server_warnings(run, each, failures),
-            *_warnings(run, reading, status, total),
-            *loss_warnings(figures.results, figures.differences),
-        ),
+        warnings=(*told, *conversation_warnings(conversation), *figures.losses),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
         panel=figures.panel,
+        conversation=conversation,
     )
+
+
+def _conversation(
+    run: RunFolder,
+    reading: Reading,
+    scorers: tuple[ScorerInfo, ...],
+    shown: Mapping[str, str],
+    spent: tuple[Outcome, Mapping[str, Account]],
+    *,
+    level: float,
+) -> ConversationSummary | None:
+    if run.info.kind != "conversation":
+        return None
+    from karat.summary.conversation import conversation
+
+    return conversation(run, reading, scorers, shown, *spent, level=level)
 
 
 class _Figures:
@@ -128,6 +144,11 @@ class _Figures:
     ) -> None:
         self.metrics, self.results, self.differences = metrics, results, differences
         self.lowest, self.samples, self.panel = lowest, samples, panel
+        self.losses = loss_warnings(results, differences)
+
+    def headline(self, total: Account, kind: str) -> str:
+        unit = "conversation" if kind == "conversation" else "question"
+        return headline(self.results, self.differences, self.metrics, total, unit=unit)
 
 
 _NOTHING = _Figures()
@@ -139,12 +160,13 @@ def _figures(
     import numpy as np
 
     from karat.summary.figures import differences, results, sample_columns
-    from karat.summary.grids import grids
+    from karat.summary.grids import declared, grids
     from karat.summary.lowest import lowest
     from karat.summary.panels import judge_pairs
 
     conditions = tuple(reading.conditions)
-    found = grids(reading, scorers, shown)
+    conversations = declared(run, reading)
+    found = grids(reading, scorers, shown, conversations)
     if not found:
         return _NOTHING
     shape = (len(reading.samples), len(conditions), reading.repetitions)
@@ -155,18 +177,20 @@ def _figures(
         results=tuple(one for grid in found for one in results(grid, conditions, retried, level=level)),
         differences=tuple(differences(found, conditions, level=level)),
         lowest=lowest(run, reading, found[0], conditions),
-        samples=_table(run, reading, columns),
+        samples=_table(run, reading, columns, None if conversations is None else conversations.weights.tolist()),
         panel=tuple(judge_pairs(found)),
     )
 
 
-def _table(run: RunFolder, reading: Reading, columns: tuple[SampleColumn, ...]) -> SampleTable:
+def _table(
+    run: RunFolder, reading: Reading, columns: tuple[SampleColumn, ...], weights: list[float] | None
+) -> SampleTable:
     count = len(reading.samples)
     ids, positions, digests = [""] * count, [0] * count, [""] * count
     for sample in run.samples():
         row = reading.samples[sample.id]
-        ids[row], positions[row], digests[row] = sample.id, sample.position, sample.digest
-    return SampleTable(ids=ids, positions=positions, digests=digests, columns=columns)
+        ids[row], positions[row], digests[row] = sample.id, sample.position, sample.content or sample.digest
+    return SampleTable(ids=ids, positions=positions, digests=digests, columns=columns, weights=weights)
 
 
 def _shown(reading: Reading, scorers: tuple[ScorerInfo, ...], wanted: Mapping[str, str]) -> dict[str, str]:
@@ -209,6 +233,7 @@ def _made_up(run: RunFolder) -> list[str]:
     if (replay := run.info.experiment.get("mcp.replay")) is not None:
         where = clean(str(replay.value))
         found.append(f"MCP servers were not asked: their answers and latencies come from the recording '{where}'")
+    found += [clean(run.info.source["faults"])] if run.info.source.get("faults") else []
     return found
 
 

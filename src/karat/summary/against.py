@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from karat import formats
 from karat.errors import BadOption, did_you_mean
@@ -11,10 +14,10 @@ from karat.journal import RunFolder
 from karat.summary import summarize
 from karat.summary.comparison import FORMAT_VERSION, Comparison, Flip, Pairing, Side
 from karat.summary.model import MetricInfo, SampleTable, Summary
-from karat.summary.words import REHEARSED, said
+from karat.summary.words import NOT_TESTED, REHEARSED, said
 
 if TYPE_CHECKING:
-    from karat.stats import PairedDifference
+    from karat.stats import PairedDifference, Sums
 
 __all__ = ["compare"]
 
@@ -50,13 +53,15 @@ def compare(
         a=sides[0],
         b=sides[1],
         level=level,
-        headline=said([one.difference for one in pairings]),
+        headline=said([one.difference for one in pairings], unit="conversation" if first.conversation else "question"),
         metrics=tuple(metrics),
         pairings=tuple(pairings),
         only_a=first.samples - len(rows_a) - changed,
         only_b=second.samples - len(rows_b) - changed,
         changed=changed,
-        warnings=tuple(_warnings(first, second, metrics, changed, pairings)),
+        warnings=tuple(
+            _warnings(first, second, metrics, (changed, _weights(first, second, (rows_a, rows_b))[1]), pairings)
+        ),
     )
 
 
@@ -109,6 +114,48 @@ def _means(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -
     return [column.mean[row] for row in rows]
 
 
+def _weights(a: Summary, b: Summary, rows: tuple[Sequence[int], Sequence[int]]) -> tuple[list[float], bool]:
+    """What each shared question counts for, the same on both sides, and whether the two had drawn them otherwise."""
+    import numpy as np
+
+    found = []
+    for summary, of in zip((a, b), rows, strict=True):
+        weights = _table(summary).weights
+        found.append(np.array([1.0 if weights is None else weights[row] for row in of], dtype=np.float64))
+    one, two = found
+    like = bool(np.allclose(one * two.sum(), two * one.sum(), rtol=1e-9, atol=0.0))
+    return (one if like else np.ones(one.size)).tolist(), not like
+
+
+def _turn_sums(
+    summary: Summary, condition: str, metric: str, rows: Sequence[int], weights: Sequence[float]
+) -> Sums | None:
+    """The turns of each conversation; None where the run is over something else."""
+    import numpy as np
+
+    from karat.stats import Sums
+
+    table = _table(summary)
+    column = next(one for one in table.columns if one.condition == condition and one.metric == metric)
+    if column.turns is None or table.weights is None:
+        return None
+    counts = [column.turns[row] for row in rows]
+    means = np.array([column.mean[row] or 0.0 for row in rows], dtype=np.float64)
+    return Sums.of(means * counts, counts, weights=weights)
+
+
+def _sides(one: Any, two: Any, sums: tuple[Sums, Sums] | None) -> tuple[float | None, float | None]:
+    """The two numbers whose difference is shown: means over questions, or rates over their turns."""
+    import numpy as np
+
+    if sums is not None:
+        both = sums[0].there & sums[1].there
+        first, second = (part.only(both).ratio for part in sums) if both.any() else (None, None)
+        return first, second
+    both = ~np.isnan(one) & ~np.isnan(two)
+    return (float(one[both].mean()), float(two[both].mean())) if both.any() else (None, None)
+
+
 def _pairings(
     a: Summary,
     b: Summary,
@@ -120,22 +167,41 @@ def _pairings(
 ) -> list[Pairing]:
     import numpy as np
 
-    from karat.stats import adjust
+    from karat.stats import adjust, ratio_difference
     from karat.summary.figures import paired
 
     ids = [_table(a).ids[row] for row in rows[0]]
+    weights, _ = _weights(a, b, rows)
     work = []
     for metric in metrics:
         for left, right in pairs:
             one = np.array(_means(a, left, metric.key, rows[0]), dtype=np.float64)
             two = np.array(_means(b, right, metric.key, rows[1]), dtype=np.float64)
-            work.append((metric, left, right, one, two, paired(one, two, level=level)))
-    adjusted = adjust([found.p for *_, found in work]).tolist()
+            first = _turn_sums(a, left, metric.key, rows[0], weights)
+            second = _turn_sums(b, right, metric.key, rows[1], weights)
+            sums = (first, second) if first is not None and second is not None else None
+            found = ratio_difference(*sums, level=level) if sums else paired(one, two, level=level)
+            work.append((metric, left, right, (one, two, _sides(one, two, sums)), found))
+    told = [_tested(a, metric) for metric, *_ in work]
+    adjusted = adjust([one[-1].p if told else math.nan for one, told in zip(work, told, strict=True)]).tolist()
     labels = _unlike(a, b, pairs)
-    return [
-        _pairing(metric, labels[left, right], ids, (one, two), (found, p))
-        for (metric, left, right, one, two, found), p in zip(work, adjusted, strict=True)
+    made = [
+        _pairing(metric, labels[left, right], ids, sides, (found, p))
+        for (metric, left, right, sides, found), p in zip(work, adjusted, strict=True)
     ]
+    return [one if tested else _untested(one) for one, tested in zip(made, told, strict=True)]
+
+
+def _tested(summary: Summary, metric: MetricInfo) -> bool:
+    """Whether a metric stands for itself; most of those of `numeric` read the same answers once more."""
+    from karat.summary.grids import TESTED
+
+    part = summary.conversation
+    return part is None or metric.scorer != part.scorer or metric.name in TESTED
+
+
+def _untested(one: Pairing) -> Pairing:
+    return structs.replace(one, difference=structs.replace(one.difference, verdict=NOT_TESTED))
 
 
 def _unlike(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
@@ -150,21 +216,21 @@ def _pairing(
     metric: MetricInfo,
     names: tuple[str, str],
     ids: Sequence[str],
-    sides: tuple[Any, Any],
+    sides: tuple[Any, Any, tuple[float | None, float | None]],
     tested: tuple[PairedDifference, float],
 ) -> Pairing:
     import numpy as np
 
     from karat.summary.figures import difference, lost
 
-    one, two = sides
+    one, two, (mean_a, mean_b) = sides
     both = ~np.isnan(one) & ~np.isnan(two)
     change = np.where(both, two - one, 0.0)
     gain = -change if metric.direction == "lower" else change
     return Pairing(
         difference=difference(metric, names, *tested, lost(one, two)),
-        mean_a=float(one[both].mean()) if both.any() else None,
-        mean_b=float(two[both].mean()) if both.any() else None,
+        mean_a=mean_a,
+        mean_b=mean_b,
         better=int((gain > NOISE).sum()),
         worse=int((gain < -NOISE).sum()),
         equal=int((both & (np.abs(gain) <= NOISE)).sum()),
@@ -202,12 +268,15 @@ def _side(summary: Summary, label: str, condition: str | None) -> Side:
 
 
 def _warnings(
-    a: Summary, b: Summary, metrics: Sequence[MetricInfo], changed: int, pairings: Sequence[Pairing]
+    a: Summary, b: Summary, metrics: Sequence[MetricInfo], unlike: tuple[int, bool], pairings: Sequence[Pairing]
 ) -> list[str]:
+    changed, drawn_otherwise = unlike
     found = [REHEARSED] if REHEARSED in (*a.warnings, *b.warnings) else []
     if changed:
         text = formats.plural(changed, "question has", "questions have")
         found.append(f"{text} the same id but another content in the two runs: left out")
+    if drawn_otherwise:
+        found.append("the two runs drew their samples with other weights: what both have is compared without weights")
     theirs = {metric.key: metric for metric in b.metrics}
     found += [
         f"{metric.key} was scored differently in the two runs: score both alike with `karat score`"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat.records import Answer, Failure, Sample, Score
+from karat.journal import Conversation, Torn
+from karat.records import Answer, Failure, Reply, Sample, Score
 from karat.summary.reading import trusted
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answer | None
     scores: tuple[Score, ...]  # of the shown scorings; by scorer, turn, judge, repeat
     failure: Failure | None  # the last one, where there is no answer or a score is missing
+    heard: tuple[Reply, ...] = ()  # of a conversation that has no answer: the turns that were answered before it broke
 
     def value(self, metric: MetricInfo) -> float | None:
         """The trial's number: mean over repeats of each judge, then over judges, then over turns."""
@@ -42,25 +44,32 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
 class _Lines:
     """The raw lines of one trial: decoded only when the trial's turn comes."""
 
-    __slots__ = ("answer", "failure", "scores")
+    __slots__ = ("answer", "failure", "said", "scores")
 
     def __init__(self) -> None:
         self.answer: bytes | None = None
         self.failure: bytes | None = None
         self.scores: list[bytes] = []
+        self.said: Conversation[bytes] | None = None  # turn by turn, while there is no answer
 
 
 class _Key(msgspec.Struct, gc=False):
     trial: str
+    turn: int | None = None
     sample: str | None = None
     condition: str | None = None
     repetition: int | None = None
+
+
+class _Said(msgspec.Struct, gc=False):
+    reply: Reply
 
 
 _key = msgspec.json.Decoder(_Key).decode
 _answer = msgspec.json.Decoder(Answer).decode
 _score = msgspec.json.Decoder(Score).decode
 _failure = msgspec.json.Decoder(Failure).decode
+_reply = msgspec.json.Decoder(_Said).decode
 
 
 def trials(run: RunFolder, summary: Summary) -> Iterator[TrialRecord]:
@@ -90,16 +99,21 @@ def _by_trial(run: RunFolder) -> dict[tuple[str, str, int], _Lines]:
     by_id: dict[str, _Lines] = {}
     for line in run.lines():
         kind = line[10:15]
-        if kind not in (b"answe", b"score", b"failu"):
+        if kind not in (b"answe", b"score", b"failu", b"reply"):
             continue
         key = _key(line)
         lines = by_id.get(key.trial)
+        if kind == b"reply":
+            lines = by_id.setdefault(key.trial, lines or _Lines())
+            lines.said = lines.said or Conversation()
+            lines.said.add(key.turn or 0, line)
+            continue
         if key.sample is not None and key.condition is not None and key.repetition is not None:
             lines = by_id[key.trial] = found.setdefault((key.sample, key.condition, key.repetition), lines or _Lines())
         if lines is None:
             continue
         if kind == b"answe":
-            lines.answer = lines.answer or line
+            lines.answer, lines.said = lines.answer or line, None
         elif kind == b"failu":
             lines.failure = line
         else:
@@ -118,25 +132,27 @@ def _record(
         if place is not None:
             turn = -1 if score.turn is None else score.turn
             last[place, score.scorer, turn, score.judge or "", score.repeat] = score
-    partial = _partial(last)
+    torn = _torn(last)
     failure = _failure(lines.failure) if lines.failure is not None else None
-    if answer is not None and failure is not None and (failure.stage != "score" or len(last) > len(partial)):
+    if answer is not None and failure is not None and (failure.stage != "score" or len(last) > len(torn)):
         failure = None
     return TrialRecord(
         sample=sample,
         condition=condition,
         repetition=repetition,
         answer=answer,
-        scores=tuple(last[key] for key in sorted(last) if (key[0], key[1]) not in partial),
+        scores=tuple(last[key] for key in sorted(last) if (key[0], key[1]) not in torn),
         failure=failure,
+        heard=tuple(_reply(line).reply for line in lines.said.replies) if lines.said is not None else (),
     )
 
 
-def _partial(scores: dict[tuple[int, str, int, str, int], Score]) -> set[tuple[int, str]]:
+def _torn(scores: dict[tuple[int, str, int, str, int], Score]) -> Collection[tuple[int, str]]:
     """The scorers whose rows of this trial are too few, because a kill cut them short."""
-    there: dict[tuple[int, str], int] = {}
-    wanted: dict[tuple[int, str], int] = {}
-    for (place, scorer, *_), score in scores.items():
-        there[place, scorer] = there.get((place, scorer), 0) + 1
-        wanted[place, scorer] = max(wanted.get((place, scorer), 1), score.rows)
-    return {key for key, count in there.items() if count < wanted[key]}
+    torn: Torn[tuple[int, str], tuple[int, str, int]] = Torn()
+    whole: set[tuple[int, str]] = set()
+    for (place, scorer, turn, judge, repeat), score in scores.items():
+        key = place, scorer
+        if key not in whole and torn.completes(key, (turn, judge, repeat), rows=score.rows):
+            whole.add(key)
+    return torn.there

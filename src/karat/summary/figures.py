@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from karat.stats import (
@@ -17,10 +18,13 @@ from karat.stats import (
     paired_difference,
     pooled_sd,
     proportion_interval,
+    ratio_difference,
+    ratio_interval,
     share_interval,
 )
+from karat.stats.ratios import Sums
 from karat.stats.results import Interval, PairedDifference
-from karat.summary.grids import Grid
+from karat.summary.grids import Grid, TurnSums
 from karat.summary.model import (
     Difference,
     Estimate,
@@ -32,9 +36,20 @@ from karat.summary.model import (
     Result,
     SampleColumn,
 )
-from karat.summary.words import verdict, winner
+from karat.summary.words import NOT_TESTED, verdict, winner
 
-__all__ = ["difference", "differences", "known", "lost", "paired", "question_means", "results", "sample_columns"]
+__all__ = [
+    "difference",
+    "differences",
+    "estimated",
+    "known",
+    "lost",
+    "paired",
+    "question_means",
+    "results",
+    "sample_columns",
+    "sums_of",
+]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -54,16 +69,17 @@ def _result(grid: Grid, index: int, condition: str, retried: Flags, *, level: fl
     info, values = grid.info, grid.values[:, index, :]
     there = ~np.isnan(values)
     flat, questions = values[there], np.nonzero(there)[0]
-    worst, best = _bounds(info, values, there)
+    worst, best = _bounds(info, values, there) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
+    mean = _mean(info, flat, questions, level) if grid.turns is None else _rate(info, grid.turns, index, level)
     return Result(
         condition=condition,
         metric=info.key,
-        mean=_estimate(_mean(info, flat, questions, level), info.low, info.high),
+        mean=estimated(mean, info.low, info.high),
         within_sd=_quantity(pooled_sd(flat, questions, level=level)),
         between_sd=_quantity(between_sd(flat, questions, level=level)),
         judge_sd=_judge_sd(grid, index),
         top_share=_top_share(info, flat),
-        distribution=_distribution(info, flat),
+        distribution=_distribution(info, flat) if grid.turns is None else _turn_counts(info, grid.turns, index),
         reliability=_reliability(info, values, there, level=level),
         n_questions=int(there.any(axis=1).sum()),
         n_answers=int(flat.size),
@@ -83,7 +99,52 @@ def _mean(info: MetricInfo, flat: Floats, questions: NDArray[np.int64], level: f
     return mean_interval(flat, questions, level=level)
 
 
-def _estimate(found: Interval | PairedDifference, least: float | None, most: float | None) -> Estimate:
+def sums_of(turns: TurnSums, index: int) -> Sums:
+    """The turns of each conversation under one condition, over its repetitions."""
+    totals, counts, squares = (part[:, index, :].sum(axis=1) for part in (turns.totals, turns.counts, turns.squares))
+    return Sums(totals=totals, counts=counts, squares=squares, weights=turns.weights)
+
+
+def _rate(info: MetricInfo, turns: TurnSums, index: int, level: float) -> Interval:
+    """Over all turns, clustered by conversation."""
+    found = sums_of(turns, index)
+    share = info.kind == "share" and bool(np.array_equal(found.totals, found.squares))
+    return ratio_interval(found, share=share, level=level).interval
+
+
+def _turn_counts(info: MetricInfo, turns: TurnSums, index: int) -> dict[str, int] | None:
+    """Turns by value, of what is 0 or 1 for each turn."""
+    found = sums_of(turns, index)
+    if info.kind != "share" or not np.array_equal(found.totals, found.squares):
+        return None
+    right = int(found.totals.sum())
+    return {"0": int(found.counts.sum()) - right, "1": right}
+
+
+def _turn_bounds(info: MetricInfo, turns: TurnSums, index: int, there: Flags) -> tuple[Quantity, Quantity]:
+    """As `_bounds`, over all declared turns. `there`: trials with numbers; of the others all turns are missing.
+
+    A turn without a number in a trial that has some (no golden program, say) is not missing: there is none to have.
+    """
+
+    def added(part: Floats, where: Flags) -> float:
+        return float(turns.weights @ np.where(where, part[:, index, :], 0.0).sum(axis=1))
+
+    total, there_size = added(turns.totals, there), added(turns.counts, there)
+    missing = added(turns.planned, ~there)
+
+    def filled(end: float | None) -> Quantity:
+        if not there_size + missing:
+            return Quantity(value=None, reason="there are no turns to score")
+        if missing and end is None:
+            return Quantity(value=None, reason="the metric is not bounded on this side")
+        return Quantity(value=(total + missing * (end or 0.0)) / (there_size + missing))
+
+    ends = (info.high, info.low) if info.direction == "lower" else (info.low, info.high)
+    return filled(ends[0]), filled(ends[1])
+
+
+def estimated(found: Interval | PairedDifference, least: float | None, most: float | None) -> Estimate:
     """`least`, `most`: what the number can be at all; a t interval knows nothing of a scale's ends."""
     low, high = known(found.low), known(found.high)
     inside_low = max(low, least) if low is not None and least is not None else low
@@ -206,8 +267,13 @@ def sample_columns(grid: Grid, conditions: Sequence[str]) -> list[SampleColumn]:
         means, n = question_means(values)
         squares = np.where(np.isnan(values), 0.0, (values - means[:, None]) ** 2).sum(axis=1)
         sd = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
+        turns: list[float] | None = None
+        if grid.turns is not None:
+            sums = sums_of(grid.turns, index)
+            turns = sums.counts.tolist()
+            means = np.divide(sums.totals, sums.counts, out=np.full(len(n), np.nan), where=sums.counts > 0)
         column = SampleColumn(
-            condition=condition, metric=grid.info.key, mean=_listed(means), sd=_listed(sd), n=n.tolist()
+            condition=condition, metric=grid.info.key, mean=_listed(means), sd=_listed(sd), n=n.tolist(), turns=turns
         )
         columns.append(column)
     return columns
@@ -221,14 +287,29 @@ def differences(found: Sequence[Grid], conditions: Sequence[str], *, level: floa
     """Every pair of conditions on every metric; p-values adjusted (Holm) over all of them."""
     raw: list[tuple[Grid, int, int, PairedDifference, tuple[int, int, int]]] = []
     for grid in found:
-        means = [question_means(grid.values[:, index, :])[0] for index in range(len(conditions))]
+        sides = [_side(grid, index) for index in range(len(conditions))]
         for a, b in combinations(range(len(conditions)), 2):
-            raw.append((grid, a, b, paired(means[a], means[b], level=level), lost(means[a], means[b])))
-    adjusted = adjust([test.p for *_, test, _ in raw]).tolist() if raw else []
-    return [
-        difference(grid.info, (conditions[a], conditions[b]), test, p, gone)
+            raw.append((grid, a, b, *_compared(sides[a], sides[b], level)))
+    tested = [test.p if grid.stands else math.nan for grid, _, _, test, _ in raw]
+    adjusted = adjust(tested).tolist() if raw else []
+    made = [
+        (grid, difference(grid.info, (conditions[a], conditions[b]), test, p, gone))
         for (grid, a, b, test, gone), p in zip(raw, adjusted, strict=True)
     ]
+    return [one if grid.stands else structs.replace(one, verdict=NOT_TESTED) for grid, one in made]
+
+
+def _side(grid: Grid, index: int) -> Floats | Sums:
+    return question_means(grid.values[:, index, :])[0] if grid.turns is None else sums_of(grid.turns, index)
+
+
+def _compared(a: Floats | Sums, b: Floats | Sums, level: float) -> tuple[PairedDifference, tuple[int, int, int]]:
+    if isinstance(a, Sums) and isinstance(b, Sums):
+        gone = int(np.count_nonzero(~a.there & b.there)), int(np.count_nonzero(a.there & ~b.there))
+        return ratio_difference(a, b, level=level), (*gone, int(np.count_nonzero(~a.there & ~b.there)))
+    assert not isinstance(a, Sums)
+    assert not isinstance(b, Sums)
+    return paired(a, b, level=level), lost(a, b)
 
 
 def paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
@@ -264,7 +345,7 @@ def difference(
         metric=info.key,
         a=names[0],
         b=names[1],
-        estimate=_estimate(found, None if span is None else -span, span),
+        estimate=estimated(found, None if span is None else -span, span),
         p=known(found.p),
         p_adjusted=p_adjusted,
         effect=known(found.d_z),

@@ -1,28 +1,39 @@
 """Score rows → one number per trial and metric, as an array samples × conditions × repetitions.
 
 Order of averaging: repeats of a judge on one turn, then judges, then turns. The last row of
-(trial, turn, judge, repeat) counts. NaN where there is no number.
+(trial, turn, judge, repeat) counts. NaN where there is no number. In a run over conversations the sums
+over turns are kept as well: its rates are over all turns, not over the means of conversations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.journal import ScorerInfo
+from karat.journal import RunFolder, ScorerInfo
 from karat.records import Metric
 from karat.summary.model import MetricInfo
 from karat.summary.reading import Reading
 from karat.summary.tallies import Rows
 
-__all__ = ["Grid", "grids"]
+__all__ = ["RATES", "TESTED", "Grid", "Layout", "TurnSums", "declared", "grids"]
+
+RATES = frozenset({
+    "numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "scale_and_sign", "declared", "right",
+})  # fmt: skip
+"""Metrics of the scorer `numeric` that are rates over all declared turns: one that was never reached is wrong."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+TESTED = frozenset({"numerical", "declared", "logic_recall"})
+"""Of the scorer `numeric`: two conditions are tested on these. The others read the same answers once more, and testing
+each would only make the adjusted p-values of these larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +44,46 @@ class Grid:
     values: Floats  # samples × conditions × repetitions
     judge_variance: tuple[Floats, Ints]  # between repeats of a judge: variance of each group, and its cell
     by_judge: dict[str, Floats]  # judge → samples × conditions × repetitions, when there are several
+    turns: TurnSums | None = None  # of a run over conversations
+    stands: bool = True  # for itself: False, where it is another reading of what a metric before it tests
 
 
-def grids(reading: Reading, scorers: Sequence[ScorerInfo], shown: Mapping[str, str]) -> list[Grid]:
+@dataclass(frozen=True, slots=True)
+class TurnSums:
+    """Each trial's turns added up: samples × conditions × repetitions."""
+
+    totals: Floats
+    counts: Floats  # turns with a number; those of trials without an answer too, where they count as wrong
+    squares: Floats
+    weights: Floats  # of the samples
+    planned: Floats  # turns that each trial would have numbers for, if it had an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a run over conversations declares: turns and weight of each sample, and the trials without an answer."""
+
+    turns: Ints
+    weights: Floats
+    failed: NDArray[np.bool_]  # by cell
+
+
+def declared(run: RunFolder, reading: Reading) -> Declared | None:
+    """None for a run over anything but conversations."""
+    if run.info.kind != "conversation":
+        return None
+    turns, weights = np.zeros(len(reading.samples), dtype=np.int64), np.ones(len(reading.samples))
+    for sample in run.samples():
+        row = reading.samples[sample.id]
+        turns[row], weights[row] = len(sample.turns), sample.weight
+    failed = np.frombuffer(reading.failed, dtype=np.uint16) > 0
+    answered = np.frombuffer(reading.answered, dtype=np.uint8) > 0
+    return Declared(turns, weights, failed & ~answered)
+
+
+def grids(
+    reading: Reading, scorers: Sequence[ScorerInfo], shown: Mapping[str, str], conversations: Declared | None = None
+) -> list[Grid]:
     """Every metric of every shown scoring, in the order of the scorers."""
     described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
     found: list[tuple[str, str, Metric, Rows | None, bool]] = []
@@ -44,12 +92,20 @@ def grids(reading: Reading, scorers: Sequence[ScorerInfo], shown: Mapping[str, s
         offline = rows.offline if rows is not None else info is not None and info.offline
         found += [(name, scoring, metric, rows, offline) for metric in _metrics(info, rows)]
     names = [metric.name for _, _, metric, _, _ in found]
-    layouts: dict[int, _Layout] = {}
+    layouts: dict[int, Layout] = {}
     made = []
     for scorer, scoring, metric, rows, offline in found:
         key = metric.name if names.count(metric.name) == 1 else f"{scorer}.{metric.name}"
-        layout = layouts.setdefault(id(rows), _Layout(rows)) if rows is not None else None
-        made.append(_grid(reading, _described(metric, key, scorer, scoring, offline), layout))
+        layout = layouts.setdefault(id(rows), Layout(rows)) if rows is not None else None
+        grid = _grid(reading, _described(metric, key, scorer, scoring, offline), layout)
+        if conversations is not None:
+            info = described.get((scorer, scoring))
+            numeric = info is not None and info.type == "numeric"
+            sums = _turn_sums(layout, metric.name, grid.values.shape, conversations, rate=numeric)
+            if numeric and metric.name not in RATES and not sums.counts.any():
+                continue  # no turn has a program, say
+            grid = replace(grid, turns=sums, stands=not numeric or metric.name in TESTED)
+        made.append(grid)
     return made
 
 
@@ -102,7 +158,7 @@ def _threshold(metric: Metric, low: float | None, high: float | None) -> float |
     return None if low is None else low + step
 
 
-class _Layout:
+class Layout:
     """The rows of one scoring in canonical order; superseded ones, and those of a scoring cut short, dropped."""
 
     def __init__(self, rows: Rows) -> None:
@@ -132,7 +188,7 @@ class _Layout:
         return np.frombuffer(self.rows.values[metric], dtype=np.float64)[self.order]
 
 
-def _grid(reading: Reading, info: MetricInfo, layout: _Layout | None) -> Grid:
+def _grid(reading: Reading, info: MetricInfo, layout: Layout | None) -> Grid:
     shape = (len(reading.samples), len(reading.conditions), reading.repetitions)
     flat = np.full(reading.planned, np.nan)
     nothing: tuple[Floats, Ints] = (np.empty(0), np.empty(0, dtype=np.int64))
@@ -157,7 +213,44 @@ def _grid(reading: Reading, info: MetricInfo, layout: _Layout | None) -> Grid:
     return Grid(info, flat.reshape(shape), judge_variance, by_judge)
 
 
-def _with_judges(info: MetricInfo, layout: _Layout) -> MetricInfo:
+def _turn_sums(
+    layout: Layout | None, metric: str, shape: tuple[int, ...], conversations: Declared, *, rate: bool
+) -> TurnSums:
+    """`rate`: whether the metric may be one of those that count turns never reached as wrong."""
+    size = len(conversations.failed)
+    cells, turns, means = _turn_means(layout, metric)
+    counts = np.bincount(cells, minlength=size).astype(np.float64)
+    totals, squares = (
+        np.bincount(cells, weights=part, minlength=size).astype(np.float64) for part in (means, means**2)
+    )
+    whole = bool(turns.size) and bool((turns < 0).all())  # a number of the answer as a whole
+    per_sample = np.ones(shape[0]) if whole else conversations.turns.astype(np.float64)
+    planned = np.repeat(per_sample, size // shape[0])
+    if rate and metric in RATES:
+        counts = np.where(conversations.failed, planned, counts)
+    return TurnSums(
+        totals=totals.reshape(shape),
+        counts=counts.reshape(shape),
+        squares=squares.reshape(shape),
+        weights=conversations.weights,
+        planned=planned.reshape(shape),
+    )
+
+
+def _turn_means(layout: Layout | None, metric: str) -> tuple[Ints, Ints, Floats]:
+    """Cell, turn and number of each turn that has one: the mean over repeats, then over judges."""
+    if layout is None or not len(layout.cells):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+    starts = _starts(layout.cells, layout.turns, layout.judges)
+    means, _ = _mean(layout.values(metric), starts)
+    cells, turns = layout.cells[starts], layout.turns[starts].astype(np.int64)
+    starts = _starts(cells, turns)
+    means, _ = _mean(means, starts)
+    there = ~np.isnan(means)
+    return cells[starts][there], turns[starts][there], means[there]
+
+
+def _with_judges(info: MetricInfo, layout: Layout) -> MetricInfo:
     import msgspec
 
     repeats = int(layout.repeats.max()) + 1
@@ -165,7 +258,7 @@ def _with_judges(info: MetricInfo, layout: _Layout) -> MetricInfo:
 
 
 def _by_judge(
-    layout: _Layout, shape: tuple[int, int, int], cells: Ints, judges: Ints, means: Floats
+    layout: Layout, shape: tuple[int, int, int], cells: Ints, judges: Ints, means: Floats
 ) -> dict[str, Floats]:
     if len(layout.judge_names) < 2:
         return {}

@@ -104,7 +104,7 @@ class ReplyEventLine(msgspec.Struct, gc=False):
     """One turn of several, as it arrived."""
 
     trial: str
-    attempt: int
+    turn: int
     reply: ReplyLine
 
 

@@ -10,6 +10,8 @@ from typing import Any, Literal
 import msgspec
 
 from karat.journal import ServerInfo
+from karat.summary.conversation_model import ConversationSummary
+from karat.summary.numbers import Estimate, Quantity
 
 __all__ = [
     "FORMAT_VERSION",
@@ -40,26 +42,6 @@ __all__ = [
 
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
-
-
-class Quantity(msgspec.Struct, frozen=True, kw_only=True):
-    """A number, or the reason why there is none."""
-
-    value: float | None
-    reason: str | None = None
-
-
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A number with its uncertainty. `n` counts questions, the independent units."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    se: float | None
-    n: int
-    level: float  # e.g. 0.95
-    method: str
-    reason: str | None = None  # why the value or its interval is None
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
@@ -278,7 +260,7 @@ class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
     example: str  # the newest message among those that stand; where all are mended, the newest at all
 
 
-class SampleColumn(msgspec.Struct, frozen=True, kw_only=True):
+class SampleColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One metric under one condition, question by question, in the order of `SampleTable.ids`."""
 
     condition: str
@@ -286,15 +268,17 @@ class SampleColumn(msgspec.Struct, frozen=True, kw_only=True):
     mean: list[float | None]
     sd: list[float | None]  # n−1; None for fewer than two repetitions
     n: list[int]
+    turns: list[float] | None = None  # over conversations: how many turns each mean is over
 
 
-class SampleTable(msgspec.Struct, frozen=True, kw_only=True):
+class SampleTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Means per question, condition and metric."""
 
     ids: list[str]
     positions: list[int]
     digests: list[str]
     columns: tuple[SampleColumn, ...]
+    weights: list[float] | None = None  # over conversations: how many each stands for
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
@@ -349,6 +333,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     provenance: Provenance
     table_of_samples: SampleTable | None = None  # None: nothing was scored
     panel: tuple[JudgePair, ...] = ()  # every two judges of a panel, metric by metric
+    conversation: ConversationSummary | None = None  # None: no conversations, or not scored by `numeric`
 
     @property
     def offline(self) -> bool:

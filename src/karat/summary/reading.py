@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from karat.errors import BadRun
-from karat.journal import PlanInfo, RunFolder
+from karat.journal import MISSED_GATE, Conversation, PlanInfo, RunFolder
 from karat.records import Usage
 from karat.summary.lines import (
     AttemptLine,
@@ -43,7 +43,6 @@ _MOST_ERRORS = 50
 
 _MOST_REPETITIONS = 100_000  # as the experiment file allows
 _CLASS_NAME = re.compile(r"[A-Za-z_][\w.]{0,99}")
-_GATE = "gate_"  # kinds of attempts that failed after their last call, which cost nothing more
 
 
 class Kind(NamedTuple):
@@ -58,18 +57,13 @@ class Kind(NamedTuple):
 
 @dataclass(slots=True)
 class _Waiting:
-    """What a trial whose condition is not known yet has used up."""
+    """What a trial without an answer, or one whose condition is not known yet, has used up."""
 
     failed: int = 0  # attempts
     calls: list[tuple[float | None, Usage | None]] = field(default_factory=list)
-    replies: list[ReplyLine] = field(default_factory=list)
-    open: dict[int, list[ReplyLine]] = field(default_factory=dict)  # attempt → told turn by turn, and not yet whole
-
-    def close(self) -> None:
-        """The attempts that are open will not be heard of again."""
-        for replies in self.open.values():
-            self.replies += replies
-        self.open.clear()
+    replies: list[ReplyLine] = field(default_factory=list)  # said in vain
+    said: Conversation[ReplyLine] = field(default_factory=Conversation)  # turn by turn; a later attempt may go on
+    tally: Tally | None = None  # where it belongs, once a failure has told
 
 
 @dataclass(slots=True)
@@ -167,7 +161,7 @@ class Reading:
         for reply in answer.replies:
             tally.pay(reply.dollars)
             tally.use(reply.usage)
-        earlier = self._settle(answer.trial, tally, whole=answer.attempts) if self._pending else False
+        earlier = self._answered(answer.trial, tally) if self._pending else False
         if self.answered[cell]:
             self.duplicates += 1
             return
@@ -211,8 +205,10 @@ class Reading:
             self.outside += 1
             return
         kind.newest = (cell, failure.message)
-        if self._pending:
-            self._settle(failure.trial, self.tally(cell))
+        if (waiting := self._pending.get(failure.trial)) is not None:
+            self._book(waiting, self.tally(cell))
+            if not waiting.said.replies:
+                del self._pending[failure.trial]
         if failure.stage == "score":
             self.score_failed[cell, failure.scorer] = (failure.scoring, kind.code)
         else:
@@ -231,14 +227,17 @@ class Reading:
         self._failed([attempt], None)
         waiting = self._pending.setdefault(attempt.trial, _Waiting())
         waiting.failed += 1
-        told = waiting.open.pop(attempt.n, [])
-        waiting.replies += attempt.replies or told
-        if not (attempt.replies and attempt.kind.startswith(_GATE) and attempt.dollars is None):
+        told = waiting.said.failed(attempt.kind)
+        waiting.replies += attempt.replies[told:]
+        # Gates are looked at after the last call, so they cost nothing more.
+        heard = attempt.replies or waiting.said.replies
+        if not (heard and attempt.kind.startswith(MISSED_GATE) and attempt.dollars is None):
             waiting.calls.append((attempt.dollars, attempt.usage))
 
     def add_reply(self, line: bytes) -> None:
         told = reply_of(line)
-        self._pending.setdefault(told.trial, _Waiting()).open.setdefault(told.attempt, []).append(told.reply)
+        waiting = self._pending.setdefault(told.trial, _Waiting())
+        waiting.replies += waiting.said.add(told.turn, told.reply)
 
     def add_resume(self, line: bytes) -> None:
         resume = resume_of(line)
@@ -246,33 +245,38 @@ class Reading:
             self.latest[scorer.name] = scorer.scoring
         self.part = tuple(scorer.scoring for scorer in resume.scorers) if resume.command == "score" else self.own
         self.carried.update(dict.fromkeys(self.part, False))
-        # Another process: its attempts count from 1 again.
         for waiting in self._pending.values():
-            waiting.close()
+            waiting.said.broken_off()
         self._name_rest()
 
     def add_end(self, line: bytes) -> None:
         self.carried.update(dict.fromkeys(self.part, end_of(line).reason == "done"))
 
     def finish(self) -> None:
-        """Books what is left on nobody's account."""
-        for trial in list(self._pending):
-            self._settle(trial, self.elsewhere)
+        """Books what led to no answer, on nobody's account where nothing tells whose it was."""
+        for waiting in self._pending.values():
+            waiting.replies += waiting.said.replies
+            self._book(waiting, waiting.tally or self.elsewhere)
+        self._pending.clear()
         self._name_rest()
 
-    def _settle(self, trial: str, tally: Tally, *, whole: int | None = None) -> bool:
-        """Books what a trial used up besides its answer. `whole`: the attempt whose replies the answer holds."""
+    def _answered(self, trial: str, tally: Tally) -> bool:
+        """Books what a trial used up besides its answer; whether an attempt failed."""
         waiting = self._pending.pop(trial, None)
         if waiting is None:
             return False
-        waiting.open.pop(whole or 0, None)
-        waiting.close()
+        failed = waiting.failed > 0 or waiting.tally is not None
+        self._book(waiting, tally)
+        return failed
+
+    def _book(self, waiting: _Waiting, tally: Tally) -> None:
+        """What stands, of turns that were answered, is left: an answer may come to hold them."""
         for dollars, usage in [*waiting.calls, *((reply.dollars, reply.usage) for reply in waiting.replies)]:
             tally.pay(dollars)
             tally.use(usage)
         tally.count(waiting.replies, answered=False)
         tally.failed_attempts += waiting.failed
-        return waiting.failed > 0
+        waiting.calls, waiting.replies, waiting.failed, waiting.tally = [], [], 0, tally
 
     def _name(self, trial: str, scorer: str | None) -> None:
         self._failed(self._unnamed.pop(trial, ()), scorer)

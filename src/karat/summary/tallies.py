@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from math import nan
 
+from karat.journal import Torn
 from karat.records import Usage
 from karat.summary.lines import CallLine, ReplyLine, ScoreLine
 
@@ -105,9 +106,14 @@ class Rows:
     values: dict[str, array[float]] = field(default_factory=dict)  # metric → NaN where there is none
     names: dict[str, int] = field(default_factory=dict)  # judge → code
     numbers: set[str] = field(default_factory=set)  # metrics that were ever more than true or false
-    partial: dict[int, set[tuple[int, int, int]]] = field(default_factory=dict)  # cell → rows there, of too few
+    torn: Torn[int, tuple[int, int, int]] = field(default_factory=Torn)  # by cell
     whole: set[int] = field(default_factory=set)  # cells of several rows that are all there
     offline: bool = False
+
+    @property
+    def partial(self) -> Collection[int]:
+        """The cells with too few rows."""
+        return self.torn.there
 
     def add(self, cell: int, row: ScoreLine) -> None:
         before = len(self.cells)
@@ -136,10 +142,6 @@ class Rows:
 
     def _gather(self, cell: int, wanted: int) -> None:
         """A scoring of several rows that a kill cut short is none; a later one takes the place of its rows."""
-        if cell in self.whole:
-            return
-        there = self.partial.setdefault(cell, set())
-        there.add((self.turns[-1], self.judges[-1], self.repeats[-1]))
-        if len(there) >= wanted:
-            del self.partial[cell]
+        place = self.turns[-1], self.judges[-1], self.repeats[-1]
+        if cell not in self.whole and self.torn.completes(cell, place, rows=wanted):
             self.whole.add(cell)

@@ -5,15 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karat import formats
+from karat.summary.conversation_model import ConversationSummary
 from karat.summary.model import Account, Difference, MetricInfo, Result
 
-__all__ = ["ALPHA", "NO_DIFFERENCE", "REHEARSED", "headline", "loss_warnings", "said", "verdict", "winner"]
+__all__ = [
+    "ALPHA",
+    "NOT_TESTED",
+    "NO_DIFFERENCE",
+    "REHEARSED",
+    "headline",
+    "loss_warnings",
+    "said",
+    "verdict",
+    "winner",
+]
 
 ALPHA = 0.05
 """A difference is said to be shown when its p-value, adjusted over all comparisons shown, is below."""
 
 REHEARSED = "a rehearsal: scripts played the models, and no number means anything"
 NO_DIFFERENCE = "no difference shown"
+NOT_TESTED = "not tested"
+"""One of several readings of the same answers: another metric stands for them in the tests."""
+
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
 
 
@@ -37,52 +51,93 @@ def verdict(info: MetricInfo, a: str, b: str, value: float | None, p: float | No
 
 
 def headline(
-    results: Sequence[Result], differences: Sequence[Difference], metrics: Sequence[MetricInfo], total: Account
+    results: Sequence[Result],
+    differences: Sequence[Difference],
+    metrics: Sequence[MetricInfo],
+    total: Account,
+    *,
+    unit: str = "question",
 ) -> str:
-    """The answer in one sentence, with its uncertainty."""
+    """The answer in one sentence, with its uncertainty. `unit`: what is paired."""
     if not metrics:
         ledger = total.ledger
         done = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
         return f"{done}, none scored: the experiment names no scorer"
-    return said(differences) if differences else _alone(results, metrics[0])
+    return said(differences, unit=unit) if differences else _alone(results, metrics[0], unit)
 
 
-def said(differences: Sequence[Difference]) -> str:
+def alone(part: ConversationSummary | None) -> str:
+    """The answer of a run over conversations under one condition; nothing for any other."""
+    if part is None or len(part.conditions) != 1:
+        return ""
+    only = part.conditions[0]
+    numerical = only.rate("numerical")
+    declared = only.rate("declared")
+    if numerical is None or declared is None or numerical.estimate.value is None:
+        return ""
+    found = numerical.estimate
+    shown = formats.share(found.value)
+    if found.low is not None and found.high is not None:
+        shown += f" [{formats.share(found.low)}, {formats.share(found.high)}]"
+    size = f"{formats.plural(numerical.n, 'turn')} in {formats.plural(only.conversations, 'conversation')}"
+    return (
+        f"{only.condition}: {shown} of {size} numerically right, "
+        f"{formats.share(declared.estimate.value)} in the unit the agent declared (offline scores)"
+    )
+
+
+def conversation_warnings(part: ConversationSummary | None) -> list[str]:
+    """What counts as wrong without having been answered, and numbers that do not belong together."""
+    if part is None:
+        return []
+    found = []
+    for one in part.conditions:
+        if one.unreached:
+            counts = f"{formats.count(one.unreached)} of {formats.plural(one.turns, 'turn')}"
+            why = ", ".join(f"{kind} {formats.count(count)}" for kind, count in one.failures.items())
+            found.append(f"{one.condition}: {counts} never reached, and wrong by that{f' ({why})' if why else ''}")
+    if len(part.rules) > 1:
+        found.append(f"scores by several versions of the rules ({', '.join(part.rules)}): score the run again")
+    return found
+
+
+def said(differences: Sequence[Difference], *, unit: str = "question") -> str:
     """What comparisons show: the largest difference on the first metric that has one, or that there is none."""
+    differences = [one for one in differences if one.verdict != NOT_TESTED] or differences
     shown = [one for one in differences if one.winner is not None] or [
         one for one in differences if one.verdict.endswith(_HIGHER)
     ]
     if not shown:
-        return _nothing_shown(differences)
+        return _nothing_shown(differences, unit)
     first = max((one for one in shown if one.metric == shown[0].metric), key=lambda one: abs(one.estimate.value or 0.0))
     others = len(shown) - 1
     more = formats.plural(others, "more comparison shows", "more comparisons show") if others else ""
     offline = " (offline scores)" if first.offline else ""
-    return f"{_shown(first)}{offline}{f'; {more} a difference' if more else ''}"
+    return f"{_shown(first, unit)}{offline}{f'; {more} a difference' if more else ''}"
 
 
-def _shown(one: Difference) -> str:
+def _shown(one: Difference, unit: str) -> str:
     found = one.estimate
     value, low, high = found.value or 0.0, found.low, found.high
     upper, lower = (one.b, one.a) if value > 0 else (one.a, one.b)
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
     by = formats.estimate(abs(value), low, high)
-    tested = f"{formats.plural(one.n_pairs, 'question')}, p {_p(one.p_adjusted)}"
+    tested = f"{formats.plural(one.n_pairs, unit)}, p {_p(one.p_adjusted)}"
     if one.winner is None:
         return f"{upper} is higher than {lower} on {one.metric} by {by} over {tested}"
     return f"{one.winner} beats {lower if one.winner == upper else upper} on {one.metric} by {by} over {tested}"
 
 
-def _nothing_shown(differences: Sequence[Difference]) -> str:
+def _nothing_shown(differences: Sequence[Difference], unit: str) -> str:
     first = next((one for one in differences if one.estimate.value is not None), None)
     if first is None:
         one = differences[0]
-        return f"{one.a} and {one.b} cannot be compared on {one.metric}: no question has a score under both"
+        return f"{one.a} and {one.b} cannot be compared on {one.metric}: no {unit} has a score under both"
     found = first.estimate
     by = f"{formats.signed(found.value)} {formats.signed_interval(found.low, found.high)}".rstrip()
     offline = ", offline scores" if first.offline else ""
-    over = formats.plural(first.n_pairs, "question")
+    over = formats.plural(first.n_pairs, unit)
     if len(differences) == 1:
         tested = f"{over}, p {_p(first.p_adjusted)}" if first.p_adjusted is not None else f"{over}, not testable"
         return f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over {tested}{offline}"
@@ -92,13 +147,13 @@ def _nothing_shown(differences: Sequence[Difference]) -> str:
     )
 
 
-def _alone(results: Sequence[Result], metric: MetricInfo) -> str:
+def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:
     one = next(result for result in results if result.metric == metric.key)
     if one.mean.value is None:
         return f"{one.condition}: no {metric.key} score yet"
     offline = ", offline scores" if one.offline else ""
     value = formats.estimate(one.mean.value, one.mean.low, one.mean.high)
-    answers = f"{formats.plural(one.n_questions, 'question')}, {formats.plural(one.n_answers, 'answer')}"
+    answers = f"{formats.plural(one.n_questions, unit)}, {formats.plural(one.n_answers, 'answer')}"
     return f"{one.condition}: {metric.key} {value} over {answers}{offline}"
 
 

@@ -68,6 +68,6 @@ def command(
         )
         outcome = asyncio.run(carrying)
     code = show_outcome(outcome, output)
-    again = typed("karat", "run", str(source.file))
+    again = typed("run", str(source.file))
     output.say(f"{rehearsed.server.asked} requests were answered by scripts; for real: {again}")
     return code

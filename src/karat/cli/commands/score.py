@@ -37,6 +37,8 @@ def command(
     scorers where a score is missing. The new scores are added, the newest are shown, all are
     kept. ANSWERS: a file (JSONL, CSV, JSON, Parquet) with the columns `id` and `answer` and,
     if you like, `condition` and `repetition`; it becomes a run of its own. With --kind
+    conversation: one turn a row, with numbers or programs as answers
+    (docs/how-to/score-conversations.md); turns without a row are wrong. With --kind
     study-tests: a CSV with one statistical test a row, of people and of an agent, becomes PAS
     and ECS (docs/explanation/replication.md).
     """
@@ -45,12 +47,13 @@ def command(
 
         score_study_tests(Path(target), tests, output)
         return Exit.DONE
-    if tests.to is not None or tests.out is not None or tests.fallbacks is not None:
-        raise BadOption("--to, --out, --fallbacks", "are for --kind study-tests; the scores of answers go to their run")
+    if any(one is not None for one in (tests.to, tests.out, tests.fallbacks, tests.bound, tests.plot)):
+        flags = "--to, --out, --fallbacks, --bound, --plot"
+        raise BadOption(flags, "are for --kind study-tests; the scores of answers go to their run")
     from karat.cli import after, scoring
 
     if Path(target).is_file() and Path(target).name not in ("run.json", "journal.jsonl"):
-        outcome, left_out = scoring.score_answers(Path(target), wanted, answers, results, output)
+        outcome, left_out = scoring.score_answers(Path(target), wanted, answers, results, output, kind=tests.kind)
     else:
         left_out = []
         outcome = scoring.score_run(target, wanted, answers, results, output)

@@ -36,7 +36,7 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
         raise BadOption("KIND", f"there is no kind '{kind}'{did_you_mean(kind, _KINDS)}")
     if not source.is_dir():
         raise BadOption(
-            "KIND", f"an example of the kind '{kind}' comes with a later version; `karat init golden` works now"
+            "KIND", f"an example of the kind '{kind}' comes with a later version; `golden` and `conversation` are here"
         )
     texts = {folder / entry.name.removesuffix(".in"): entry.read_bytes() for entry in source.iterdir()}
     there = sorted(path.name for path in texts if path.exists() or path.is_symlink())

@@ -1,0 +1,52 @@
+"""`karat plot`: the charts of a run, as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("plot")
+@options.run_argument
+@options.plot_folder
+@options.plot_forms
+@options.dark
+@options.scoring
+@options.results
+@options.output()
+def command(
+    run: str,
+    out: Path,
+    forms: tuple[str, ...],
+    dark: bool,
+    scorings: dict[str, str],
+    results: Path,
+    output: Output,
+) -> Exit:
+    """Write the charts of RUN into a folder: each as PNG, as SVG and as a Vega-Lite spec.
+
+    RUN is a run folder, the beginning of its name or id, or `latest`. PNG and SVG need the extra
+    `plots`, --format json does not. Nothing is fetched; the same run gives the same charts.
+    With --json the result has each chart's title and its numbers as a table.
+    """
+    from karat import api
+    from karat.charts import charts
+    from karat.cli.plotting import draw
+    from karat.summary.words import REHEARSED
+
+    opened = api.open(run, results=results)
+    found = charts(api.summarize(opened, scorings=scorings))
+    drawn = draw(found, out, forms, dark=dark, output=output)
+    output.result(str(drawn), drawn)
+    if not found:
+        output.say("nothing was scored: there is no chart")
+    if opened.info.rehearsed:
+        output.say(f"warning: {REHEARSED}")
+    return Exit.DONE

@@ -1,0 +1,81 @@
+"""Charts as files: drawn, or as Vega-Lite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from karat.cli.output import Output
+from karat.errors import BadOption
+
+if TYPE_CHECKING:
+    from karat.charts import Chart
+
+__all__ = ["FORMATS", "Drawn", "Plotted", "draw"]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+FORMATS = ("png", "svg", "json")
+ENDINGS = {"png": ".png", "svg": ".svg", "json": ".vl.json"}
+
+
+class Drawn(msgspec.Struct, frozen=True, kw_only=True):
+    """One chart, and where it is."""
+
+    name: str
+    title: str
+    paths: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]  # the same numbers as a table
+
+
+class Plotted(msgspec.Struct, frozen=True, kw_only=True):
+    """`--json` of `plot`."""
+
+    format: int = FORMAT_VERSION
+    charts: tuple[Drawn, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(path for one in self.charts for path in one.paths)
+
+
+def draw(charts: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: bool, output: Output) -> Plotted:
+    """Each chart in each form, into a folder that is made where it is missing.
+
+    Raises MissingExtra before anything is written where drawing needs it, BadOption where
+    nothing can be written.
+    """
+    wanted = [form for form in FORMATS if form in forms] or list(FORMATS)
+    done = []
+    for chart in charts:
+        files = {f"{chart.name}{ENDINGS[form]}": _content(chart, form, dark=dark) for form in wanted}
+        paths = tuple(str(_written(folder / name, content)) for name, content in files.items())
+        output.say(f"{chart.name}: {chart.title}")
+        done.append(Drawn(name=chart.name, title=chart.title, paths=paths, columns=chart.columns, rows=chart.rows))
+    return Plotted(charts=tuple(done))
+
+
+def _content(chart: Chart, form: str, *, dark: bool) -> bytes:
+    from karat.charts import png, svg, themed
+    from karat.charts.images import SCHEMA
+
+    if form == "png":
+        return png(chart, dark=dark)
+    if form == "svg":
+        return svg(chart, dark=dark).encode()
+    spec = {"$schema": SCHEMA, **themed(chart, dark=dark)}
+    return (json.dumps(spec, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode("utf-8", "replace")
+
+
+def _written(path: Path, content: bytes) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise BadOption("--out", f"cannot write {error.filename or path}: {error.strerror}") from error
+    return path

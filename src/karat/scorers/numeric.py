@@ -1,0 +1,219 @@
+"""Whether the numbers of a conversation are right, turn by turn, how they were come by, and why one is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from karat.numeric import (
+    RULES,
+    Diagnosis,
+    Matches,
+    Reasoning,
+    TurnFacts,
+    compare_programs,
+    diagnose,
+    extract,
+    match,
+    would_be_right,
+)
+from karat.numeric.document import Document
+from karat.records import Answer, Metric, Reply, Sample, Turn
+from karat.scorers import Verdict
+
+__all__ = ["Numeric"]
+
+_LONGEST = 2_000  # characters of words that hold no answer
+NOT_RECORDED = "not_recorded"  # `stop_reason` of a turn that a file of answers does not hold
+
+_MATCHES = {
+    "numerical": "off by less than 0.001, or by at most 1 %: the primary one",
+    "soft": "off by at most 1 %; a golden 0 asks for 0",
+    "unit_agnostic": "numerical, also at 100 times or a hundredth of the golden number",
+    "sign_agnostic": "numerical, whatever the sign",
+    "general": "numerical, the same yes or no, the same text, or the same number with % on one side",
+    "exact": "equal to five decimals: the rule of the official scorer",
+    "declared": "numerical in the unit that the agent named",
+    "printed": "rounds to the golden answer as it was printed",
+    "scale_and_sign": "unit_agnostic, whatever the sign",
+    "right": "numerical, or the same yes or no: what every count of right turns goes by",
+}
+_READINGS = {
+    "logic_recall": "share of the golden operations that the program has",
+    "logic_precision": "share of the program's operations that are golden",
+    "logic_f1": "of the two",
+    "order_score": "longest common subsequence of operations, over the longer program",
+    "operand_recall": "share of the golden numbers that the program has",
+    "operand_precision": "share of the program's numbers that are golden",
+    "partial_credit": "share of the golden sub-expressions that the program has",
+    "program_match": "the program is equivalent to the golden one",
+    "execution_match": "the program's own value is the golden answer",
+    "self_consistent": "the program's own value is the answer that was stated",
+}
+_SHARES = {*_MATCHES, "program_match", "execution_match", "self_consistent"}
+
+
+class _Said(NamedTuple):
+    """What the agent's reply comes to."""
+
+    answer: str | None
+    unit: str | None
+    program: Any
+    how: str  # what it was taken with
+    span: tuple[int, int] | None  # in the reply's text
+    unreached: bool = False
+
+
+class _Earlier(NamedTuple):
+    """The turns before, oldest first."""
+
+    facts: list[TurnFacts]
+    told: list[tuple[Any, Any, Any]]  # golden program, golden answer, the agent's
+
+
+class Numeric:
+    """Golden numbers: nine matches a turn, the quality of the reasoning program, and a diagnosis for what is wrong.
+
+    One row a declared turn: a turn without a reply is wrong as well. The answer is what the agent gives
+    apart from its text, else what `extract` takes out of the text. The readings of a program are
+    there where the turn has a golden program and the agent gave one; they are of the whole
+    golden program, and under `detail.reasoning.step` without what an earlier turn had computed.
+    For `dataset.kind: conversation`, where it is the default.
+    """
+
+    class Options(BaseModel):
+        """How the answer is found in what the agent said."""
+
+        model_config = ConfigDict(extra="forbid")
+        extract: Literal["json", "last_number", "regex"] = Field(
+            default="json", description='json: the last `{"answer": …, "unit": …, "program": …}` of the text'
+        )
+        pattern: str | None = Field(
+            default=None, description="for regex: its group `answer`, else the first group, else the whole match"
+        )
+
+        @model_validator(mode="after")
+        def _pattern_for_regex(self) -> Numeric.Options:
+            if (self.pattern is not None) != (self.extract == "regex"):
+                raise ValueError("`pattern` belongs to `extract: regex`, and regex needs one")
+            if self.pattern is not None:
+                try:
+                    re.compile(self.pattern)
+                except re.error as error:
+                    raise ValueError(f"pattern: is no regular expression: {error}") from error
+            return self
+
+    metrics = (
+        *(Metric(name=name, low=0, high=1, kind="share", description=text) for name, text in _MATCHES.items()),
+        *(
+            Metric(name=name, low=0, high=1, kind="share" if name in _SHARES else "number", description=text)
+            for name, text in _READINGS.items()
+        ),
+        Metric(name="operations", low=0, direction="none", description="operations of the golden program"),
+    )
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or self.Options()
+        self._last: tuple[str, Document] | None = None
+
+    def score(self, sample: Sample, answer: Answer) -> Sequence[Verdict]:
+        """A verdict a declared turn."""
+        document = self._document(sample)
+        replies = [*answer.replies, *[None] * (len(sample.turns) - len(answer.replies))]
+        earlier = _Earlier([], [])
+        verdicts = []
+        for number, (turn, reply) in enumerate(zip(sample.turns, replies, strict=False)):
+            said = self._said(reply)
+            facts = _facts(turn, said, document)
+            verdicts.append(_verdict(number, turn, said, facts, earlier))
+            earlier.facts.append(facts)
+            earlier.told.append((turn.golden if facts.program is None else facts.program, turn.golden, said.answer))
+        return verdicts
+
+    def _document(self, sample: Sample) -> Document:
+        """The report; its numbers are read once for all answers to the sample that come in a row."""
+        if self._last is None or self._last[0] != sample.digest:
+            detail = sample.detail
+            text = "\n".join(str(detail[part]) for part in ("pre_text", "post_text") if detail.get(part))
+            self._last = sample.digest, Document(table=detail.get("table") or None, text=text)
+        return self._last[1]
+
+    def _said(self, reply: Reply | None) -> _Said:
+        if reply is None or (reply.stop_reason == NOT_RECORDED and not reply.text):
+            return _Said(None, None, None, "none", None, unreached=True)
+        if reply.answer is not None:
+            return _Said(reply.answer, reply.unit, reply.program or None, "reply", None)
+        found = extract(reply.text, how=self._options.extract, pattern=self._options.pattern)
+        unit, program = reply.unit or found.unit, reply.program or found.program
+        said = reply.text.strip()
+        if found.answer is None and found.span is None and said:  # words, and no answer among them
+            return _Said(said[:_LONGEST], unit, program, "none", None)
+        return _Said(found.answer, unit, program, found.how, found.span)
+
+
+def _facts(turn: Turn, said: _Said, document: Document) -> TurnFacts:
+    return TurnFacts(
+        expected=turn.golden,
+        actual=said.answer,
+        unit=said.unit,
+        program=turn.detail.get("program") or None,
+        executed=turn.detail.get("executed"),
+        printed=turn.detail.get("printed"),
+        document=document,
+    )
+
+
+def _verdict(number: int, turn: Turn, said: _Said, facts: TurnFacts, earlier: _Earlier) -> Verdict:
+    operations = turn.detail.get("operations") if facts.program is not None else None
+    detail: dict[str, Any] = {
+        "rules": RULES,
+        "expected": turn.golden,
+        "actual": said.answer,
+        "extractor": said.how,
+        "span": list(said.span) if said.span is not None else None,
+        **({"unit": said.unit} if said.unit else {}),
+        **({"program": said.program} if said.program else {}),
+        **({"unreached": True} if said.unreached else {}),
+    }
+    if turn.golden is None:
+        return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), "operations": operations}, turn=number)
+    found = match(turn.golden, said.answer, declared_unit=said.unit, printed=turn.detail.get("printed"))
+    values = _matched(found, printed=turn.detail.get("printed") is not None)
+    values |= dict.fromkeys(_READINGS)
+    if said.program is not None and facts.program is not None:
+        reasoning = _reasoning(said, facts, earlier)
+        values |= {name: getattr(reasoning, name) for name in _READINGS}
+        detail["reasoning"] = {"step": {name: getattr(reasoning.step, name) for name in _READINGS}}
+    diagnosis = None if found.right else diagnose(facts, earlier.facts)
+    if diagnosis is not None:
+        detail["evidence"] = diagnosis.evidence
+        if would_be_right(facts, earlier.facts):
+            detail["carried"] = True  # proved: right, had earlier turns been right
+    return Verdict(
+        values={**values, "operations": operations}, turn=number, labels=_labels(found, diagnosis), detail=detail
+    )
+
+
+def _matched(found: Matches, *, printed: bool) -> dict[str, float | bool | None]:
+    values: dict[str, float | bool | None] = {name: getattr(found, name) for name in _MATCHES}
+    return values if printed else values | {"printed": None}
+
+
+def _reasoning(said: _Said, facts: TurnFacts, earlier: _Earlier) -> Reasoning:
+    return compare_programs(
+        facts.program,
+        said.program,
+        earlier=earlier.told,
+        table=facts.document.table if facts.document is not None else None,
+        expected=facts.expected,
+        stated=said.answer,
+        unit=said.unit,
+    )
+
+
+def _labels(found: Matches, diagnosis: Diagnosis | None) -> dict[str, str]:
+    labels: dict[str, str] = {} if diagnosis is None else {"diagnosis": diagnosis.label}
+    return labels if found.unreadable is None else {**labels, "unreadable": found.unreadable}

@@ -1,0 +1,30 @@
+"""One number of a summary: what every other part of it is made of.
+
+A number that cannot be known is None and has a `reason` beside it; None is never 0.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["Estimate", "Quantity"]
+
+
+class Quantity(msgspec.Struct, frozen=True, kw_only=True):
+    """A number, or the reason why there is none."""
+
+    value: float | None
+    reason: str | None = None
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A number with its uncertainty. `n` counts questions (conversations), the independent units."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    se: float | None
+    n: int
+    level: float  # e.g. 0.95
+    method: str
+    reason: str | None = None  # why the value or its interval is None

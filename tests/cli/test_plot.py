@@ -1,0 +1,124 @@
+"""`karat plot`, and `--plot` of study tests: charts as files."""
+
+import json
+
+import pytest
+
+HEADER = "study,finding,test,kind,human_statistic,human_n1,human_n2,agent_statistic,agent_n1,agent_n2"
+ROWS = [
+    "a,F1,T1,ttest_ind,6,60,60,-6,60,60",
+    "a,F2,T1,ttest_ind,3,60,60,2,60,60",
+    "b,F1,T1,ttest_ind,2,40,40,2.5,40,40",
+]
+
+
+@pytest.fixture
+def run(karat, experiment, here):
+    assert karat("run", experiment).code == 0
+    return "latest"
+
+
+@pytest.fixture
+def tests_file(here):
+    path = here / "tests.csv"
+    path.write_text("\n".join([HEADER, *ROWS]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_each_chart_is_a_picture_a_drawing_and_a_spec(karat, run, here):
+    done = karat("plot", run, "--out", "charts")
+    assert done.code == 0
+    written = sorted(path.name for path in (here / "charts").iterdir())
+    names = sorted({name.partition(".")[0] for name in written})
+    assert written == sorted(f"{name}{ending}" for name in names for ending in (".png", ".svg", ".vl.json"))
+    assert any(name.startswith("means-") for name in names)
+    assert any(name.startswith("differences-") for name in names)
+    assert sorted(done.out.split()) == sorted(f"charts/{name}" for name in written)
+    assert (here / "charts" / f"{names[0]}.png").read_bytes().startswith(b"\x89PNG")
+    assert (here / "charts" / f"{names[0]}.svg").read_text(encoding="utf-8").startswith("<svg")
+    spec = json.loads((here / "charts" / f"{names[0]}.vl.json").read_text(encoding="utf-8"))
+    assert spec["$schema"].endswith("/vega-lite/v6.json")
+    assert spec["config"]["background"] == "#ffffff"
+    for name in names:
+        assert f"{name}: " in done.err  # with the finding
+
+
+def test_one_form_and_the_dark_theme_can_be_asked_for(karat, run, here):
+    assert karat("plot", run, "--out", "charts", "--format", "json", "--dark", "-q").code == 0
+    files = list((here / "charts").iterdir())
+    assert files and all(path.name.endswith(".vl.json") for path in files)
+    assert json.loads(files[0].read_text(encoding="utf-8"))["config"]["background"] != "#ffffff"
+
+
+def test_the_numbers_come_as_json(karat, run):
+    done = karat("plot", run, "--out", "charts", "--format", "svg", "--json", "-q")
+    found = done.json["charts"]
+    first = next(chart for chart in found if chart["name"].startswith("means-"))
+    assert first["columns"][:2] == ["metric", "condition"]
+    assert {row[1] for row in first["rows"]} == {"guess", "add"}
+    assert [len(chart["paths"]) for chart in found] == [1] * len(found)
+
+
+def test_the_same_run_gives_the_same_files(karat, run, here):
+    for folder in ("one", "two"):
+        assert karat("plot", run, "--out", folder, "-q").code == 0
+    for path in (here / "one").iterdir():
+        assert path.read_bytes() == (here / "two" / path.name).read_bytes(), path.name
+
+
+def test_a_folder_is_needed_and_must_be_one(karat, run, here):
+    assert "Missing option '--out'" in karat("plot", run).err
+    (here / "taken").write_text("", encoding="utf-8")
+    done = karat("plot", run, "--out", "taken/charts", "--format", "json")
+    assert done.code == 2
+    assert "--out: cannot write" in done.err
+
+
+def test_without_the_extra_it_says_what_to_install_and_writes_nothing(here, karat, run, process):
+    (here / "block.py").write_text(
+        "import sys; sys.modules['vl_convert'] = None\nfrom karat.__main__ import main\nsys.exit(main(sys.argv[1:]))\n",
+        encoding="utf-8",
+    )
+    import subprocess
+    import sys
+
+    command = [sys.executable, "block.py", "plot", "latest", "--out", "charts"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'karat[plots]'" in done.stderr
+    assert not (here / "charts").exists()
+    assert subprocess.run([*command, "--format", "json"], cwd=here, capture_output=True, check=False).returncode == 0
+
+
+def test_real_conversations_have_charts_that_say_what_was_found(karat, here, shared_data):
+    data = shared_data / "convfinqa"
+    asked = ("--dataset", data / "dev.json", "--kind", "conversation", "-q")
+    karat("score", data / "predictions_sonnet.jsonl", *asked)
+    done = karat("plot", "latest", "--out", "charts", "--format", "json", "--json", "-q")
+    titles = {chart["name"]: chart["title"] for chart in done.json["charts"]}
+    assert "66.9 % [" in titles["ladder-of-matches"] and "83.4 % [" in titles["ladder-of-matches"]
+    assert "55 wrong turns are proved" in titles["propagation"]
+    assert titles["accuracy-by-turn"].startswith("numerical accuracy of answers: 78.4 % [")
+    assert titles["first-wrong-turn"].startswith("answers: 91 of 421 conversations go wrong first at turn 0")
+
+
+def test_study_tests_have_charts_beside_their_text(karat, tests_file, here):
+    done = karat("score", tests_file, "--kind", "study-tests", "--plot", "charts")
+    assert done.code == 0
+    assert "PAS  " in done.out
+    names = sorted(path.name for path in (here / "charts").glob("*.png"))
+    assert names == ["agreement-agent.png", "effect-differences-agent.png", "effects-agent.png"]
+
+
+def test_charts_of_study_tests_go_with_their_files_too(karat, tests_file, here):
+    asked = ("--kind", "study-tests", "--to", "humanstudy", "--out", "files", "--plot", "charts")
+    assert karat("score", tests_file, *asked).code == 0
+    assert (here / "files" / "benchmark_summary.json").exists()
+    assert (here / "charts" / "effects-agent.svg").exists()
+
+
+def test_flags_of_study_tests_are_not_for_answers(karat, here):
+    (here / "answers.jsonl").write_text('{"id": "1", "answer": "a"}\n', encoding="utf-8")
+    done = karat("score", "answers.jsonl", "--plot", "charts")
+    assert done.code == 2
+    assert "--kind study-tests" in done.err

@@ -1,0 +1,290 @@
+"""`karat score PREDICTIONS --kind conversation`: answers to conversations that were made elsewhere."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from karat.numeric import parse_program
+
+CONVERSATIONS = [
+    {
+        "id": "a.pdf-1",
+        "doc": {
+            "pre_text": "sales in millions .",
+            "post_text": "",
+            "table": {"2019": {"sales": 110.0}, "2018": {"sales": 100.0}},
+        },
+        "dialogue": {
+            "conv_questions": ["sales in 2019?", "and in 2018?", "the growth?"],
+            "conv_answers": ["110", "100", "10.0%"],
+            "turn_program": ["110", "100", "subtract(110, 100), divide(#0, 100)"],
+            "executed_answers": [110.0, 100.0, 0.1],
+            "qa_split": [False, False, False],
+        },
+        "features": {"num_dialogue_turns": 3, "has_type2_question": False},
+    },
+    {
+        "id": "b.pdf",
+        "doc": {"pre_text": "", "post_text": "", "table": {"2019": {"costs": 80.0}}},
+        "dialogue": {
+            "conv_questions": ["costs in 2019?", "were they above 90?"],
+            "conv_answers": ["80", "no"],
+            "turn_program": ["80", "greater(80, 90)"],
+            "executed_answers": [80.0, "no"],
+            "qa_split": [False, False],
+        },
+        "features": {"num_dialogue_turns": 2, "has_type2_question": False},
+    },
+]
+RIGHT = {("a.pdf-1", 0): "110", ("a.pdf-1", 1): "100", ("a.pdf-1", 2): "0.1", ("b.pdf", 0): "80", ("b.pdf", 1): "no"}
+ROWS = [{"record_id": name, "turn_idx": turn, "predicted_answer": said} for (name, turn), said in RIGHT.items()]
+
+
+@pytest.fixture
+def score(karat, here):
+    """`score(rows, *flags)`: how `karat score` ends for a file of these rows."""
+    (here / "dev.json").write_text(json.dumps({"dev": CONVERSATIONS}), encoding="utf-8")
+
+    def run(rows, *flags, name="said.jsonl"):
+        lines = "".join(json.dumps(row) + "\n" for row in rows) if name.endswith(".jsonl") else json.dumps(rows)
+        (here / name).write_text(lines, encoding="utf-8")
+        return karat("score", name, "--dataset", "dev.json", "--kind", "conversation", *flags)
+
+    return run
+
+
+def journalled(here, run, event):
+    lines = (here / run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    return [found for found in map(json.loads, lines) if found["event"] == event]
+
+
+def right(here, run):
+    """(conversation, turn) → whether it is right."""
+    samples = {found["trial"]: found["sample"] for found in journalled(here, run, "answer")}
+    return {
+        (samples[found["trial"]], found["turn"]): found["values"]["right"] for found in journalled(here, run, "score")
+    }
+
+
+def test_one_row_a_turn_becomes_one_answer_a_conversation(score, here):
+    done = score(ROWS, "--json")
+    assert done.code == 0, done.err
+    assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)
+    summary = done.json["summary"]
+    assert (summary["name"], summary["samples"], summary["total"]["ledger"]["scored"]) == ("said", 2, 2)
+    assert summary["warnings"] == []
+    assert "columns: conversation_id=record_id turn=turn_idx answer=predicted_answer" in done.err
+
+
+def test_columns_are_named_with_map(score, here):
+    rows = [{"doc": row["record_id"], "k": row["turn_idx"], "final": row["predicted_answer"]} for row in ROWS]
+    named = [f"--map={target}" for target in ("conversation_id=doc", "turn=k", "answer=final")]
+    done = score(rows, *named, "--json")
+    assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        pytest.param(["--map", "anser=x"], "--map: nothing is called 'anser' (did you mean 'answer'?)", id="misspelt"),
+        pytest.param(["--map", "answer"], "want TARGET=COLUMN", id="no column"),
+        pytest.param(["--map", "turn=a", "--map", "turn=b"], "'turn' is there twice", id="twice"),
+        pytest.param(["--map", "answer=predicted"], "no row has the column 'predicted'", id="no such column"),
+        pytest.param(["--map", "first_turn=7"], "first_turn", id="turns from 7"),
+    ],
+)
+def test_what_is_named_wrongly_is_refused(score, here, flags, said):
+    done = score(ROWS, *flags)
+    assert done.code == 2
+    assert said in done.err
+    assert not (here / "results").exists()
+
+
+def test_columns_of_plain_answers_are_named_with_map_as_well(karat, here):
+    (here / "asked.jsonl").write_text('{"key": "a", "question": "?", "answer": "yes"}\n', encoding="utf-8")
+    (here / "said.csv").write_text("key,output\na,yes\n", encoding="utf-8")
+    command = ["score", "said.csv", "--dataset", "asked.jsonl", "--scorer", "equals", "--map", "answer=output"]
+    done = karat(*command, "--map", "id=key", "--json")
+    assert done.code == 0, done.err
+    assert done.json["summary"]["results"][0]["mean"]["value"] == 1.0
+    refused = karat(*command, "--map", "program=x")
+    assert refused.code == 2
+    assert "nothing is called 'program' (it is for --kind conversation); known are id, answer" in refused.err
+
+
+FAULTY = [
+    *ROWS[:1],
+    {**ROWS[0], "predicted_answer": "111"},
+    ROWS[3],
+    ROWS[4],
+    {"record_id": "c.pdf", "turn_idx": 0, "predicted_answer": "1"},
+]
+TOLD = [
+    "1 row of a conversation that is not asked for (left out)",
+    "1 further row for a turn that has one (the first counts)",
+    "2 turns without a row (wrong)",
+]
+
+
+def test_faults_of_the_file_are_listed_at_once_counted_and_scored(score, here, karat):
+    done = score(FAULTY)
+    assert done.code == 0, done.err
+    block = done.err[done.err.index("said.jsonl: 4 faults in 5 rows") :].splitlines()
+    assert block[1:9] == [
+        f"  {TOLD[0]}",
+        "    line 5: no conversation is called 'c.pdf'",
+        f"  {TOLD[1]}",
+        "    line 2: a second row for 'a.pdf-1', turn 0, with another answer; line 1 counts",
+        f"  {TOLD[2]}",
+        "    conversation 'a.pdf-1': has no row for turns 1, 2",
+        "  The rest is scored; with --strict nothing would be.",
+        *block[8:9],
+    ]
+    again = karat("report", "latest", "--json").json
+    (warning,) = [text for text in again["warnings"] if "file of answers" in text]
+    assert all(text in warning for text in TOLD)
+    run = next(path.name for path in (here / "results").iterdir())
+    source = json.loads((here / "results" / run / "run.json").read_text(encoding="utf-8"))["source"]
+    counts = {key: source[key] for key in ("rows", "rows_used", "turns", "unknown_id", "duplicate", "missing_turn")}
+    assert list(counts.values()) == ["5", "3", "5", "1", "1", "2"]
+
+
+def test_a_turn_without_a_row_is_wrong_and_counted(score, here):
+    done = score(FAULTY, "--json", "-q")
+    assert done.err == ""
+    assert right(here, done.json["run"]) == {**dict.fromkeys(RIGHT, True), ("a.pdf-1", 1): False, ("a.pdf-1", 2): False}
+    (condition,) = done.json["summary"]["conversation"]["conditions"]
+    assert (condition["turns"], condition["unreached"]) == (5, 2)
+
+
+def test_strict_refuses_a_file_with_faults(score, here):
+    done = score(FAULTY, "--strict")
+    assert done.code == 2
+    assert "said.jsonl: 3 faults" in done.err
+    assert "conversation 'a.pdf-1': has no row for turns 1, 2" in done.err
+    assert not (here / "results").exists()
+    assert score(ROWS, "--strict").code == 0
+
+
+def test_strict_refuses_plain_answers_to_unknown_samples(karat, here):
+    (here / "asked.jsonl").write_text('{"question": "?", "answer": "yes"}\n', encoding="utf-8")
+    (here / "said.csv").write_text("id,answer\n0,yes\n7,no\n", encoding="utf-8")
+    done = karat("score", "said.csv", "--dataset", "asked.jsonl", "--strict")
+    assert done.code == 2
+    assert "1 answer left out: the dataset has no sample called '7'" in done.err
+
+
+def test_events_tell_the_faults_too(score):
+    done = score(FAULTY, "--events")
+    events = [json.loads(line) for line in done.err.splitlines()]
+    told = " ".join(json.dumps(event) for event in events)
+    assert all(text in told for text in TOLD)
+
+
+def test_the_programs_of_a_leaderboard_file_are_scored(score, here):
+    programs = {
+        "a.pdf-1_0": ["110", "EOF"],
+        "a.pdf-1_1": ["100", "EOF"],
+        "a.pdf-1_2": ["subtract(", "110", "100", ")", "divide(", "#0", "100", ")", "EOF"],
+        "b.pdf_0": ["80", "EOF"],
+        "b.pdf_1": ["greater(", "80", "90", ")", "EOF"],
+    }
+    rows = [{"id": name, "predicted": tokens} for name, tokens in programs.items()]
+    done = score(rows, "--json", "--strict", name="said.json")
+    assert done.code == 0, done.err
+    assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)
+    matches = [found["values"]["program_match"] for found in journalled(here, done.json["run"], "score")]
+    assert matches == [True] * 5
+
+
+def test_the_file_s_own_verdicts_stand_beside_ours(score):
+    rows = [{**row, "correct": row["turn_idx"] != 1} for row in ROWS]
+    done = score(rows, "--json")
+    (condition,) = done.json["summary"]["conversation"]["conditions"]
+    verdicts = condition["verdicts"]
+    assert (verdicts["n"], verdicts["right"], verdicts["agreement"]["numerical"]) == (5, 3, 0.8)
+
+
+def test_printed_answers_may_be_the_golden_ones(score, here):
+    rows = [
+        {**row, "predicted_answer": "10%" if row["predicted_answer"] == "0.1" else row["predicted_answer"]}
+        for row in ROWS
+    ]
+    done = score(rows, "--set", "dataset.expected=printed", "--json")
+    assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)
+
+
+def test_turns_that_are_asked_apart_find_their_rows(score, here):
+    done = score(ROWS, "--set", "dataset.history=golden", "--json")
+    assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)
+
+
+def test_a_run_of_its_own_takes_no_columns(score, karat):
+    score(ROWS)
+    refused = karat("score", "latest", "--map", "answer=x")
+    assert refused.code == 2
+    assert "--map" in refused.err
+
+
+@pytest.mark.slow
+def test_the_real_predictions_are_scored_as_published(karat, here, shared_data):
+    """numeric.md and the issue: accuracies of `predictions_sonnet.jsonl` in percent, each ± 0.1."""
+    data = shared_data / "convfinqa"
+    done = karat(
+        "score", data / "predictions_sonnet.jsonl", "--dataset", data / "dev.json", "--kind", "conversation", "--json"
+    )
+    assert done.code == 0, done.err
+    scores = journalled(here, done.json["run"], "score")
+    assert len(scores) == 1490
+    wanted = {"numerical": 66.9, "unit_agnostic": 83.8, "sign_agnostic": 68.3, "exact": 59.5, "declared": 83.4}
+    found = {name: 100 * sum(score["values"][name] for score in scores) / 1490 for name in wanted}
+    assert found == pytest.approx(wanted, abs=0.1)
+    (condition,) = done.json["summary"]["conversation"]["conditions"]
+    assert (condition["verdicts"]["n"], condition["verdicts"]["right"]) == (1490, 1244)
+    assert done.json["summary"]["warnings"] == []
+
+
+@pytest.mark.slow
+def test_the_golden_programs_as_a_leaderboard_file_are_right_throughout(karat, here, shared_data):
+    dataset = shared_data / "convfinqa" / "dev.json"
+    rows = [
+        {"id": f"{one['id']}_{turn}", "predicted": list(parse_program(program).tokens)}
+        for one in json.loads(dataset.read_text(encoding="utf-8"))["dev"]
+        for turn, program in enumerate(one["dialogue"]["turn_program"])
+    ]
+    (here / "predictions.json").write_text(json.dumps(rows), encoding="utf-8")
+    done = karat("score", "predictions.json", "--dataset", dataset, "--kind", "conversation", "--json", "--strict")
+    assert done.code == 0, done.err
+    found = right(here, done.json["run"])
+    assert len(found) == 1490
+    assert all(found.values())
+
+
+def test_predictions_with_programs_are_read_as_they_are(karat, here, shared_data):
+    """The file brings its golden answers along, of conversations that `dev.json` does not have."""
+    file = shared_data / "convfinqa" / "predictions_programs.json"
+    rows = json.loads(file.read_text(encoding="utf-8"))["results"]
+    turns = [(*row["question_id"].rpartition("-")[::2], row) for row in rows]
+    asked = [
+        {"conversation": name, "turn": int(turn), "question": row["question"], "answer": str(row["expected_answer"])}
+        for name, turn, row in turns
+    ]
+    (here / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
+    keys = {"conversation_key": "conversation", "turn_key": "turn", "question_key": "question", "answer_key": "answer"}
+    settings = [f"--set=dataset.{key}={column}" for key, column in keys.items()]
+    settings.append("--set=dataset.expected=printed")
+    done = karat("score", file, "--dataset", "asked.jsonl", "--kind", "conversation", "--json", "--strict", *settings)
+    assert done.code == 0, done.err
+    assert len(journalled(here, done.json["run"], "score")) == 355
+    replies = [reply for found in journalled(here, done.json["run"], "answer") for reply in found["replies"]]
+    assert sum(reply["verdict"] for reply in replies) == 300
+    assert sum("program" in reply for reply in replies) == 354  # one turn ended in an error
+
+
+def test_a_forgotten_kind_is_named_instead_of_a_fault_a_row(karat, here):
+    (here / "dev.json").write_text(json.dumps({"dev": CONVERSATIONS}), encoding="utf-8")
+    (here / "said.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    done = karat("score", "said.jsonl", "--dataset", "dev.json")
+    assert (done.code, done.err) == (2, "--kind: dev.json holds conversations: say --kind conversation\n")

@@ -183,21 +183,26 @@ def test_a_trace_is_the_whole_conversation(files):
     assert told["features"]["conversation_type"] == "simple"
 
 
-def test_the_turns_before_a_break_are_kept(tmp_path, journals):
-    only = journals.asked("only", 0, [{"golden": "1.0"}, {"golden": "2.0"}])
+def test_the_turns_before_a_break_are_as_right_as_they_are(tmp_path, journals):
+    only = journals.asked("only", 0, [{"golden": "1.0"}, {"golden": "2.0"}, {"golden": "3.0"}, {"golden": "4.0"}])
     script = journals.Script(
         tmp_path / "broken", samples=[only], conditions=("a",), scorers=(journals.NUMERIC,), kind="conversation"
     )
     script.reply(0, "a", reply=reply("1"))
+    script.reply(0, "a", turn=1, reply=reply("7"))
     script.failure(0, "a")
     run = script.end()
     files = dict(Convfinqa().render(summarize(run), run))
-    assert [(row["actual_answer"], row["error_occurred"]) for row in rows(files, "turns.csv")] == [
-        ("1", "False"),
-        ("", "True"),
+    assert [
+        (row["actual_answer"], row["numerical_match"], row["error_occurred"]) for row in rows(files, "turns.csv")
+    ] == [("1", "True", "False"), ("7", "False", "False"), ("", "False", "True"), ("", "False", "False")]
+    assert rows(files, "summary.csv")[0]["failed_turn"] == "2"
+    assert rows(files, "summary.csv")[0]["numerical_accuracy"] == "0.25"
+    assert [(row["turn_idx"], row["error_type"]) for row in rows(files, "errors.csv")] == [
+        ("1", "wrong_answer"),
+        ("2", "crash"),
+        ("3", "unreached"),
     ]
-    assert rows(files, "summary.csv")[0]["failed_turn"] == "1"
-    assert [row["error_type"] for row in rows(files, "errors.csv")] == ["wrong_answer", "crash"]
 
 
 def test_it_is_written_piece_by_piece_into_a_folder(tmp_path, run, files):

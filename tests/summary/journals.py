@@ -119,8 +119,10 @@ class Script:
         place = self.place(row, condition, repetition)
         self.write(Answer(**place, replies=said, attempts=attempts, started="2026-11-20T12:00:00Z", seconds=seconds))
 
-    def reply(self, row: int, condition: str, repetition: int = 0, *, reply: Reply, attempt: int = 1) -> None:
-        self.write(ReplyEvent(trial=self.trial(row, condition, repetition), attempt=attempt, turn=0, reply=reply))
+    def reply(
+        self, row: int, condition: str, repetition: int = 0, *, reply: Reply, attempt: int = 1, turn: int = 0
+    ) -> None:
+        self.write(ReplyEvent(trial=self.trial(row, condition, repetition), attempt=attempt, turn=turn, reply=reply))
 
     def score(
         self,

@@ -186,6 +186,40 @@ def test_a_turn_that_a_file_does_not_hold_is_unreached_and_has_no_diagnosis(tmp_
     assert sum(one.turns for one in found.diagnoses) == 1
 
 
+def broken(tmp_path, journals, *, extract="json", replies=("1", "7", "3")):
+    only = journals.asked("only", 0, [{"golden": f"{number}.0"} for number in range(1, 6)])
+    scorer = msgspec.structs.replace(journals.NUMERIC, options={"extract": extract, "pattern": "(a+)+$"})
+    script = journals.Script(
+        tmp_path / extract, samples=[only], conditions=("a",), scorers=(scorer,), kind="conversation"
+    )
+    for turn, text in enumerate(replies):
+        script.reply(0, "a", turn=turn, reply=Reply(text=f'{{"answer": {text}}}', milliseconds=5.0))
+    script.failure(0, "a")
+    return summarize(script.end()).conversation.conditions[0]
+
+
+def test_the_turns_before_a_break_count_as_what_they_are(tmp_path, journals):
+    found = broken(tmp_path, journals)
+    assert (found.turns, found.unreached) == (5, 2)
+    assert found.accuracies[0].estimate.value == pytest.approx(2 / 5)
+    assert [(one.key, one.right) for one in found.by_turn] == [("0", 1), ("1", 0), ("2", 1), ("3", 0), ("4", 0)]
+    assert found.conversation_accuracy.total == 0
+    passed = found.propagation
+    assert (passed.first_wrong, passed.never_wrong) == ({"1": 1}, 0)
+    assert (passed.after_right.n, passed.after_wrong.total) == (1, 1)
+    assert found.pace.timed == 3
+
+
+def test_a_conversation_that_broke_off_before_it_went_wrong_is_not_one_without_a_wrong_turn(tmp_path, journals):
+    passed = broken(tmp_path, journals, replies=("1", "2")).propagation
+    assert (passed.first_wrong, passed.never_wrong) == ({}, 0)
+
+
+def test_an_expression_that_a_run_folder_names_is_not_run(tmp_path, journals):
+    found = broken(tmp_path, journals, extract="regex", replies=("1", "a" * 40 + "!"))
+    assert (found.unreached, found.accuracies[0].estimate.value) == (5, 0)
+
+
 def test_how_an_error_goes_on(summary):
     found = summary.conversation.conditions[0].propagation
     # Right, or the same yes: 111, 000; 00; 11, 10. The conversation that broke off tells nothing.

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from karat.numeric.diagnosis import Diagnosis, TurnFacts, diagnose
     from karat.numeric.document import Document
     from karat.numeric.equivalence import equivalent
-    from karat.numeric.extraction import Extracted, extract
+    from karat.numeric.extraction import Extracted, Stated, extract, stated
     from karat.numeric.many import match_many
-    from karat.numeric.matches import RULES, Matches, match
+    from karat.numeric.matches import MATCHES, RULES, Matches, match
     from karat.numeric.nulls import null_answers
     from karat.numeric.programs import Argument, Call, ExecutionError, Program, Step, execute, parse_program
     from karat.numeric.proofs import Proof, replay, would_be_right
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from karat.numeric.values import Value, parse_value
 
 __all__ = [
+    "MATCHES",
     "RULES",
     "Argument",
     "Call",
@@ -39,6 +40,7 @@ __all__ = [
     "Proof",
     "Propagation",
     "Reasoning",
+    "Stated",
     "Step",
     "TurnFacts",
     "Value",
@@ -55,10 +57,12 @@ __all__ = [
     "parse_value",
     "propagation",
     "replay",
+    "stated",
     "would_be_right",
 ]
 
 _HOME = {
+    "MATCHES": "matches",
     "RULES": "matches",
     "Argument": "programs",
     "Call": "programs",
@@ -72,6 +76,7 @@ _HOME = {
     "Proof": "proofs",
     "Propagation": "conversations",
     "Reasoning": "reasoning",
+    "Stated": "extraction",
     "Step": "programs",
     "TurnFacts": "diagnosis",
     "Value": "values",
@@ -88,6 +93,7 @@ _HOME = {
     "parse_value": "values",
     "propagation": "conversations",
     "replay": "proofs",
+    "stated": "extraction",
     "would_be_right": "proofs",
 }
 

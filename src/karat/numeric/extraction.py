@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from karat.numeric.values import CURRENCY, UNIT, parse_value
 
-__all__ = ["Extracted", "How", "extract"]
+__all__ = ["Extracted", "How", "Stated", "extract", "stated"]
 
 How = Literal["json", "last_number", "regex"]
 
@@ -25,6 +25,45 @@ class Extracted(NamedTuple):
     program: str | None  # its text; of a list or a plan its JSON
     how: str  # json, last_number or regex; whole: the text is nothing but one value
     span: tuple[int, int] | None  # of the text: the JSON object, the number, or what the expression took for the answer
+
+
+class Stated(NamedTuple):
+    """What a whole reply comes to."""
+
+    answer: str | None
+    unit: str | None
+    program: Any
+    how: str  # reply: the agent gave the answer apart; none: words, and no answer among them; else as in Extracted
+    span: tuple[int, int] | None
+
+
+_LONGEST = 2_000  # characters of words that hold no answer
+
+
+def stated(
+    text: str,
+    *,
+    answer: str | None = None,
+    unit: str | None = None,
+    program: Any = None,
+    how: How = "json",
+    pattern: str | None = None,
+) -> Stated:
+    """The answer that an agent gave apart from its text, else what `extract` takes out of it, else its words.
+
+    Unit and program that were given apart go before those of the text. Raises as `extract` does.
+
+    >>> stated("It grew by 5 %.", answer="0.05").how, stated("I do not know.").answer
+    ('reply', 'I do not know.')
+    """
+    if answer is not None:
+        return Stated(answer, unit, program or None, "reply", None)
+    found = extract(text, how=how, pattern=pattern)
+    unit, program = unit or found.unit, program or found.program
+    said = text.strip()
+    if found.answer is None and found.span is None and said:
+        return Stated(said[:_LONGEST], unit, program, "none", None)
+    return Stated(found.answer, unit, program, found.how, found.span)
 
 
 def extract(text: str, how: How = "json", pattern: str | None = None) -> Extracted:

@@ -9,8 +9,12 @@ from typing import Any, Literal
 
 from karat.numeric.values import POWERS, Value, fold, parse_value, spelled, unit_power
 
-__all__ = ["RULES", "Matches", "Side", "close", "match", "near", "prints_as", "same_text", "scaled"]
+__all__ = ["MATCHES", "RULES", "Matches", "Side", "close", "match", "near", "prints_as", "same_text", "scaled"]
 
+MATCHES = (
+    *("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact"),
+    *("declared", "printed", "scale_and_sign", "right"),
+)
 RULES = "karat-numeric/1"  # the version of these rules: numbers of two versions are never compared silently
 Side = Literal["expected", "actual", "both"]
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from karat.numeric import parse_program
 from karat.records import Reply, Score, Turn
 from karat.summary import TrialRecord
+from karat.summary.conversation_heard import Matcher
 
-__all__ = ["ERRORS", "SUMMARY", "TURNS", "VALIDATION", "error_rows", "summary_row", "turn_rows", "validation_rows"]
+__all__ = [
+    "ERRORS",
+    "SUMMARY",
+    "TURNS",
+    "VALIDATION",
+    "Shown",
+    "error_rows",
+    "summary_row",
+    "turn_rows",
+    "validation_rows",
+]
 
 Row = dict[str, Any]
 
@@ -66,6 +77,14 @@ _ADDED = {
 }
 
 
+class Shown(NamedTuple):
+    """The scoring that is shown, and what compares the turns that it never saw."""
+
+    scorer: str
+    scoring: str
+    matcher: Matcher | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """A turn, and what is known of it."""
@@ -75,6 +94,7 @@ class _Place:
     turn: Turn
     reply: Reply | None  # None: never reached
     score: Score | None
+    values: Mapping[str, Any]  # of the score, or the matches of a turn that was answered before the conversation broke
     broke: bool  # whether the conversation broke off here
 
     @property
@@ -82,25 +102,33 @@ class _Place:
         return self.reply is not None and (self.score is None or not self.score.detail.get("unreached"))
 
 
-def _places(trial: TrialRecord, scoring: tuple[str, str]) -> Iterator[_Place]:
+def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
     replies = trial.answer.replies if trial.answer is not None else trial.heard
-    scores = {one.turn: one for one in trial.scores if (one.scorer, one.scoring) == scoring}
+    scores = {one.turn: one for one in trial.scores if (one.scorer, one.scoring) == (shown.scorer, shown.scoring)}
     broken = trial.answer is None
     for number, turn in enumerate(trial.sample.turns):
         reply = replies[number] if number < len(replies) else None
-        yield _Place(trial, number, turn, reply, scores.get(number), broken and number == len(replies))
+        score = scores.get(number)
+        values: Mapping[str, Any] = score.values if score is not None else {}
+        if broken and reply is not None and shown.matcher is not None:
+            values = shown.matcher.values(turn.golden, _text(turn.detail.get("printed")), reply)
+        yield _Place(trial, number, turn, reply, score, values, broken and number == len(replies))
 
 
-def turn_rows(trial: TrialRecord, trace: str, scoring: tuple[str, str]) -> list[Row]:
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
     """One row a declared turn, in order."""
-    return [_turn_row(place, trace) for place in _places(trial, scoring)]
+    return [_turn_row(place, trace) for place in _places(trial, shown)]
 
 
 def _turn_row(place: _Place, trace: str) -> Row:
     score, reply, failure = place.score, place.reply, place.trial.failure
     detail = score.detail if score is not None else {}
-    values = score.values if score is not None else {}
-    # A conversation without an answer is wrong in every turn; an answer without a score is not known to be.
+    values = place.values
+    # A turn that was never reached is wrong; an answer without a score is not known to be.
     unscored: bool | None = None if place.trial.answer is not None or place.turn.golden is None else False
     return {
         "trace_id": trace,
@@ -192,10 +220,10 @@ def _ended(started: str, seconds: float) -> str | None:
         return None
 
 
-def error_rows(trial: TrialRecord, turns: Sequence[Row], scoring: tuple[str, str]) -> Iterator[Row]:
+def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterator[Row]:
     """Every turn that is wrong, broke off, or was never reached."""
-    for place, row in zip(_places(trial, scoring), turns, strict=True):
-        right = place.score is not None and place.score.values.get("right")
+    for place, row in zip(_places(trial, shown), turns, strict=True):
+        right = place.values.get("right")
         known = place.score is not None or trial.answer is None
         if right or not known or place.turn.golden is None:
             continue
@@ -233,14 +261,14 @@ def _context(place: _Place) -> str:
     return msgspec.json.encode(context, order="sorted").decode()
 
 
-def validation_rows(trial: TrialRecord, trace: str, scoring: tuple[str, str]) -> Iterator[Row]:
+def validation_rows(trial: TrialRecord, trace: str, shown: Shown) -> Iterator[Row]:
     """What the file of answers, and scorers other than `numeric`, say of each turn."""
     common = {"trace_id": trace, "conversation_id": trial.sample.id}
     for number, reply in enumerate(trial.answer.replies if trial.answer is not None else ()):
         if reply.verdict is not None:
             yield {**common, "turn_idx": number, "retry_number": 0, "valid": reply.verdict}
     for score in trial.scores:
-        if (score.scorer, score.scoring) == scoring:
+        if (score.scorer, score.scoring) == (shown.scorer, shown.scoring):
             continue
         flags = {name: value for name, value in score.values.items() if isinstance(value, bool)}
         yield {

@@ -18,6 +18,7 @@ from karat.reports._convfinqa_rows import (
     SUMMARY,
     TURNS,
     VALIDATION,
+    Shown,
     error_rows,
     summary_row,
     turn_rows,
@@ -25,6 +26,7 @@ from karat.reports._convfinqa_rows import (
 )
 from karat.reports._convfinqa_statistics import statistics
 from karat.summary import Summary, TrialRecord, trials
+from karat.summary.conversation_heard import matcher_of
 
 __all__ = ["Convfinqa"]
 
@@ -47,18 +49,20 @@ class Convfinqa:
 
 def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
     part = summary.conversation
-    scoring = ("", "") if part is None else (part.scorer, part.scoring)
+    shown = Shown("", "", None)
+    if part is not None:
+        shown = Shown(part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring))
     for name, columns in _TABLES.items():
         yield name, _line(columns)
     for trial in trials(run, summary):
         trace = _trace_id(trial)
         if trace is None:
             continue
-        turns = turn_rows(trial, trace, scoring)
+        turns = turn_rows(trial, trace, shown)
         yield "summary.csv", _written(SUMMARY, [summary_row(trial, trace, turns)])
         yield "turns.csv", _written(TURNS, turns)
-        yield "errors.csv", _written(ERRORS, error_rows(trial, turns, scoring))
-        yield "validation.csv", _written(VALIDATION, validation_rows(trial, trace, scoring))
+        yield "errors.csv", _written(ERRORS, error_rows(trial, turns, shown))
+        yield "validation.csv", _written(VALIDATION, validation_rows(trial, trace, shown))
         yield f"traces/{trace}.json", _json(_trace(trial, trace))
     yield "statistics.json", _json(statistics(summary))
 

@@ -13,11 +13,12 @@ from karat.numeric import (
     Diagnosis,
     Matches,
     Reasoning,
+    Stated,
     TurnFacts,
     compare_programs,
     diagnose,
-    extract,
     match,
+    stated,
     would_be_right,
 )
 from karat.numeric.document import Document
@@ -26,7 +27,6 @@ from karat.scorers import Verdict
 
 __all__ = ["Numeric"]
 
-_LONGEST = 2_000  # characters of words that hold no answer
 NOT_RECORDED = "not_recorded"  # `stop_reason` of a turn that a file of answers does not hold
 
 _MATCHES = {
@@ -56,15 +56,7 @@ _READINGS = {
 _SHARES = {*_MATCHES, "program_match", "execution_match", "self_consistent"}
 
 
-class _Said(NamedTuple):
-    """What the agent's reply comes to."""
-
-    answer: str | None
-    unit: str | None
-    program: Any
-    how: str  # what it was taken with
-    span: tuple[int, int] | None  # in the reply's text
-    unreached: bool = False
+_UNREACHED = Stated(None, None, None, "none", None)
 
 
 class _Earlier(NamedTuple):
@@ -141,20 +133,14 @@ class Numeric:
             self._last = sample.digest, Document(table=detail.get("table") or None, text=text)
         return self._last[1]
 
-    def _said(self, reply: Reply | None) -> _Said:
+    def _said(self, reply: Reply | None) -> Stated:
         if reply is None or (reply.stop_reason == NOT_RECORDED and not reply.text):
-            return _Said(None, None, None, "none", None, unreached=True)
-        if reply.answer is not None:
-            return _Said(reply.answer, reply.unit, reply.program or None, "reply", None)
-        found = extract(reply.text, how=self._options.extract, pattern=self._options.pattern)
-        unit, program = reply.unit or found.unit, reply.program or found.program
-        said = reply.text.strip()
-        if found.answer is None and found.span is None and said:  # words, and no answer among them
-            return _Said(said[:_LONGEST], unit, program, "none", None)
-        return _Said(found.answer, unit, program, found.how, found.span)
+            return _UNREACHED
+        how, pattern = self._options.extract, self._options.pattern
+        return stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, how=how, pattern=pattern)
 
 
-def _facts(turn: Turn, said: _Said, document: Document) -> TurnFacts:
+def _facts(turn: Turn, said: Stated, document: Document) -> TurnFacts:
     return TurnFacts(
         expected=turn.golden,
         actual=said.answer,
@@ -166,7 +152,7 @@ def _facts(turn: Turn, said: _Said, document: Document) -> TurnFacts:
     )
 
 
-def _verdict(number: int, turn: Turn, said: _Said, facts: TurnFacts, earlier: _Earlier) -> Verdict:
+def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _Earlier) -> Verdict:
     operations = turn.detail.get("operations") if facts.program is not None else None
     detail: dict[str, Any] = {
         "rules": RULES,
@@ -176,7 +162,7 @@ def _verdict(number: int, turn: Turn, said: _Said, facts: TurnFacts, earlier: _E
         "span": list(said.span) if said.span is not None else None,
         **({"unit": said.unit} if said.unit else {}),
         **({"program": said.program} if said.program else {}),
-        **({"unreached": True} if said.unreached else {}),
+        **({"unreached": True} if said is _UNREACHED else {}),
     }
     if turn.golden is None:
         return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), "operations": operations}, turn=number)
@@ -202,7 +188,7 @@ def _matched(found: Matches, *, printed: bool) -> dict[str, float | bool | None]
     return values if printed else values | {"printed": None}
 
 
-def _reasoning(said: _Said, facts: TurnFacts, earlier: _Earlier) -> Reasoning:
+def _reasoning(said: Stated, facts: TurnFacts, earlier: _Earlier) -> Reasoning:
     return compare_programs(
         facts.program,
         said.program,

@@ -86,7 +86,7 @@ def unreadable(part: Turns) -> dict[str, int]:
 
 
 def propagation(part: Turns, *, level: float) -> Propagation:
-    """Over the conversations that were answered: of one that never came, nothing is known but that."""
+    """Over the turns that were answered: of those that never came, nothing is known but that."""
     right = np.where(part.scored, part.value("right"), np.nan)
     before = _before(part, right)
     wrong = right == 0
@@ -96,11 +96,11 @@ def propagation(part: Turns, *, level: float) -> Propagation:
     first: dict[int, int] = {}
     for conversation, number in zip(part.conversation[wrong].tolist(), part.number[wrong].tolist(), strict=True):
         first[conversation] = min(first.get(conversation, number), number)
-    answered = np.unique(part.conversation[~np.isnan(right)]).size
+    whole = np.setdiff1d(part.conversation[~np.isnan(right)], part.conversation[part.counted & ~part.scored])
     name = "accuracy_after_right", "accuracy_after_wrong", "accuracy_had_earlier_been_right"
     return Propagation(
         first_wrong={str(number): count for number, count in sorted(Counter(first.values()).items())},
-        never_wrong=int(answered) - len(first),
+        never_wrong=int(np.setdiff1d(whole, list(first)).size),
         after_right=rate_of(np.where(before == 1, right, np.nan), part, name=name[0], metric="right", level=level),
         after_wrong=rate_of(np.where(before == 0, right, np.nan), part, name=name[1], metric="right", level=level),
         cascades=int((wrong & (before == 0)).sum()),

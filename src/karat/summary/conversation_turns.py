@@ -6,7 +6,7 @@ columns of all conditions are alike. Reads the journal a second time, for what `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from karat.journal import RunFolder
 from karat.records import Sample, Usage
+from karat.summary.conversation_heard import Broken, HeardReply, Matcher, matcher_of
 from karat.summary.grids import Layout
 from karat.summary.reading import Reading
 
@@ -104,8 +105,8 @@ class Turns:
     base: Declarations
     repetitions: int
     counted: Flags  # of trials that were scored, or ended without an answer
-    scored: Flags
-    reached: Flags  # an answer came
+    scored: Flags  # the matches are there
+    reached: Flags  # a reply came
     values: dict[str, Floats] = field(default_factory=dict)  # metric → NaN where there is none
     said: dict[int, Said] = field(default_factory=dict)  # slot → of failed turns
     unreadable: dict[int, str] = field(default_factory=dict)  # slot → side
@@ -188,7 +189,7 @@ _spent = msgspec.json.Decoder(_Spent).decode
 
 
 def read_turns(
-    run: RunFolder, reading: Reading, base: Declarations, scoring: tuple[str, str], failed: Iterable[int]
+    run: RunFolder, reading: Reading, base: Declarations, scoring: tuple[str, str], failed: Collection[int]
 ) -> tuple[list[Turns], set[str]]:
     """Each condition's turns, and the versions of the rules that their scores name.
 
@@ -199,11 +200,19 @@ def read_turns(
     parts = [_empty(base, reading.repetitions) for _ in reading.conditions]
     places = _Places(reading, base)
     for cell in failed:
-        part, slots = places.of(cell)
-        parts[part].counted[slots] = True
+        condition, slots = places.of(cell)
+        parts[condition].counted[slots] = True
     if rows is not None and layout is not None:
         _fill(parts, places, layout, sorted(rows.values))
-    met = _read_words(run, reading, places, parts, scoring)
+    broken = Broken()
+    met = _read_words(run, reading, places, parts, scoring, broken)
+    matcher = matcher_of(run, *scoring)
+    if matcher is not None:
+        for place, replies in broken:
+            heard = reading.cell(*place)
+            if heard is not None and heard in failed:
+                condition, slots = places.of(heard)
+                _hear(parts[condition], slots, replies, matcher)
     return parts, met
 
 
@@ -257,8 +266,24 @@ def _fill(parts: Sequence[Turns], places: _Places, layout: Layout, metrics: Sequ
             column[slots[mine]] = layout.values(metric)[mine]
 
 
+def _hear(part: Turns, slots: slice, replies: Sequence[HeardReply], matcher: Matcher) -> None:
+    """The turns that were answered before a conversation broke off."""
+    for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
+        place = slot % part.base.size
+        part.scored[slot] = part.reached[slot] = True
+        for name, value in matcher.values(part.base.golden[place], part.base.printed[place], reply).items():
+            column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
+            column[slot] = np.nan if value is None else value
+    _meter(part, slots, replies)
+
+
 def _read_words(
-    run: RunFolder, reading: Reading, places: _Places, parts: Sequence[Turns], scoring: tuple[str, str]
+    run: RunFolder,
+    reading: Reading,
+    places: _Places,
+    parts: Sequence[Turns],
+    scoring: tuple[str, str],
+    broken: Broken,
 ) -> set[str]:
     rules: set[str] = set()
     trials = reading.trials or {}
@@ -280,7 +305,11 @@ def _read_words(
             if cell is not None and answer.trial not in answered:
                 answered.add(answer.trial)
                 condition, slots = places.of(cell)
-                _meter(parts[condition], slots, answer)
+                _meter(parts[condition], slots, answer.replies)
+        elif kind == b"reply":
+            broken.add_reply(line, trials)
+        elif kind == b"failu":
+            broken.add_failure(line)
     return rules - {""}
 
 
@@ -288,11 +317,11 @@ def _tokens(usage: Usage | None) -> int:
     return 0 if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
 
-def _meter(part: Turns, slots: slice, answer: _Answer) -> None:
-    for slot, reply in zip(range(slots.start, slots.stop), answer.replies, strict=False):
+def _meter(part: Turns, slots: slice, replies: Sequence[_Reply | HeardReply]) -> None:
+    for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
         if reply.milliseconds is not None:
             part.milliseconds[slot] = reply.milliseconds
-        if reply.verdict is not None:
+        if isinstance(reply, _Reply) and reply.verdict is not None:
             part.verdicts[slot] = reply.verdict
         usage = reply.usage
         if usage is not None and usage.input_tokens is not None:

@@ -13,6 +13,7 @@ import unicodedata
 
 __all__ = [
     "UNKNOWN",
+    "brief",
     "clean",
     "count",
     "cut",
@@ -210,6 +211,15 @@ def raw(value: float | int | str | None) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return str(value) if not isinstance(value, bool) else str(int(value))
+
+
+def brief(value: float) -> str:
+    """A number of any size, to six digits at the most.
+
+    >>> brief(0.04090909090909091), brief(17.0), brief(180041.58004)
+    ('0.0409091', '17', '180042')
+    """
+    return f"{value:.6g}"
 
 
 # CSI, OSC and other strings (ended by BEL or ST, or by the end of a line when they never end), then two-byte escapes.

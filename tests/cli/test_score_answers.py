@@ -159,6 +159,13 @@ def test_a_turn_without_a_row_is_wrong_and_counted(score, here):
     assert (condition["turns"], condition["unreached"]) == (5, 2)
 
 
+def test_a_file_of_which_no_row_fits_is_no_file_of_answers(score, here):
+    ended = score([{**row, "record_id": "elsewhere"} for row in ROWS])
+    assert ended.code == 2
+    assert ended.err.index("no row answers a turn of the dataset") < ended.err.index("elsewhere")
+    assert not (here / "results").exists()
+
+
 def test_strict_refuses_a_file_with_faults(score, here):
     done = score(FAULTY, "--strict")
     assert done.code == 2

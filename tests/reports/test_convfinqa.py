@@ -244,3 +244,12 @@ def test_the_terminal_shows_the_tables(run, golden, width):
         assert f"\n{title}" in text
     assert max(map(len, text.split("\n"))) <= width
     golden(f"terminal-conversation-{width}.txt", text)
+
+
+def test_a_cell_is_no_longer_than_a_spreadsheet_takes(tmp_path, journals):
+    only = journals.asked("only", 0, [{"golden": "1.0"}])
+    run = journals.conversations(tmp_path / "long", [only], {"a": [[[Reply(text="x" * 200_000)]]]})
+    files = dict(Convfinqa().render(summarize(run), run))
+    assert max(len(cell) for row in rows(files, "errors.csv") for cell in row.values()) <= 32_001
+    trace = next(text for name, text in files.items() if name.startswith("traces/"))
+    assert "x" * 200_000 in trace

@@ -61,8 +61,11 @@ def checked(held: Any, experiment: Experiment, *, strict: bool, output: Output) 
         return []
     listed = _listed(census)
     file = shown_path(Path(held.source["file"]))
-    if strict:
-        raise BadDataset(file, [fault for _, faults in listed for fault in faults])
+    if strict or not census.used:
+        hint = [Fault(place="file", message=census.hint)] if census.hint else []
+        nothing = Fault(place="file", message="no row answers a turn of the dataset: nothing is scored")
+        each = (fault for _, faults in listed for fault in faults)
+        raise BadDataset(file, [*([] if census.used else [nothing]), *hint, *each])
     output.say(f"{file}: {plural(sum(census.counts.values()), 'fault')} in {count(census.rows)} rows")
     for line, faults in listed:
         output.say(f"  {line}", *(f"    {fault}" for fault in faults))

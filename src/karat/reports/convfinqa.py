@@ -31,6 +31,9 @@ from karat.summary.conversation_heard import matcher_of
 __all__ = ["Convfinqa"]
 
 _TABLES = {"summary.csv": SUMMARY, "turns.csv": TURNS, "errors.csv": ERRORS, "validation.csv": VALIDATION}
+MOST_CHARACTERS = 32_000
+"""Of a cell: a spreadsheet takes 32,767. The traces hold everything."""
+
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _FORMULA = ("=", "+", "-", "@")
 
@@ -89,6 +92,8 @@ def _cell(value: Any) -> str:
     if isinstance(value, (int, float)):
         return formats.raw(value)
     text = formats.clean(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+    if len(text) > MOST_CHARACTERS:
+        text = f"{text[:MOST_CHARACTERS]}…"
     start = text.lstrip()
     return f"'{text}" if start.startswith(_FORMULA) and not _NUMBER.fullmatch(start.rstrip()) else text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import structs
@@ -137,9 +137,18 @@ def _facts(summary: Summary) -> Iterable[Text]:
     model = f" ({source.model})" if source.model else ""
     judged = ", ".join(dict.fromkeys(_scorer(metric.scorer, offline=metric.offline) for metric in summary.metrics))
     scorers = f" · scored by {judged}" if judged else ""
-    yield _line(f"{source.dataset} (sha256 {source.sha256[:12]}) · agent {source.agent}{model}{scorers}")
+    read = "".join(f" · {told}" for told in _read_as(source.settings))
+    yield _line(f"{source.dataset} (sha256 {source.sha256[:12]}){read} · agent {source.agent}{model}{scorers}")
     for name, told in source.judges.items():
         yield _line(f"{name}: {_judge(told)}")
+
+
+def _read_as(settings: Mapping[str, Any]) -> Iterator[str]:
+    """What was asked otherwise than by default: numbers of such runs are not alike."""
+    if settings.get("dataset.history") == "golden":
+        yield "golden answers as history"
+    if settings.get("dataset.expected") == "printed":
+        yield "against the printed answers"
 
 
 def _judge(told: Mapping[str, Any]) -> str:

@@ -106,7 +106,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float) -> Summa
         lowest=figures.lowest,
         failures=failures,
         duplicates=reading.duplicates,
-        warnings=(*told, *conversation_warnings(conversation), *figures.losses),
+        warnings=(*told, *conversation_warnings(conversation), *figures.losses(info.kind)),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
         panel=figures.panel,
@@ -144,7 +144,9 @@ class _Figures:
     ) -> None:
         self.metrics, self.results, self.differences = metrics, results, differences
         self.lowest, self.samples, self.panel = lowest, samples, panel
-        self.losses = loss_warnings(results, differences)
+
+    def losses(self, kind: str) -> list[str]:
+        return loss_warnings(self.results, self.differences, bounds=kind != "conversation")
 
     def headline(self, total: Account, kind: str) -> str:
         unit = "conversation" if kind == "conversation" else "question"

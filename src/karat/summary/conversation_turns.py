@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from karat import formats
 from karat.journal import RunFolder
 from karat.records import Sample, Usage
 from karat.summary.conversation_heard import Broken, HeardReply, Matcher, matcher_of
@@ -365,6 +366,8 @@ def _evidence(found: dict[str, Any]) -> str:
 
 
 def _written(value: Any) -> str:
+    if isinstance(value, float):
+        return formats.brief(value)
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

@@ -79,7 +79,9 @@ def alone(part: ConversationSummary | None) -> str:
     shown = formats.share(found.value)
     if found.low is not None and found.high is not None:
         shown += f" [{formats.share(found.low)}, {formats.share(found.high)}]"
-    size = f"{formats.plural(numerical.n, 'turn')} in {formats.plural(only.conversations, 'conversation')}"
+    size = f"{formats.plural(numerical.n, 'turn')} in {formats.plural(part.conversations, 'conversation')}"
+    if only.conversations > part.conversations:
+        size += ", each asked several times,"
     return (
         f"{only.condition}: {shown} of {size} numerically right, "
         f"{formats.share(declared.estimate.value)} in the unit the agent declared (offline scores)"
@@ -162,8 +164,11 @@ def _p(value: float | None) -> str:
     return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
 
 
-def loss_warnings(results: Sequence[Result], differences: Sequence[Difference]) -> list[str]:
-    """Where a comparison rests on unlike questions, or on too few; what is alike on several metrics is said once."""
+def loss_warnings(results: Sequence[Result], differences: Sequence[Difference], *, bounds: bool = True) -> list[str]:
+    """Where a comparison rests on unlike questions, or on too few; what is alike on several metrics is said once.
+
+    `bounds`: means come with worst- and best-case bounds. In rates of conversations what is missing is wrong.
+    """
     if not any(result.n_answers for result in results):
         return []
     empty = _without_scores(results)
@@ -174,7 +179,7 @@ def loss_warnings(results: Sequence[Result], differences: Sequence[Difference]) 
         if one.lost_a != one.lost_b:
             alike.setdefault((one.a, one.b, one.lost_a, one.lost_b), []).append(one.metric)
     found += [_lost_questions(*pattern, metrics) for pattern, metrics in alike.items()]
-    found += _uneven([result for result in results if result.condition not in empty])
+    found += _uneven([result for result in results if result.condition not in empty]) if bounds else []
     few = max((one.n_pairs for one in compared), default=6)
     if few < 6:
         found.append(f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions")

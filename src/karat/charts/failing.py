@@ -145,7 +145,8 @@ def first_wrong_chart(found: ConversationSummary, names: dict[str, str]) -> list
         f"{one.condition}: {formats.count(one.propagation.first_wrong[most])} of "
         f"{formats.plural(went, 'conversation')} go wrong first at turn {most}; "
         f"{formats.count(one.propagation.never_wrong)} never do",
-        "One panel a condition, one bar a turn: the conversations whose first wrong turn it is.",
+        "One panel a condition, one bar a turn: the conversations whose first wrong turn it is. One that was asked "
+        "several times counts each time.",
         facets(values, [bar], field="condition", height=5 * ROW),
         ("condition", "first wrong turn", "conversations", "share of conversations"),
         table,

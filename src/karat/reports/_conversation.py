@@ -208,6 +208,8 @@ def _propagation(part: ConversationSummary) -> Section:
         ):
             table.row(name, _plain(formats.count(count), "", ""), indent=indent)
     legend = "proved: with the agent's own wrong answers in it, the golden program gives what the agent answered."
+    if any(one.conversations > part.conversations for one in part.conditions):
+        legend += " A conversation that was asked several times counts each time."
     return Section("Propagation", table, legend)
 
 

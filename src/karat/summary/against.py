@@ -48,12 +48,14 @@ def compare(
     pairings = _pairings(first, second, pairs, metrics, (rows_a, rows_b), level=level)
     labels = _labels(first, second, condition_a, condition_b)
     sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
+    unit = "conversation" if first.conversation else "question"
     return Comparison(
         format=FORMAT_VERSION,
+        unit=unit,
         a=sides[0],
         b=sides[1],
         level=level,
-        headline=said([one.difference for one in pairings], unit="conversation" if first.conversation else "question"),
+        headline=said([one.difference for one in pairings], unit=unit),
         metrics=tuple(metrics),
         pairings=tuple(pairings),
         only_a=first.samples - len(rows_a) - changed,
@@ -271,9 +273,10 @@ def _warnings(
     a: Summary, b: Summary, metrics: Sequence[MetricInfo], unlike: tuple[int, bool], pairings: Sequence[Pairing]
 ) -> list[str]:
     changed, drawn_otherwise = unlike
+    unit = "conversation" if a.conversation else "question"
     found = [REHEARSED] if REHEARSED in (*a.warnings, *b.warnings) else []
     if changed:
-        text = formats.plural(changed, "question has", "questions have")
+        text = formats.plural(changed, f"{unit} has", f"{unit}s have")
         found.append(f"{text} the same id but another content in the two runs: left out")
     if drawn_otherwise:
         found.append("the two runs drew their samples with other weights: what both have is compared without weights")
@@ -292,7 +295,7 @@ def _warnings(
         if one.lost_a != one.lost_b:
             alike.setdefault((one.a, one.b, one.lost_a + one.lost_b), []).append(one.metric)
     for (left, right, count), lost_on in alike.items():
-        lost = formats.plural(count, "question")
+        lost = formats.plural(count, unit)
         on = lost_on[0] if len(lost_on) == 1 else f"{len(lost_on)} metrics"
         found.append(
             f"{right} against {left} on {on}: {lost} scored on one side alone; what is compared may not be like"

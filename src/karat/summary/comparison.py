@@ -61,6 +61,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     only_b: int
     changed: int  # questions with the same id and another content: left out
     warnings: tuple[str, ...]
+    unit: str = "question"  # what is paired: question or conversation
 
     def table(self) -> list[dict[str, Any]]:
         """One row per pairing, raw numbers."""
@@ -101,10 +102,10 @@ def _text(found: Comparison) -> str:
     """Plain text, for `print` and for a terminal."""
     lines = [found.headline, "", f"{found.a.label} → {found.b.label}; differences are the second minus the first"]
     for one in found.pairings:
-        lines += ["", *_pairing_lines(one)]
+        lines += ["", *_pairing_lines(one, found.unit)]
     counts = [
-        formats.plural(found.only_a, "question") + " only in the first" if found.only_a else "",
-        formats.plural(found.only_b, "question") + " only in the second" if found.only_b else "",
+        formats.plural(found.only_a, found.unit) + " only in the first" if found.only_a else "",
+        formats.plural(found.only_b, found.unit) + " only in the second" if found.only_b else "",
     ]
     if any(counts):
         lines += ["", "; ".join(text for text in counts if text)]
@@ -112,11 +113,11 @@ def _text(found: Comparison) -> str:
     return "\n".join(formats.clean(line) for line in lines) + "\n"
 
 
-def _pairing_lines(one: Pairing) -> list[str]:
+def _pairing_lines(one: Pairing, unit: str) -> list[str]:
     found = one.difference
     by = f"{formats.signed(found.estimate.value)} {formats.signed_interval(found.estimate.low, found.estimate.high)}"
     offline = " (offline)" if found.offline else ""
-    tested = f"{formats.plural(found.n_pairs, 'question')}, p {formats.p_value(found.p_adjusted)} (Holm)"
+    tested = f"{formats.plural(found.n_pairs, unit)}, p {formats.p_value(found.p_adjusted)} (Holm)"
     lines = [
         f"{found.metric}{offline}: {found.a} {formats.number(one.mean_a)}, {found.b} {formats.number(one.mean_b)}",
         f"  {by.rstrip()}, {tested}, d {formats.number(found.effect)}: {found.verdict}",

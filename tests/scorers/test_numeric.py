@@ -11,6 +11,7 @@ import pytest
 
 from karat import Experiment, plugins
 from karat.datasets.conversation import Conversation
+from karat.errors import JudgeFault
 from karat.records import Answer, Reply, Sample, Turn
 from karat.scorers import Verdict, as_verdicts
 from karat.scorers.numeric import Numeric
@@ -77,6 +78,16 @@ def test_what_the_agent_gives_apart_goes_before_its_text():
 def test_the_answer_is_taken_out_of_the_text(options, text, actual):
     (row,) = score(sample(turn("1")), text, **options)
     assert row.detail["actual"] == actual
+
+
+def test_a_pattern_that_a_reply_makes_endless_is_a_fault_and_the_next_reply_is_scored():
+    scorer = Numeric(Numeric.Options(extract="regex", pattern=r"(a+)+$", timeout_seconds=0.3))
+    assert scorer.blocking
+    with pytest.raises(JudgeFault, match="scorer_timeout"):
+        scorer.score(sample(turn("4")), answer("a" * 40 + "!"))
+    (verdict,) = scorer.score(sample(turn("4")), answer("aa"))
+    assert verdict.detail["actual"] == "aa"
+    scorer.close()
 
 
 @pytest.mark.parametrize(

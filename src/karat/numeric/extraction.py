@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -46,19 +46,18 @@ def stated(
     answer: str | None = None,
     unit: str | None = None,
     program: Any = None,
-    how: How = "json",
-    pattern: str | None = None,
+    take: Callable[[str], Extracted] | None = None,
 ) -> Stated:
-    """The answer that an agent gave apart from its text, else what `extract` takes out of it, else its words.
+    """The answer that an agent gave apart from its text, else what `take` takes out of it, else its words.
 
-    Unit and program that were given apart go before those of the text. Raises as `extract` does.
+    `take` is `extract` unless it is given. Unit and program that were given apart go before those of the text.
 
     >>> stated("It grew by 5 %.", answer="0.05").how, stated("I do not know.").answer
     ('reply', 'I do not know.')
     """
     if answer is not None:
         return Stated(answer, unit, program or None, "reply", None)
-    found = extract(text, how=how, pattern=pattern)
+    found = (take or extract)(text)
     unit, program = unit or found.unit, program or found.program
     said = text.strip()
     if found.answer is None and found.span is None and said:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -11,12 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from karat.numeric import (
     RULES,
     Diagnosis,
+    Extracted,
     Matches,
     Reasoning,
     Stated,
     TurnFacts,
     compare_programs,
     diagnose,
+    extract,
     match,
     stated,
     would_be_right,
@@ -24,6 +27,7 @@ from karat.numeric import (
 from karat.numeric.document import Document
 from karat.records import Answer, Metric, Reply, Sample, Turn
 from karat.scorers import Verdict
+from karat.scorers._child import Child
 
 __all__ = ["Numeric"]
 
@@ -56,6 +60,11 @@ _READINGS = {
 _SHARES = {*_MATCHES, "program_match", "execution_match", "self_consistent"}
 
 
+_PROGRAM = """
+from karat.numeric.extraction import extract
+def ask(text):
+    return extract(text, "regex", setting["pattern"])
+"""
 _UNREACHED = Stated(None, None, None, "none", None)
 
 
@@ -73,6 +82,8 @@ class Numeric:
     apart from its text, else what `extract` takes out of the text. The readings of a program are
     there where the turn has a golden program and the agent gave one; they are of the whole
     golden program, and under `detail.reasoning.step` without what an earlier turn had computed.
+    Any expression can be made to run for hours by the right text, and the text is the agent's: `regex` works
+    in a process of its own, and a reply that takes it longer than `timeout_seconds` leaves the answer without scores.
     For `dataset.kind: conversation`, where it is the default.
     """
 
@@ -86,6 +97,7 @@ class Numeric:
         pattern: str | None = Field(
             default=None, description="for regex: its group `answer`, else the first group, else the whole match"
         )
+        timeout_seconds: float = Field(default=1.0, gt=0, le=60, description="for regex: of one reply")
 
         @model_validator(mode="after")
         def _pattern_for_regex(self) -> Numeric.Options:
@@ -108,8 +120,14 @@ class Numeric:
     )
 
     def __init__(self, options: Options | None = None) -> None:
-        self._options = options or self.Options()
+        options = options or self.Options()
         self._last: tuple[str, Document] | None = None
+        self._child: Child | None = None
+        self._take: Callable[[str], Extracted] = partial(extract, how=options.extract)
+        if options.extract == "regex":
+            self._child = Child(_PROGRAM, {"pattern": options.pattern}, seconds=options.timeout_seconds)
+            self._take = self._by_pattern
+        self.blocking = self._child is not None
 
     def score(self, sample: Sample, answer: Answer) -> Sequence[Verdict]:
         """A verdict a declared turn."""
@@ -136,8 +154,17 @@ class Numeric:
     def _said(self, reply: Reply | None) -> Stated:
         if reply is None or (reply.stop_reason == NOT_RECORDED and not reply.text):
             return _UNREACHED
-        how, pattern = self._options.extract, self._options.pattern
-        return stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, how=how, pattern=pattern)
+        return stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, take=self._take)
+
+    def _by_pattern(self, text: str) -> Extracted:
+        assert self._child is not None
+        answer, unit, program, how, span = self._child.ask(text)
+        return Extracted(answer, unit, program, how, tuple(span) if span is not None else None)
+
+    def close(self) -> None:
+        """End the process that matches, if there is one."""
+        if self._child is not None:
+            self._child.close()
 
 
 def _facts(turn: Turn, said: Stated, document: Document) -> TurnFacts:

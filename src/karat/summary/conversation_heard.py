@@ -8,12 +8,13 @@ the accuracies need. There is no diagnosis and no reading of their programs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Literal, Protocol
 
 import msgspec
 
 from karat.journal import Conversation, RunFolder
-from karat.numeric import MATCHES, match, stated
+from karat.numeric import MATCHES, extract, match, stated
 from karat.records import Usage
 
 __all__ = ["Broken", "HeardReply", "Matcher", "matcher_of"]
@@ -47,7 +48,7 @@ class Matcher(msgspec.Struct, frozen=True, kw_only=True):
         """Match → whether it holds; None for all of them without a golden answer."""
         if golden is None:
             return dict.fromkeys(MATCHES)
-        said = stated(reply.text, answer=reply.answer, unit=reply.unit, how=self.extract)
+        said = stated(reply.text, answer=reply.answer, unit=reply.unit, take=partial(extract, how=self.extract))
         found = match(golden, said.answer, declared_unit=said.unit, printed=printed)
         values: dict[str, bool | None] = {name: getattr(found, name) for name in MATCHES}
         return values if printed is not None else values | {"printed": None}

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from karat.numeric.conversations import conversation_facts, propagation
 from karat.numeric.diagnosis import TurnFacts, diagnose
 from karat.numeric.document import Document
 from karat.numeric.matches import match
@@ -170,18 +169,10 @@ def facts_of_the_data(rows: list[list[dict[str, Any]]]) -> None:
         f"\n{wrong} wrong turns, {named / wrong:.1%} with a cause: "
         + ", ".join(f"{n} {x}" for x, n in labels.most_common())
     )
-    each = []
-    for turns in rows:
-        conversation = facts(turns)
-        right = [turn.right for turn in conversation]
-        each.append(
-            conversation_facts(right, [would_be_right(t, conversation[:at]) for at, t in enumerate(conversation)])
-        )
-    found = propagation(each)
-    print(
-        f"right {found.accuracy:.1%}; after a right turn {found.accuracy_after_right:.1%}, after a wrong one "
-        f"{found.accuracy_after_wrong:.1%}; had earlier turns been right {found.counterfactual_accuracy:.1%}"
-    )
+    conversations = [facts(turns) for turns in rows]
+    each = [(turn, whole[:at]) for whole in conversations for at, turn in enumerate(whole)]
+    carried = sum(would_be_right(*one) for one in each)
+    print(f"right {1 - wrong / len(each):.1%}; had earlier turns been right {carried / len(each):.1%}")
     by_chance: Counter[str] = Counter()
     pool = [turn["actual"] for turns in rows for turn in turns]
     rng = np.random.default_rng(1)

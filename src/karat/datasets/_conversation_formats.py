@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -32,16 +32,20 @@ def cleaned(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str
     draft = Draft(
         number=number,
         id=name,
-        turns=[
-            DraftTurn(question=question, executed=executed, printed=printed, program=program, qa_split=split)
-            for question, executed, printed, program, split in columns
-        ],
+        turns=_turns(columns),
         pre_text=doc.document("pre_text"),
         post_text=doc.document("post_text"),
         table=doc.table("table"),
         features=_features(record),
     )
     return draft, record.wrong
+
+
+def _turns(columns: Iterable[tuple[str, Any, str | None, str | None, bool | None]]) -> list[DraftTurn]:
+    return [
+        DraftTurn(question=question, executed=executed, printed=printed, program=program, qa_split=split)
+        for question, executed, printed, program, split in columns
+    ]
 
 
 def _features(record: Record) -> Mapping[str, Any]:
@@ -74,10 +78,7 @@ def original(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[st
     draft = Draft(
         number=number,
         id=name,
-        turns=[
-            DraftTurn(question=question, executed=executed, printed=printed, program=program, qa_split=split)
-            for question, executed, printed, program, split in columns
-        ],
+        turns=_turns(columns),
         pre_text=record.document("pre_text"),
         post_text=record.document("post_text"),
         table=record.table("table" if "table" in record else "table_ori"),

@@ -12,7 +12,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karat.numeric.conversations import ConversationFacts, Propagation, conversation_facts, propagation
     from karat.numeric.diagnosis import Diagnosis, TurnFacts, diagnose
     from karat.numeric.document import Document
     from karat.numeric.equivalence import equivalent
@@ -30,7 +29,6 @@ __all__ = [
     "RULES",
     "Argument",
     "Call",
-    "ConversationFacts",
     "Diagnosis",
     "Document",
     "ExecutionError",
@@ -38,14 +36,12 @@ __all__ = [
     "Matches",
     "Program",
     "Proof",
-    "Propagation",
     "Reasoning",
     "Stated",
     "Step",
     "TurnFacts",
     "Value",
     "compare_programs",
-    "conversation_facts",
     "diagnose",
     "equivalent",
     "execute",
@@ -55,7 +51,6 @@ __all__ = [
     "null_answers",
     "parse_program",
     "parse_value",
-    "propagation",
     "replay",
     "stated",
     "would_be_right",
@@ -66,7 +61,6 @@ _HOME = {
     "RULES": "matches",
     "Argument": "programs",
     "Call": "programs",
-    "ConversationFacts": "conversations",
     "Diagnosis": "diagnosis",
     "Document": "document",
     "ExecutionError": "programs",
@@ -74,14 +68,12 @@ _HOME = {
     "Matches": "matches",
     "Program": "programs",
     "Proof": "proofs",
-    "Propagation": "conversations",
     "Reasoning": "reasoning",
     "Stated": "extraction",
     "Step": "programs",
     "TurnFacts": "diagnosis",
     "Value": "values",
     "compare_programs": "reasoning",
-    "conversation_facts": "conversations",
     "diagnose": "diagnosis",
     "equivalent": "equivalence",
     "execute": "programs",
@@ -91,7 +83,6 @@ _HOME = {
     "null_answers": "nulls",
     "parse_program": "programs",
     "parse_value": "values",
-    "propagation": "conversations",
     "replay": "proofs",
     "stated": "extraction",
     "would_be_right": "proofs",

@@ -16,6 +16,7 @@ import msgspec
 from karat.journal import Conversation, RunFolder
 from karat.numeric import MATCHES, extract, match, stated
 from karat.records import Usage
+from karat.summary.lines import failure_of
 
 __all__ = ["Broken", "HeardReply", "Matcher", "matcher_of"]
 
@@ -72,16 +73,7 @@ class _Said(msgspec.Struct, gc=False):
     reply: HeardReply
 
 
-class _Failed(msgspec.Struct, gc=False):
-    trial: str
-    stage: str
-    sample: str | None = None
-    condition: str | None = None
-    repetition: int | None = None
-
-
 _said = msgspec.json.Decoder(_Said).decode
-_failed = msgspec.json.Decoder(_Failed).decode
 
 Place = tuple[str | None, str | None, int | None]
 """Sample, condition, repetition."""
@@ -100,7 +92,7 @@ class Broken:
             self._heard.setdefault(said.trial, Conversation()).add(said.turn, said.reply)
 
     def add_failure(self, line: bytes) -> None:
-        failure = _failed(line)
+        failure = failure_of(line)
         if failure.trial in self._heard and failure.stage == "agent":
             self._places[failure.trial] = (failure.sample, failure.condition, failure.repetition)
 

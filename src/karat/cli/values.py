@@ -15,9 +15,9 @@ def parsed(option: str, text: str) -> Any:
     >>> parsed("--set indent", "4"), parsed("--scorer", "{regex: {pattern: yes.*}}")
     (4, {'regex': {'pattern': 'yes.*'}})
     """
-    from karat.config import document, nodes
+    from karat.documents import nodes, reader
 
-    node, problem = document.parse_value(text)
+    node, problem = reader.parse_value(text)
     if node is None:
         raise BadOption(option, f"the value is {problem}")
     return nodes.plain(node)

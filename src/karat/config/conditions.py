@@ -8,8 +8,8 @@ from typing import Any
 
 from karat.config import digests
 from karat.config.model import ConditionModel, McpTraffic, RemoteServer, StdioServer
-from karat.config.nodes import Node, plain
 from karat.config.reader import Reader
+from karat.documents.nodes import Node, plain
 from karat.errors import did_you_mean
 from karat.records import AgentSpec, Cassettes, Condition, Gate, McpServer
 

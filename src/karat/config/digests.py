@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from karat import plugins
-from karat.config.nodes import printable
+from karat.documents.nodes import printable
 from karat.records import Gate
 
 __all__ = ["agent_digest", "condition_digest", "server_digest"]

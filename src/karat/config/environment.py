@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from karat.config.nodes import Node, dotted, fault_at, walk
+from karat.documents.nodes import Node, dotted, fault_at, walk
 from karat.errors import Fault, did_you_mean
 
 __all__ = ["expand", "fill", "is_variable", "read_env_file"]

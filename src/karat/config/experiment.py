@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import plugins
-from karat.config import document
 from karat.config.environment import read_env_file
 from karat.config.model import DatasetSpec, Execution
-from karat.config.nodes import Node, from_python, printable
 from karat.config.parts import read_parts
 from karat.config.settings import apply
+from karat.documents import reader as documents
+from karat.documents.nodes import Node, from_python, printable
 from karat.errors import BadExperiment, Fault, did_you_mean
 from karat.journal.events import Choice
 from karat.journal.folder import slugged
@@ -105,7 +105,7 @@ def load(
         more, wrong = read_env_file(Path(env_file))
         variables = {**more, **variables}
         faults += wrong
-    parsed = document.parse(data)
+    parsed = documents.parse(data)
     faults += parsed.faults if data else []
     root = parsed.root
     if root is None or not isinstance(root.value, dict):
@@ -130,7 +130,7 @@ class _Source:
 def _read(path: Path) -> tuple[bytes, list[Fault]]:
     try:
         with path.open("rb") as file:
-            return file.read(document.MAX_BYTES + 1), []
+            return file.read(documents.MAX_BYTES + 1), []
     except FileNotFoundError:
         near = did_you_mean(path.name, [other.name for other in path.parent.glob("*.y*ml")])
         message = f"there is no such file{near}; `karat init golden` writes one to begin with"

@@ -13,9 +13,9 @@ from karat.config import conditions, sections
 from karat.config.advice import judge_advice, keys_of, models_of
 from karat.config.environment import expand
 from karat.config.model import Execution
-from karat.config.nodes import Node, plain, printable
 from karat.config.reader import Reader
 from karat.config.secrets import Secrets, find_secrets
+from karat.documents.nodes import Node, plain, printable
 from karat.errors import Fault
 from karat.journal.events import Choice
 from karat.models import Price

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import pydantic
 
 from karat import plugins
-from karat.config.nodes import Node, fault_at
 from karat.config.secrets import Secrets
 from karat.config.settings import follow
+from karat.documents.nodes import Node, fault_at
 from karat.errors import BadPlugin, Fault, MissingExtra, UnknownPlugin, did_you_mean
 
 __all__ = ["Reader"]

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from karat.config.environment import fill, is_variable
-from karat.config.nodes import Node, Place, dotted, fault_at, walk
+from karat.documents.nodes import Node, Place, dotted, fault_at, walk
 from karat.errors import Fault
 
 __all__ = ["Secrets", "find_secrets", "sounds_secret"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from karat import plugins
 from karat.config.model import DatasetSpec, Execution, PriceModel
-from karat.config.nodes import Node, plain
 from karat.config.reader import Reader
+from karat.documents.nodes import Node, plain
 from karat.errors import did_you_mean
 from karat.models import Price
 from karat.records import ScorerSpec

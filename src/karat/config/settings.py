@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karat.config.document import parse_value
-from karat.config.nodes import Node, walk
+from karat.documents.nodes import Node, walk
+from karat.documents.reader import parse_value
 from karat.errors import Fault, did_you_mean
 
 __all__ = ["apply", "follow"]

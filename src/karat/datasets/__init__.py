@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +13,10 @@ from karat.records import Sample
 
 if TYPE_CHECKING:
     from karat.datasets._rows import Rows
+    from karat.datasets._study_fields import Read
+    from karat.datasets._study_format import StudyFile
+    from karat.datasets._study_tests import Reducer, Response
+    from karat.replication import StudyTest
 
 __all__ = ["Dataset", "DatasetKind", "Doubted", "Linted", "kind_of", "quarantine_text", "read_rows", "sample_digest"]
 
@@ -93,3 +97,51 @@ def read_rows(path: Path) -> Rows:
     from karat.datasets import _rows
 
     return _rows.read_rows(path)
+
+
+def shipped_studies() -> dict[str, Path]:
+    """The studies that come with karat: name → `study.yaml`, in the order of their names."""
+    found = (Path(__file__).parent / "studies").glob("*/study.yaml")
+    return {path.parent.name: path for path in sorted(found)}
+
+
+def read_study(path: Path) -> StudyFile:
+    """A study, from its folder or its `study.yaml`. Raises BadDataset with every fault of it."""
+    from karat.datasets import _study_reading
+
+    return _study_reading.read_study(path)
+
+
+def read_answers(sample: Sample, turn: int, text: str) -> Read:
+    """What a participant answered in one turn (from 0): each field read, or with the reason why it is not."""
+    from karat.datasets import _study_fields, _study_samples
+
+    return _study_fields.read_answers(text, _study_samples.fields_of(sample, turn))
+
+
+def study_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:
+    """What a participant is asked in one turn (from 0). `replies`: to every turn before it, None where there is none.
+
+    In the later rounds of a game it depends on them; elsewhere it is the turn's question.
+    """
+    from karat.datasets import _study_samples
+
+    return _study_samples.question_of(sample, turn, replies)
+
+
+def study_responses(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> list[Response]:
+    """The rows of `responses` of one sample, from the answers read in each of its turns; None: there was no reply."""
+    from karat.datasets import _study_samples
+
+    return _study_samples.responses_of(sample, values)
+
+
+def study_tests(study: StudyFile, responses: Sequence[Response], *, reducer: Reducer | None = None) -> list[StudyTest]:
+    """The tests of a study with both sides: people's, and what the responses give.
+
+    `reducer`: the function that `study.reducer` names, where its code may run. Raises BadOption for
+    SQL that fails, and for a reducer that is needed and was not allowed.
+    """
+    from karat.datasets._study_tests import to_study_tests
+
+    return to_study_tests(study, responses, reducer=reducer)

@@ -1,4 +1,4 @@
-"""An experiment as a tree of nodes: every value keeps its line, its spelling and its source."""
+"""A file as a tree of nodes: every value keeps its line, its spelling and its source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from karat.errors import Fault
 
-__all__ = ["Node", "Place", "dotted", "fault_at", "from_python", "plain", "printable", "walk"]
+__all__ = ["Node", "Place", "dotted", "fault_at", "from_python", "line_of", "plain", "printable", "walk"]
 
 Place = tuple[str | int, ...]
 Source = Literal["default", "file", "environment", "flag"]
@@ -61,6 +61,15 @@ def fault_at(place: str, node: Node, message: str) -> Fault:
     if node.source == "flag":
         return Fault(place=f"--set {place}", message=message)
     return Fault(place=place, message=message, line=node.line)
+
+
+def line_of(root: Node, place: Place) -> int | None:
+    """The line of what stands at a place; of the nearest value above it, where nothing stands there."""
+    for end in range(len(place), -1, -1):
+        node = root.get(*place[:end])
+        if node is not None and node.line is not None:
+            return node.line
+    return None
 
 
 def plain(node: Node) -> Any:

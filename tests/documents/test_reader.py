@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.config.document import MAX_BYTES, MAX_NODES, parse
-from karat.config.nodes import Node, plain
+from karat.documents.nodes import Node, plain
+from karat.documents.reader import MAX_BYTES, MAX_NODES, parse
 
 
 def read(text: str) -> Any:

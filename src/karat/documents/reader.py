@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from karat.config.nodes import Node, dotted
+from karat.documents.nodes import Node, dotted
 from karat.errors import Fault
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Document", "parse", "parse_value"]
@@ -40,13 +40,13 @@ class Document:
     warnings: list[str] = field(default_factory=list)
 
 
-def parse(data: bytes) -> Document:
-    """The document in `data`, with every fault that can be seen at once."""
+def parse(data: bytes, *, what: str = "an experiment file") -> Document:
+    """The document in `data`, with every fault that can be seen at once. `what`: the kind of file, in their words."""
     if len(data) > MAX_BYTES:
-        size = f"is larger than {MAX_BYTES // 1_000_000} MB; keep data in the dataset, not in the experiment file"
+        size = f"is larger than {MAX_BYTES // 1_000_000} MB; {what} holds no data: keep them in a file beside it"
         return Document(faults=[Fault(place="file", message=size)])
     if b"\0" in data:
-        binary = "is not a text file; an experiment is a YAML file in UTF-8"
+        binary = f"is not a text file; {what} is YAML in UTF-8"
         return Document(faults=[Fault(place="file", message=binary)])
     try:
         text = data.decode("utf-8-sig")
@@ -59,7 +59,7 @@ def parse(data: bytes) -> Document:
         line = text.count("\n", 0, control.start()) + 1
         message = f"a control character (U+{ord(control[0]):04X}), which YAML does not allow; remove it"
         return Document(faults=[Fault(place="file", message=message, line=line)])
-    return _Builder(text).document()
+    return _Builder(text, what).document()
 
 
 def parse_value(text: str) -> tuple[Node, str]:
@@ -118,8 +118,9 @@ class _Closed:
 
 
 class _Builder:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, what: str) -> None:
         self._loader = _Loader(text)
+        self._what = what
         self._lines = text.split("\n")
         self._stack: list[_Open] = []
         self._anchors: dict[str, _Closed] = {}
@@ -147,7 +148,7 @@ class _Builder:
             case yaml.DocumentStartEvent():
                 self._documents += 1
                 if self._documents > 1:
-                    raise _Stop("file", "a second document starts here ('---'); an experiment file holds one", line)
+                    raise _Stop("file", f"a second document starts here ('---'); {self._what} holds one", line)
             case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
                 self._open(event, line)
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
@@ -245,7 +246,7 @@ class _Builder:
     def _check_size(self, size: int, line: int) -> None:
         self._nodes += size
         if self._nodes > MAX_NODES:
-            message = f"holds more than {MAX_NODES} values (aliases expanded); keep data in the dataset"
+            message = f"holds more than {MAX_NODES} values (aliases expanded); keep data in a file beside it"
             raise _Stop("file", message, line)
 
     def _check_depth(self, more: int, line: int) -> None:

@@ -1,0 +1,134 @@
+"""Answers → `responses` → `data` → the tests of a study, human side and agent side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from karat.datasets._study_columns import fields_needed, responses_types, shape_of_data
+from karat.datasets._study_format import Finding, StudyFile, Test
+from karat.datasets._study_human import human_side
+from karat.datasets._study_sides import agent_side
+from karat.datasets._study_test_checks import arms_of
+from karat.errors import BadOption
+from karat.sql import Limits, Selected, Table, select
+
+if TYPE_CHECKING:
+    from karat.replication import StudyTest
+
+__all__ = ["Response", "Tallied", "arms_of_finding", "data_of", "tallied", "to_study_tests"]
+
+Columns = Mapping[str, Sequence[Any]]
+Reducer = Callable[[Columns], Columns]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Response:
+    """One participant in one arm (in one round of a game): a row of `responses`."""
+
+    participant: str
+    arm: str
+    profile: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)  # field → answer, of those that could be read
+    answered: bool = True  # False: asked, and no answer came
+    group: str | None = None  # games only
+    round: int | None = None  # from 1; games only
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tallied:
+    """How many took part in an arm, and how many answers can be used."""
+
+    asked: int
+    answered: int
+    parsed: int  # with every needed field
+
+
+def to_study_tests(
+    study: StudyFile,
+    responses: Sequence[Response],
+    *,
+    limits: Limits | None = None,
+    data: Selected | None = None,
+    findings: Collection[Finding] = (),
+    reducer: Reducer | None = None,
+) -> list[StudyTest]:
+    """The tests with both sides, as `karat.replication.score_tests` takes them.
+
+    `responses`: a row for everybody who was asked, also for those who did not answer: they are
+    what coverage is a share of. `data`: what `derive` gave, where that is known already (resampled
+    participants, say). `reducer`: the study's own function, which turns the columns of `data` into
+    others; whoever passes it has decided that foreign code may run. Raises BadOption where `derive`
+    fails, and where the study needs its reducer and there is none.
+    """
+    from karat.replication import StudyTest
+
+    shape = shape_of_data(study)
+    if study.reducer is not None and reducer is None:
+        why = f"the study '{study.study}' runs code of its own, {study.reducer}: look at it, then allow it"
+        raise BadOption("--allow-code", why)
+    columns: Columns = (data or data_of(study, responses, limits=limits)).columns
+    columns = reducer(columns) if reducer is not None and study.reducer is not None else columns
+    found = []
+    for finding in findings or study.findings:
+        for test in finding.tests:
+            counts = tallied(study, responses, test, needed=fields_needed(study, test, shape))
+            shares = [one.parsed / one.asked if one.asked else 0.0 for one in counts.values()]
+            found.append(
+                StudyTest(
+                    study=study.study,
+                    finding=finding.id,
+                    sub_study=finding.sub_study,
+                    test=test.id,
+                    kind=test.kind,
+                    domain=study.domain,
+                    human=human_side(test, study.arms),
+                    agent=agent_side(test, columns),
+                    coverage=min(shares, default=0.0),
+                )
+            )
+    return found
+
+
+def data_of(study: StudyFile, responses: Sequence[Response], *, limits: Limits | None = None) -> Selected:
+    """The table `data`: what `derive` makes of `responses`. Raises BadOption."""
+    types = responses_types(study)
+    rows = [one for one in responses if one.answered]
+    columns = {name: [_cell(one, name) for one in rows] for name in types}
+    return select(study.derive, {"responses": Table(types=types, columns=columns)}, limits=limits, place="derive")
+
+
+def _cell(response: Response, column: str) -> Any:
+    own = {"participant": response.participant, "arm": response.arm, "group_id": response.group,
+           "round": response.round}  # fmt: skip
+    if column in own:
+        return own[column]
+    return response.profile[column] if column in response.profile else response.values.get(column)
+
+
+def tallied(
+    study: StudyFile, responses: Iterable[Response], test: Test, *, needed: Sequence[str] | None = None
+) -> dict[str, Tallied]:
+    """Who was asked, answered and could be read, in each arm that a test is about.
+
+    Of the fields a test needs, an arm asks those it has. In a game a participant counts as
+    often as there are rounds.
+    """
+    fields = fields_needed(study, test, shape_of_data(study)) if needed is None else needed
+    found = {}
+    rows = list(responses)
+    for name in arms_of(study, test, fields):
+        own = [one for one in rows if one.arm == name]
+        asked = study.arms[name].answered
+        wanted = [column for column in fields if column in asked and not asked[column].optional]
+        parsed = sum(one.answered and all(one.values.get(column) is not None for column in wanted) for one in own)
+        found[name] = Tallied(asked=len(own), answered=sum(one.answered for one in own), parsed=parsed)
+    return found
+
+
+def arms_of_finding(study: StudyFile, finding: Finding) -> list[str]:
+    """The arms whose answers the tests of a finding use, in the order of the file."""
+    shape = shape_of_data(study)
+    named = {arm for test in finding.tests for arm in arms_of(study, test, fields_needed(study, test, shape))}
+    return [name for name in study.arms if name in named]

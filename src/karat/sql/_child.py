@@ -1,0 +1,187 @@
+"""The process that a query runs in: one question on standard input, one answer on standard output."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+_TYPES = {"number": "DOUBLE", "whole": "BIGINT", "text": "VARCHAR", "texts": "VARCHAR[]", "truth": "BOOLEAN"}
+_LOCKS = (  # lock_configuration goes last: what is locked cannot be set
+    ("threads", "1"),  # the order of rows, and the other core
+    ("temp_directory", "''"),
+    ("python_enable_replacements", "false"),
+    ("autoinstall_known_extensions", "false"),
+    ("autoload_known_extensions", "false"),
+    ("enable_external_access", "false"),
+    ("lock_configuration", "true"),
+)
+
+
+class _Refused(Exception):
+    """The query is not what it may be."""
+
+
+def main() -> None:
+    """Answers the question on standard input."""
+    question = json.loads(sys.stdin.buffer.read())
+    with contextlib.suppress(ValueError, OSError):
+        _limit_memory(question["megabytes"])
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, question["seconds"])
+    try:
+        answer = _answer(question)
+    except (_Refused, duckdb.Error) as error:
+        answer = {"error": _told(error)}
+    except MemoryError:
+        answer = {"error": f"needs more than {question['megabytes']} MB of memory; select less"}
+    sys.stdout.write(json.dumps(answer))
+    sys.stdout.flush()
+    os._exit(0)  # nothing is worth the time that closing takes
+
+
+def _limit_memory(megabytes: int) -> None:
+    """DuckDB's own limit leaves out what functions such as `repeat` take."""
+    used = 0
+    with contextlib.suppress(OSError):
+        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    most = (used or 1 << 31) + (2 * megabytes << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _answer(question: dict[str, Any]) -> dict[str, Any]:
+    sql = question["sql"]
+    with duckdb.connect(":memory:") as connection:
+        _check_one_select(connection, sql)
+        for name, table in question["tables"].items():
+            _fill(connection, name, table)
+        connection.execute(f"SET memory_limit = '{int(question['megabytes'])}MB'")
+        for setting, value in _LOCKS:
+            connection.execute(f"SET {setting} = {value}")
+        if question["what"] == "shape":
+            return _shape(connection, sql)
+        return _rows(connection, sql, question["rows"])
+
+
+def _check_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise _Refused(f"must be one SELECT, got {len(statements) or 'no'} statements")
+    kind = statements[0].type
+    if kind != duckdb.StatementType.SELECT:
+        raise _Refused(f"must be one SELECT, got {str(kind).rpartition('.')[2]}")
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, name: str, table: dict[str, Any]) -> None:
+    types, columns = table["types"], table["columns"]
+    declared = ", ".join(f"{_quoted(column)} {_TYPES[kind]}" for column, kind in types.items())
+    connection.execute(f"CREATE TABLE {_quoted(name)} ({declared})")
+    if not any(columns.values()):
+        return
+    shape = json.dumps({column: [_nested(_TYPES[kind])] for column, kind in types.items()})
+    taken = ", ".join(f"unnest(struct_extract(filled, {_literal(column)}))" for column in types)
+    connection.execute(
+        f"INSERT INTO {_quoted(name)} SELECT {taken} FROM (SELECT from_json(?, ?) AS filled)",  # noqa: S608 -- quoted
+        [json.dumps({column: columns[column] for column in types}), shape],
+    )
+
+
+def _nested(kind: str) -> Any:
+    return [kind.removesuffix("[]")] if kind.endswith("[]") else kind
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> dict[str, Any]:
+    found = connection.execute(sql)
+    names = [column[0] for column in found.description or ()]
+    _check_names(names)
+    rows = found.fetchmany(most + 1)
+    if len(rows) > most:
+        raise _Refused(f"gives more than {most} rows")
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    return {"columns": {name: [_plain(value) for value in column] for name, column in zip(names, columns, strict=True)}}
+
+
+def _check_names(names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise _Refused(f"gives two columns called '{twice[0]}'; name one of them otherwise with AS")
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return str(value)
+
+
+def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    described = connection.execute(f"DESCRIBE {sql}").fetchall()
+    _check_names([row[0] for row in described])
+    serialized = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql.rstrip().rstrip(";")]).fetchone()
+    tree = json.loads(serialized[0]) if serialized else {}
+    sources: dict[str, set[str]] = {}
+    constants: set[str] = set()
+    for node in _walk(tree):
+        alias = node.get("alias")
+        if alias and "class" in node:
+            sources.setdefault(alias, set()).update(_mentioned(node))
+        literal = node.get("literal") or node.get("value")
+        if isinstance(literal, dict):
+            text = literal.get("text", literal.get("value"))
+            constants.update([text] if isinstance(text, str) else ())
+    return {
+        "types": {row[0]: row[1] for row in described},
+        "sources": {alias: sorted(names) for alias, names in sources.items()},
+        "constants": sorted(constants),
+    }
+
+
+def _mentioned(tree: Any) -> set[str]:
+    """The last name of every column that stands in an expression."""
+    return {node["column_names"][-1] for node in _walk(tree) if node.get("column_names")}
+
+
+def _walk(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every mapping in a tree, without recursion."""
+    waiting = [tree]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, dict):
+            yield here
+            waiting.extend(here.values())
+        elif isinstance(here, list):
+            waiting.extend(here)
+
+
+def _told(error: Exception) -> str:
+    """DuckDB's own words without its pointer into the text; what is off by design is said as such."""
+    message = " ".join(str(error).strip().partition("\n\n")[0].split())
+    if isinstance(error, duckdb.PermissionException) or "disabled" in message:
+        return f"may not reach files, the network or settings: {message}"
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return f"needs more memory than it may have: {message}"
+    return message
+
+
+if __name__ == "__main__":
+    main()

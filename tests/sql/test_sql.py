@@ -1,0 +1,116 @@
+"""Other people's SQL: what it gives, and what it may not do."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from karat.errors import BadOption
+from karat.sql import Limits, Table, select, shape_of
+
+TYPES = {"participant": "text", "choice": "text", "x": "number", "order": "texts", "went": "truth"}
+PEOPLE = Table(
+    types=TYPES,
+    columns={
+        "participant": ["a", "b", "ü"],
+        "choice": ["A", None, "it's"],
+        "x": [1, None, 2.5],
+        "order": [["p", "q"], None, []],
+        "went": [True, None, False],
+    },
+)
+
+
+def test_rows_come_back_as_they_were_given():
+    found = select("SELECT * FROM responses", {"responses": PEOPLE})
+    assert found.columns == dict(PEOPLE.columns)
+    assert len(found) == 3
+
+
+def test_null_is_no_answer():
+    found = select(
+        "SELECT choice IN ('A', 'B') AS picked, list_position(\"order\", 'q') AS place, x * 2 AS twice, "
+        "1.5::DECIMAL(4, 2) AS money, DATE '2020-01-02' AS day FROM responses",
+        {"responses": PEOPLE},
+    )
+    assert found.columns == {
+        "picked": [True, None, False],
+        "place": [2, None, None],
+        "twice": [2.0, None, 5.0],
+        "money": [1.5] * 3,
+        "day": ["2020-01-02"] * 3,
+    }
+
+
+def test_an_empty_table_has_columns_and_no_rows():
+    found = select("SELECT x, count(*) AS n FROM responses GROUP BY x", {"responses": Table(types=TYPES)})
+    assert found.columns == {"x": [], "n": []}
+
+
+def test_the_shape_says_what_a_column_is_made_of():
+    shape = shape_of(
+        "WITH doubled AS (SELECT *, x * 2 AS twice FROM responses) "
+        "SELECT participant, twice + 1 AS more, choice = 'B' AS picked FROM doubled",
+        {"responses": TYPES},
+    )
+    assert shape.types == {"participant": "VARCHAR", "more": "DOUBLE", "picked": "BOOLEAN"}
+    assert (shape.sources["more"], shape.sources["twice"], shape.sources["picked"]) == (("twice",), ("x",), ("choice",))
+    assert "B" in shape.constants
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT * FROM read_csv('{path}')", "may not reach files, the network or settings"),
+        ("SELECT * FROM read_text('{path}')", "may not reach files"),
+        ("SELECT * FROM '{path}'", "may not reach files"),
+        ("SELECT * FROM glob('/*')", "may not reach files"),
+        ("SELECT * FROM read_text('https://localhost/x')", "may not reach files"),
+        ("ATTACH '{path}.db' AS other", "must be one SELECT, got ATTACH"),
+        ("COPY responses TO '{path}'", "must be one SELECT, got COPY"),
+        ("SELECT 1; COPY responses TO '{path}'", "must be one SELECT, got 2 statements"),
+        ("SET threads = 4", "must be one SELECT, got SET"),
+        ("CREATE TABLE more AS SELECT 1", "must be one SELECT, got CREATE"),
+        ("INSTALL httpfs", "must be one SELECT, got"),
+        ("", "must be one SELECT, got no statements"),
+        ("SELECT nothing FROM responses", 'Referenced column "nothing" not found'),
+        ("SELEC 1", 'syntax error at or near "SELEC"'),
+        ("SELECT x, x FROM responses", "gives two columns called 'x'"),
+        ("SELECT repeat('x', 3000000000)", "needs more memory than it may have"),
+        ("SELECT repeat('x', 100000000) FROM range(50)", "needs more memory than it may have"),
+        ("SELECT * FROM range(20)", "gives more than 10 rows"),
+        ("SELECT answer FROM question", "Table with name question does not exist"),
+    ],
+)
+def test_what_is_not_a_plain_select_is_refused(tmp_path: Path, sql: str, said: str) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(BadOption) as caught:
+        select(sql.format(path=secret), {"responses": PEOPLE}, limits=Limits(rows=10), place="derive")
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("derive: ")
+    assert "\n" not in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == [secret]
+    assert secret.read_text(encoding="utf-8") == "a,b\n1,2\n"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM range(1000000000000) AS a, range(1000) AS b",
+        "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT max(n) FROM more",
+    ],
+)
+def test_what_never_ends_is_ended(sql: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(BadOption, match=r"took longer than 0\.5 seconds and was ended"):
+        select(sql, {"responses": PEOPLE}, limits=Limits(seconds=0.5))
+    assert time.monotonic() - begun < 8
+
+
+def test_names_of_tables_and_columns_are_no_sql():
+    types = {'x"; DROP TABLE responses; --': "number", "it's": "text"}
+    found = select('SELECT * FROM "a""b"', {'a"b': Table(types=types, columns={name: [None] for name in types})})
+    assert list(found.columns) == list(types)

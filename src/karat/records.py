@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 __all__ = [
+    "NOT_ASKED",
     "AgentSpec",
     "Answer",
     "Cassettes",
@@ -46,10 +47,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     golden: str | None = None  # None: there is no golden answer
     detail: dict[str, Any] = {}  # what the dataset kind knows besides (program, unit, …)
     asked: str | None = None  # what is sent to the agent; None: the question as it stands
+    seat: int | None = None  # whose session: turns of one seat share one; None: the sample has a single one
+    open: bool = False  # what is asked, and whether, depends on earlier replies: `datasets.turn_question` says it
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One item of the dataset: one or more turns, asked in one session."""
+    """One item of the dataset: one or more turns, asked in one session, or in one a seat."""
 
     id: str
     position: int  # from 0, in the order of the file: the order of every report
@@ -171,6 +174,19 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop_reason: str | None = None
     responses: int | None = None  # of the model, with tool calls in between; None: not told
     verdict: bool | None = None  # whether it is right, as a file of answers made elsewhere says; None: it does not
+
+    @property
+    def absent(self) -> bool:
+        """Whether it only stands in the place of a reply: nothing was asked, or nothing was recorded."""
+        return not self.text and self.stop_reason in _ABSENT
+
+
+_ABSENT = ("not_asked", "not_recorded")
+
+NOT_ASKED = Reply(
+    text="", stop_reason="not_asked", usage=Usage(input_tokens=0, output_tokens=0), dollars=0.0, milliseconds=0.0
+)
+"""Stands in the place of a turn that is not asked any more, as `datasets.turn_question` says: no answer, no fault."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="answer", tag_field="event"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +21,31 @@ Run = Callable[..., Outcome]
 @pytest.fixture
 def experiment(tmp_path: Path) -> Callable[..., Path]:
     """`experiment(agent_code, questions=3, **sections)` writes experiment.yaml, questions.jsonl and agent.py."""
+    return partial(write_experiment, tmp_path)
 
-    def write(code: str = "", *, questions: int = 3, **sections: Any) -> Path:
-        rows = [{"question": f"q{number}", "answer": f"a{number}"} for number in range(questions)]
-        (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        module = f"agent_of_{tmp_path.name.replace('-', '_')}"
-        (tmp_path / f"{module}.py").write_text(code)
-        whole = {
-            "name": "small",
-            "dataset": {"path": str(tmp_path / "questions.jsonl")},
-            "agent": {"type": "python", "target": f"{module}:query"},
-            "conditions": {"a": {"system_prompt": "A"}, "b": {"system_prompt": "B"}},
-            "scorers": [f"{module}:Scorer"] if "class Scorer" in code else ["equals"],
-        }
-        execution = {
-            "num_repetitions": 2,
-            "retry": {"initial_backoff_seconds": 0.01, "max_backoff_seconds": 0.02},
-            "max_failures": 1000,
-        }
-        execution.update(sections.pop("execution", {}))
-        file = tmp_path / "experiment.yaml"
-        file.write_text(yaml.safe_dump({**whole, "execution": execution, **sections}, sort_keys=False))
-        return file
 
-    return write
+def write_experiment(folder: Path, code: str = "", *, questions: int = 3, **sections: Any) -> Path:
+    """The fixture `experiment`, in any folder."""
+    rows = [{"question": f"q{number}", "answer": f"a{number}"} for number in range(questions)]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    module = f"agent_of_{folder.name.replace('-', '_')}"
+    (folder / f"{module}.py").write_text(code)
+    whole = {
+        "name": "small",
+        "dataset": {"path": str(folder / "questions.jsonl")},
+        "agent": {"type": "python", "target": f"{module}:query"},
+        "conditions": {"a": {"system_prompt": "A"}, "b": {"system_prompt": "B"}},
+        "scorers": [f"{module}:Scorer"] if "class Scorer" in code else ["equals"],
+    }
+    execution = {
+        "num_repetitions": 2,
+        "retry": {"initial_backoff_seconds": 0.01, "max_backoff_seconds": 0.02},
+        "max_failures": 1000,
+    }
+    execution.update(sections.pop("execution", {}))
+    file = folder / "experiment.yaml"
+    file.write_text(yaml.safe_dump({**whole, "execution": execution, **sections}, sort_keys=False))
+    return file
 
 
 @pytest.fixture
@@ -57,4 +59,4 @@ def run(tmp_path: Path) -> Run:
     return go
 
 
-__all__ = ["Run", "Watch"]
+__all__ = ["Run", "Watch", "write_experiment"]

@@ -1,7 +1,8 @@
 """What an agent is. One file a plug-in; each name is the file's name.
 
-A session is one trial's: it is opened, asked each turn in order, and closed, also when
-the trial is cut off. Sessions of one agent may be open concurrently. `ask` returns a
+A session is one trial's, or one seat's where several play together (`Turn.seat`): it is opened, asked each of its
+turns in order, and closed, also when the trial is cut off. Sessions of one agent may be open concurrently, those
+of one trial too; these are asked one after another. `ask` returns a
 Reply or raises a TrialFault (errors.py) that says whose fault it was and whether
 another attempt could help; any other exception is a crash of the agent.
 
@@ -38,7 +39,7 @@ from karat.mcp import Toolbox
 from karat.models import Price
 from karat.records import Condition, Reply, Sample, Trial, Turn
 
-__all__ = ["Agent", "AgentSetting", "Resumable", "Session", "SimpleAgent", "TrialAgent", "as_agent"]
+__all__ = ["Agent", "AgentSetting", "Resumable", "Session", "SimpleAgent", "TrialAgent", "as_agent", "turns_from"]
 
 
 class Session(Protocol):
@@ -80,7 +81,7 @@ class TrialAgent(Protocol):
     """
 
     def session(self, trial: Trial, first: int = 0) -> AbstractAsyncContextManager[Session]:
-        """`first`: the turn that is asked first; not 0 where each has a session of its own."""
+        """`first`: the session's first turn; not 0 where each has a session of its own, or each seat has."""
         ...
 
     async def aclose(self) -> None: ...
@@ -124,6 +125,14 @@ class _Adapter:
             await closed
 
 
+def turns_from(sample: Sample, first: int) -> Sequence[int]:
+    """The turns that are asked in one session, from its first one on: nothing is left out before its last."""
+    seat = sample.turns[first].seat
+    if seat is None:
+        return range(first, len(sample.turns))
+    return [number for number, turn in enumerate(sample.turns) if turn.seat == seat]
+
+
 class _WithSessions(_Adapter):
     def __init__(self, agent: Any) -> None:
         super().__init__(agent)
@@ -150,7 +159,8 @@ class _WithoutSessions(_Adapter):
 
 class _History:
     def __init__(self, ask: Any, trial: Trial, first: int, extra: Sequence[str]) -> None:
-        self._ask, self._trial, self._first, self._extra = ask, trial, first, extra
+        self._ask, self._trial, self._extra = ask, trial, extra
+        self._places = turns_from(trial.sample, first)
         self._so_far: list[tuple[Turn, Reply]] = []
 
     def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
@@ -158,7 +168,7 @@ class _History:
 
     async def ask(self, turn: Turn) -> Reply:
         trial = self._trial
-        known = {"trial": trial, "number": self._first + len(self._so_far)}
+        known = {"trial": trial, "number": self._places[len(self._so_far)]}
         extra = {name: known[name] for name in self._extra}
         reply: Reply = await self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **extra)
         self._so_far.append((turn, reply))

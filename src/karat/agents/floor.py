@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -11,10 +12,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from karat.agents import AgentSetting
+from karat.agents import AgentSetting, turns_from
+from karat.agents._at_random import at_random
 from karat.agents._look_up import looked_up
 from karat.mcp import Tool, Tools
-from karat.records import Condition, Reply, Sample, Turn
+from karat.records import Condition, Reply, Sample, Trial, Turn
 
 __all__ = ["Floor"]
 
@@ -35,7 +37,9 @@ class Floor:
     Of a conversation about a report, without such a tool, it looks the number up: the cell of
     the table whose row and column share most words with the question (and, among equals, with
     the questions before). It computes nothing, so it shows what reading alone is worth.
-    Deterministic: the same question, tool and documents give the same answer. With neither, or
+    As a participant of a human study it answers at random, each answer as likely as any other, in the
+    form that is asked for: what chance agrees with people. Deterministic: the same question, tool and
+    documents give the same answer, and the same trial the same random ones. With neither, or
     where nothing is found, the agent says that it does not know. It is free.
     """
 
@@ -54,11 +58,35 @@ class Floor:
         self._options, self._toolbox = options, setting.toolbox
 
     @asynccontextmanager
-    async def session(self, condition: Condition, sample: Sample) -> AsyncIterator[_Session]:
+    async def session(
+        self, condition: Condition, sample: Sample, trial: Trial | None = None, first: int = 0
+    ) -> AsyncIterator[_Session | _Guessing]:
         """One trial's session, with the condition's servers open."""
         async with self._toolbox.open(condition) as tools:
+            if "study" in sample.detail:
+                yield _Guessing(sample, first, seed=trial.seed if trial is not None else 0)
+                return
             length = _length(condition.system_prompt) if self._options.obey_length else "full"
             yield _Session(tools, sample, length)
+
+
+class _Guessing:
+    """A participant of a study, who sees nothing but which fields there are."""
+
+    def __init__(self, sample: Sample, first: int, *, seed: int) -> None:
+        self._fields, self._seed = sample.detail["fields"], seed
+        self._turns = turns_from(sample, first)
+        self._asked = 0
+
+    def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
+        """Takes note of how far they are."""
+        self._asked += len(history)
+
+    async def ask(self, turn: Turn) -> Reply:
+        number = self._turns[self._asked]
+        self._asked += 1
+        text = at_random(self._fields[number], random.Random(f"{self._seed}/{number}"))
+        return Reply(text=text, dollars=0.0, model="floor")
 
 
 class _Session:

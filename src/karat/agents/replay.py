@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.agents import AgentSetting
 from karat.agents._census import Census, take_census
+from karat.agents._participants import ParticipantColumns, RecordedParticipants
 from karat.agents._recorded import Columns, OffsetRows, TableRows
 from karat.agents._turns import USUAL_NAMES, RecordedTurns, TurnColumns
 from karat.errors import AgentFault
@@ -30,6 +31,9 @@ class Replay:
 
     With `turns` the file has one row a turn. A turn without a row is then answered with nothing:
     it is wrong, and its conversation goes on.
+
+    With `participants` it has what participants of a human study said: a row each, for each of
+    their tasks or rounds. What has no row is not answered.
     """
 
     class Options(BaseModel):
@@ -55,20 +59,29 @@ class Replay:
             description="for files with one row a turn: the names of their columns, e.g. {conversation_id: record_id}; "
             "{} looks for the usual ones; null: one row a sample",
         )
+        participants: ParticipantColumns | None = Field(
+            default=None,
+            description="for the answers of a human study: the names of their columns, e.g. {participant: subject}; "
+            "{}: as they are called below",
+        )
 
     offline = True
     indifferent = ("latency_seconds", "path")  # which answers are there shows in the answers, not in where they lie
     turn_columns = tuple(USUAL_NAMES)  # what a column of a file with one row a turn can be for
+    participant_columns = tuple(ParticipantColumns.model_fields)  # … of a file of participants' answers
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._options = options
         self._turns: RecordedTurns | None = None
+        self._participants: RecordedParticipants | None = None
         path = Path(options.path).expanduser()
         if not path.is_absolute():
             beside = setting.folder / path
             path = beside if beside.exists() else path
         if options.turns is not None:
             self._turns = RecordedTurns(path, options.turns)
+        elif options.participants is not None:
+            self._participants = RecordedParticipants(path, options.participants)
         elif (path / "run.json").exists():
             columns = Columns(id="sample", answer=None, condition="condition", repetition="repetition")
             self._rows: OffsetRows | TableRows = OffsetRows(path / "journal.jsonl", columns, only=b'{"event":"answer"')
@@ -80,17 +93,20 @@ class Replay:
     @property
     def conditions(self) -> tuple[str, ...]:
         """The conditions that the answers name, in the order of the file."""
-        return tuple(self._turns.conditions if self._turns is not None else self._rows.keys.conditions)
+        held = self._turns or self._participants
+        return tuple(held.conditions if held is not None else self._rows.keys.conditions)
 
     @property
     def repetitions(self) -> int:
         """The most answers of one sample under one condition."""
-        return self._turns.repetitions if self._turns is not None else self._rows.keys.repetitions
+        held = self._turns or self._participants
+        return held.repetitions if held is not None else self._rows.keys.repetitions
 
     @property
     def source(self) -> dict[str, str]:
         """Where the answers come from, for `run.json`."""
-        path = self._turns.path if self._turns is not None else self._rows.path
+        held = self._turns or self._participants
+        path = held.path if held is not None else self._rows.path
         with path.open("rb") as file:
             return {"file": str(path), "sha256": file_digest(file, "sha256").hexdigest()}
 
@@ -104,6 +120,9 @@ class Replay:
 
     def told(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
         """The census as `run.json` keeps it beside `source`."""
+        if self._participants is not None:
+            asked = 1 if self._options.reuse else repetitions
+            return self._participants.told(samples, conditions=conditions, repetitions=asked)
         found = self.census(samples, conditions=conditions, repetitions=repetitions)
         return {} if found is None else found.told
 
@@ -121,6 +140,8 @@ class Replay:
         repetition = 0 if self._options.reuse else trial.repetition
         if self._turns is not None:
             return self._turns.reply(sample, number, condition.name, repetition)
+        if self._participants is not None:
+            return self._participants.reply(sample, number, condition.name, repetition)
         for key in ((sample.id, condition.name, repetition), (sample.id, None, repetition)):
             row = self._rows.get(key)
             if row is not None:

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from karat.agents import Session, TrialAgent
-from karat.engine.conversation import as_sent, sittings, taken_up
+from karat.engine.conversation import Sessions, as_sent, seats
 from karat.engine.cutoff import Contained, GivenUpError, ended, undisturbed
 from karat.engine.retry import Fallen, RetryPolicy, classify, delay, timed_out
 from karat.engine.rows import attempt_row, checked_reply, score_row
@@ -31,7 +31,7 @@ from karat.errors import OperatorError, TrialFault
 from karat.journal import MISSED_GATE, Event, Journal, ReplyEvent, ScorerInfo
 from karat.mcp import attempts, gates
 from karat.models import metered
-from karat.records import Answer, Failure, Reply, Sample, Score, Trial
+from karat.records import NOT_ASKED, Answer, Failure, Reply, Sample, Score, Trial, Turn
 from karat.scorers import Row, Verdict, as_verdicts
 from karat.threads import Threads
 
@@ -45,7 +45,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How hard a run may push."""
 
     max_concurrent: int
-    timeout_seconds: float  # one attempt of the agent, its servers included
+    timeout_seconds: float  # one attempt of the agent, its servers included; of a group, for each of its members
     judge_timeout_seconds: float
     retry: RetryPolicy
     max_failures: float  # a count; reached: drain
@@ -188,7 +188,8 @@ class Loop:
         clock, attempt = monotonic(), _Try()
         self._at_agent = self._watch.in_flight = self._at_agent + 1
         try:
-            outcome = await self._caught(self._asked(job, attempt), self._limits.timeout_seconds, "agent")
+            patience = self._limits.timeout_seconds * seats(trial.sample)
+            outcome = await self._caught(self._asked(job, attempt), patience, "agent")
         finally:
             self._at_agent = self._watch.in_flight = self._at_agent - 1
             self._spend.told(attempt.replies)
@@ -211,33 +212,38 @@ class Loop:
         started, clock = datetime.now(UTC), monotonic()
         attempt.kept = self._begun(trial.id) if job.attempt == 1 and len(sample.turns) > 1 else job.kept
         scope.goes_on = job.attempt == 1 and bool(attempt.kept)
-        for first, end in sittings(sample, len(attempt.kept)):
-            async with self._agents[trial.condition.name].session(trial, first) as session:
-                if attempt.kept and not sample.apart:
-                    attempt.kept = await taken_up(session, sample, attempt.kept)
-                for number in range(first if sample.apart else len(attempt.kept), end):
-                    await self._ask(job, attempt, scope, session, number)
-                if end == len(sample.turns):
-                    self._answered(job, attempt, started, clock)
-        if attempt.answer is None:  # every turn was answered when karat was killed
+        async with Sessions(self._agents[trial.condition.name], trial) as sessions:
+            attempt.kept = await sessions.take_up(attempt.kept)
+            for number in range(len(attempt.kept), len(sample.turns)):
+                turn = as_sent(sample, number, (*attempt.kept, *attempt.replies))
+                if turn is None:
+                    await self._told(job, attempt, number, NOT_ASKED)
+                else:
+                    await self._ask(job, attempt, scope, await sessions.at(number), number=number, turn=turn)
             self._answered(job, attempt, started, clock)
 
-    async def _ask(self, job: Job, attempt: _Try, scope: attempts.Attempt, session: Session, number: int) -> None:
-        trial, turns, clock = job.trial, job.trial.sample.turns, monotonic()
+    async def _ask(
+        self, job: Job, attempt: _Try, scope: attempts.Attempt, session: Session, *, number: int, turn: Turn
+    ) -> None:
+        trial, clock = job.trial, monotonic()
         try:
-            reply = checked_reply(await session.ask(as_sent(turns[number])))
+            reply = checked_reply(await session.ask(turn))
         except TrialFault as fault:
             attempt.replies += [fault.reply] if isinstance(fault.reply, Reply) else []
             raise
-        several = len(turns) > 1
+        several = len(trial.sample.turns) > 1
         if several and reply.milliseconds is None and not getattr(self._agents[trial.condition.name], "source", None):
             reply = msgspec.structs.replace(reply, milliseconds=round((monotonic() - clock) * 1000, 3))
-        attempt.replies.append(reply)
         if scope.fault is not None:
+            attempt.replies.append(reply)
             raise scope.fault  # karat met it on the agent's behalf, and the agent did not pass it on
-        if several:
+        await self._told(job, attempt, number, reply)
+
+    async def _told(self, job: Job, attempt: _Try, number: int, reply: Reply) -> None:
+        attempt.replies.append(reply)
+        if len(job.trial.sample.turns) > 1:
             attempt.told += 1  # whether or not this attempt lives to see it on disk
-            await self._write(ReplyEvent(trial=trial.id, attempt=job.attempt, turn=number, reply=reply))
+            await self._write(ReplyEvent(trial=job.trial.id, attempt=job.attempt, turn=number, reply=reply))
 
     def _answered(self, job: Job, attempt: _Try, started: datetime, clock: float) -> None:
         trial, replies = job.trial, (*attempt.kept, *attempt.replies)

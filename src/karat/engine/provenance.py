@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Literal
 
 from karat.engine.loop import ScorerInUse
-from karat.journal import FORMAT_VERSION, DatasetInfo, PlanInfo, Resume, RunInfo, ScorerInfo, ServerInfo
+from karat.journal import FORMAT_VERSION, DatasetInfo, PlanInfo, Resume, RunInfo, ScorerInfo, ServerInfo, StudyCopy
 from karat.plan import Plan
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def resumed(
     *,
     samples: int | None = None,
     scorers: tuple[ScorerInfo, ...] = (),
+    studies: tuple[StudyCopy, ...] = (),
 ) -> Resume:
     """The event with which another process goes on. `samples`: how many all parts together have planned."""
     conditions = selected.conditions if selected is not None else ()
@@ -99,6 +100,7 @@ def resumed(
         agents={condition.name: condition.agent.digest for condition in conditions},
         command=command,
         scorers=scorers,
+        studies=studies,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from karat.agents import TrialAgent
-from karat.datasets import Dataset
+from karat.datasets import Dataset, keep_studies
 from karat.engine.build import build_agents, build_scorers, close_agents, opened_scorers
 from karat.engine.loop import EndReason, Limits, Loop, ScorerInUse, Work
 from karat.engine.memory import Memory
@@ -22,7 +22,7 @@ from karat.engine.spend import Spend, refuse_unpriced
 from karat.engine.stop import Stop
 from karat.engine.watch import Watch
 from karat.errors import ResumeRefused
-from karat.journal import FORMAT_VERSION, Choice, End, Head, Journal, RunFolder, ServerInfo, create_run
+from karat.journal import FORMAT_VERSION, Choice, End, Head, Journal, RunFolder, ServerInfo, StudyCopy, create_run
 from karat.mcp import Toolbox, ToolList
 from karat.models import Price, limiters
 from karat.plan import Plan, plan
@@ -194,7 +194,10 @@ async def _new_run(
     source = {**_source(agents), **_told(agents, part.selected)}
     info = run_info(part.experiment, part.dataset, part.selected, part.scorers, servers=servers, source=source)
     text, samples = part.experiment.masked_text, part.selected.samples
-    folder = create_run(results, info, experiment=text, samples=samples, redact=part.redact)
+    copies = keep_studies(part.dataset.studies, redact=part.redact)
+    info = msgspec.structs.replace(info, studies=tuple(copy for copy, _ in copies))
+    studies = {copy.file: data for copy, data in copies}
+    folder = create_run(results, info, experiment=text, samples=samples, redact=part.redact, studies=studies)
     journal = await stack.enter_async_context(Journal(folder.path, redact=part.redact))
     await journal.append(Head(format=FORMAT_VERSION, run=folder.info.run))
     return _Opened(folder=folder, journal=journal, past=Past.none(part.selected))
@@ -301,8 +304,8 @@ async def _go_on(opened: _Opened, part: _Part, agents: Mapping[str, TrialAgent],
     if opened.journal.empty:
         watch.notice("the journal is empty or missing: everything is asked")
         await opened.journal.append(Head(format=FORMAT_VERSION, run=folder.info.run))
-    samples = _widen_samples(folder, part)
-    await opened.journal.append(resumed("run", part.selected, samples=samples))
+    samples, studies = _widen_samples(folder, part), _widen_studies(folder, part)
+    await opened.journal.append(resumed("run", part.selected, samples=samples, studies=studies))
 
 
 def _source(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
@@ -327,3 +330,12 @@ def _widen_samples(folder: RunFolder, part: _Part) -> int:
     if wanted != there:
         folder.write_samples((sample for sample in part.whole.samples if sample.id in wanted), redact=part.redact)
     return len(wanted)
+
+
+def _widen_studies(folder: RunFolder, part: _Part) -> tuple[StudyCopy, ...]:
+    """Human studies that the run does not keep yet, or not as they are now: their files, and what the journal says."""
+    there = {copy.study: copy for copy in folder.studies()}
+    copies = keep_studies(part.dataset.studies, redact=part.redact)
+    new = [(copy, data) for copy, data in copies if there.get(copy.study) != copy]
+    folder.write_studies({copy.file: data for copy, data in new})
+    return tuple(copy for copy, _ in new)

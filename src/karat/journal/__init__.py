@@ -19,6 +19,7 @@ from karat.journal.events import (
     RunInfo,
     ScorerInfo,
     ServerInfo,
+    StudyCopy,
 )
 from karat.journal.folder import RunFolder, create_run, slugged
 from karat.journal.lock import RunLock
@@ -46,6 +47,7 @@ __all__ = [
     "RunLock",
     "ScorerInfo",
     "ServerInfo",
+    "StudyCopy",
     "Torn",
     "create_run",
     "damaged",

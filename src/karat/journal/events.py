@@ -27,6 +27,7 @@ __all__ = [
     "RunInfo",
     "ScorerInfo",
     "ServerInfo",
+    "StudyCopy",
 ]
 
 FORMAT_VERSION = 1
@@ -64,6 +65,7 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     agents: dict[str, str] = {}  # condition → agent digest
     command: Literal["run", "score"] = "run"
     scorers: tuple[ScorerInfo, ...] = ()  # command "score": what is scored with now
+    studies: tuple[StudyCopy, ...] = ()  # human studies that are new, or whose file is another one now
 
 
 class ReplyEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="reply", tag_field="event"):
@@ -119,6 +121,20 @@ class DatasetInfo(msgspec.Struct, frozen=True, kw_only=True):
     samples: int  # in the file, before limits
 
 
+class StudyCopy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A human study as the run folder keeps it: with this file its analysis needs nothing from outside."""
+
+    study: str
+    file: str  # its study.yaml, below `studies/` of the run folder
+    sha256: str  # hex, of that file
+    digest: str  # hex, of the study as it was shown: study.yaml, materials and persons
+    columns: dict[str, str] = {}  # what persons of a list have: attribute → number or text
+    wording: str | None = None  # of the materials; None: as they stand
+    relabel: bool = False  # other names and amounts were shown
+    reorder: bool = False  # options were shown the last one first
+    folder: str | None = None  # where it lay, if it has code of its own: `reducer` is looked for there
+
+
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an MCP server offered before the first call."""
 
@@ -161,6 +177,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent_type: str
     agent_model: str | None = None
     scorers: tuple[ScorerInfo, ...] = ()
+    studies: tuple[StudyCopy, ...] = ()  # human studies, in the order of the dataset
     servers: tuple[ServerInfo, ...] = ()
     condition_servers: dict[str, tuple[str, ...]] = {}
     versions: dict[str, str] = {}  # karat, python, and the SDKs in use

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -14,7 +16,18 @@ import msgspec
 
 from karat.errors import BadRun
 from karat.journal.codec import Codec, decode
-from karat.journal.events import FORMAT_VERSION, Attempt, End, Event, Head, PlanInfo, Resume, RunInfo, ScorerInfo
+from karat.journal.events import (
+    FORMAT_VERSION,
+    Attempt,
+    End,
+    Event,
+    Head,
+    PlanInfo,
+    Resume,
+    RunInfo,
+    ScorerInfo,
+    StudyCopy,
+)
 from karat.journal.lock import RunLock
 from karat.journal.writer import sync_folder
 from karat.records import Answer, Failure, Sample, Score
@@ -23,6 +36,9 @@ from karat.redact import Redactor
 __all__ = ["RunFolder", "Status", "create_run", "slugged"]
 
 Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "budget"]
+_STUDY_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
+_LARGEST_STUDY = 2_000_000  # bytes; more than a document may have
+
 _Kind = TypeVar("_Kind", Resume, Answer, Score, Failure, Attempt, End)
 
 
@@ -37,12 +53,19 @@ def slugged(name: str) -> str:
 
 
 def create_run(
-    results: Path, info: RunInfo, *, experiment: str, samples: Iterable[Sample], redact: Redactor
+    results: Path,
+    info: RunInfo,
+    *,
+    experiment: str,
+    samples: Iterable[Sample],
+    redact: Redactor,
+    studies: Mapping[str, bytes] | None = None,
 ) -> RunFolder:
     """A new run folder with everything but its journal.
 
     It is filled under a temporary name and then renamed, so that a folder that is there is
-    whole. `info.run` is replaced by the folder's own 8 hex digits.
+    whole. `info.run` is replaced by the folder's own 8 hex digits. `studies`: the files of
+    `info.studies`, by name.
     """
     if not results.is_dir():
         results.mkdir(parents=True, exist_ok=True)
@@ -58,6 +81,7 @@ def create_run(
     folder = RunFolder(building, msgspec.structs.replace(info, run=run))
     write_durably(building / "experiment.yaml", [redact(experiment).encode("utf-8", "replace")])
     folder.write_samples(samples, redact=redact)
+    folder.write_studies(studies or {})
     line = Codec(redact).line(folder.info)
     write_durably(building / "run.json", [msgspec.json.format(line, indent=2), b"\n"])
     sync_folder(building)
@@ -158,6 +182,38 @@ class RunFolder:
                     yield decoder.decode(line)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise BadRun(str(self.path), f"samples.jsonl, line {number}: {error}") from error
+
+    def studies(self) -> tuple[StudyCopy, ...]:
+        """The human studies that the run keeps, each as it was when it was last run."""
+        found = {copy.study: copy for copy in self.info.studies}
+        for resume in self.events_of(Resume):
+            found.update({copy.study: copy for copy in resume.studies})
+        return tuple(found.values())
+
+    def write_studies(self, files: Mapping[str, bytes]) -> None:
+        """Adds files of studies. For the holder of the lock alone."""
+        if not files:
+            return
+        (self.path / "studies").mkdir(exist_ok=True)
+        for name, data in files.items():
+            write_durably(self.path / "studies" / name, [data])
+        sync_folder(self.path)
+
+    def study(self, copy: StudyCopy) -> bytes:
+        """The study.yaml that the run keeps of a study. Raises BadRun where it is not the one that was run."""
+        name = f"studies/{copy.file}"
+        if _STUDY_FILE.fullmatch(copy.file) is None:
+            raise BadRun(str(self.path), f"run.json is damaged: '{copy.file}' is no file of a study")
+        path = self.path / "studies" / copy.file
+        try:
+            # What is no regular file may never end.
+            with path.open("rb") if path.is_file() else io.BytesIO() as file:
+                data = file.read(_LARGEST_STUDY + 1)
+        except OSError as error:
+            raise BadRun(str(self.path), f"{name} cannot be read: {error.strerror}") from error
+        if sha256(data).hexdigest() != copy.sha256:
+            raise BadRun(str(self.path), f"{name} is missing, or not as it was when the run began")
+        return data
 
     def write_samples(self, samples: Iterable[Sample], *, redact: Redactor) -> None:
         """Replaces samples.jsonl, atomically. For the holder of the lock alone."""

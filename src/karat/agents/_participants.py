@@ -1,0 +1,152 @@
+"""Answers of participants of human studies, recorded elsewhere: one row a participant and task, or member and round.
+
+A row says who (`participant`) and what they answered: `text`, as it was said, or `answers`, an object of
+field → answer. What it leaves open it serves all of: without `task` every task of the participant,
+without `condition` every condition, without `study` and `arm` whichever they take part in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel, ConfigDict
+
+from karat.datasets import read_rows
+from karat.errors import BadDataset, Fault, did_you_mean
+from karat.formats import plural
+from karat.records import Reply, Sample
+
+__all__ = ["ParticipantColumns", "RecordedParticipants"]
+
+_MOST_FAULTS = 50
+_PLACES = ("study", "arm", "task", "round", "condition")
+
+Key = tuple[str, tuple[str | None, ...], int]
+"""The participant; study, arm, task, round and condition, None for any; the repetition from 0."""
+
+
+class ParticipantColumns(BaseModel):
+    """What the columns of a file with the answers of participants are called."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    participant: str = "participant"  # the participant's id; in games the member's
+    study: str = "study"  # of a run of several studies
+    arm: str = "arm"  # which they were in
+    task: str = "task"  # as the study names it: its prompt's file, unless it has a name
+    round: str = "round"  # of a game, counted from 1
+    text: str = "text"  # what was said, as it was said
+    answers: str = "answers"  # instead of a text: an object of field → answer
+    condition: str = "condition"  # without it a row serves every condition
+    repetition: str = "repetition"  # from 0; without it rows count up
+
+
+class RecordedParticipants:
+    """The rows of a file, by who said it and where; in memory."""
+
+    def __init__(self, path: Path, columns: ParticipantColumns) -> None:
+        """Raises BadDataset with every row that cannot be used."""
+        self.path = path
+        self.conditions: dict[str, None] = {}  # in the order of the file
+        self.repetitions = 1
+        self._columns = columns
+        self._rows: dict[Key, str | Mapping[str, Any]] = {}
+        self._met: Counter[tuple[str, tuple[str | None, ...]]] = Counter()
+        table = read_rows(path)
+        faults = list(table.faults)
+        for number, row in table.rows:
+            try:
+                self._add(row)
+            except ValueError as error:
+                faults.append(Fault(place=f"{table.unit} {number}", message=str(error)))
+        if faults:
+            raise BadDataset(str(path), faults[:_MOST_FAULTS])
+
+    def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
+        """What was recorded; nothing, with `stop_reason` "not_recorded", where there is no row."""
+        key = self._find(sample, turn, condition, repetition)
+        if key is None:
+            return Reply(text="", stop_reason="not_recorded", dollars=0.0)
+        said = self._rows[key]
+        if not isinstance(said, str):
+            fields = sample.detail["fields"][turn]
+            said = msgspec.json.encode({name: value for name, value in said.items() if name in fields}).decode()
+        return Reply(text=said, dollars=0.0)
+
+    def told(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
+        """For `run.json`: how many rows serve, how many turns have none, and both as a sentence."""
+        used: set[Key] = set()
+        turns = missing = 0
+        for sample in samples:
+            for turn, condition, repetition in product(range(len(sample.turns)), conditions, range(repetitions)):
+                key = self._find(sample, turn, condition, repetition)
+                turns += 1
+                missing += key is None
+                used |= set() if key is None else {key}
+        found = {"rows": str(len(self._rows)), "rows_used": str(len(used)), "turns": str(turns)}
+        left = len(self._rows) - len(used)
+        faults = [f"{plural(left, 'row')} of nobody who is asked (left out)"] if left else []
+        faults += [f"{plural(missing, 'turn')} without a row (not answered)"] if missing else []
+        return found | ({"faults": "the file of answers has faults: " + "; ".join(faults)} if faults else {})
+
+    def _find(self, sample: Sample, turn: int, condition: str, repetition: int) -> Key | None:
+        """The row that says most exactly what it is of."""
+        if "study" not in sample.detail:
+            return None
+        detail = sample.turns[turn].detail
+        known = {"study": sample.detail["study"], **detail, "condition": condition}
+        places = [(str(known[name]), None) if known.get(name) is not None else (None,) for name in _PLACES]
+        for who in _names(sample, detail.get("member")):
+            for place in product(*places):
+                if (who, place, repetition) in self._rows:
+                    return who, place, repetition
+        return None
+
+    def _add(self, row: Mapping[str, Any]) -> None:
+        """Raises ValueError that says what is wrong with the row."""
+        columns = self._columns
+        who = row.get(columns.participant)
+        if who in (None, "") or isinstance(who, (dict, list, bool)):
+            hint = did_you_mean(columns.participant, row) if columns.participant not in row else ""
+            raise ValueError(f"'{columns.participant}' must say which participant it is of{hint}")
+        place = tuple(_said(row.get(getattr(columns, name))) for name in _PLACES)
+        at = row.get(columns.repetition)
+        if at in (None, ""):
+            at = self._met[str(who), place]
+            self._met[str(who), place] += 1
+        if not str(at).isdecimal():
+            raise ValueError(f"'{columns.repetition}' is {at!r:.40}, want a whole number from 0")
+        key = str(who), place, int(str(at))
+        if key in self._rows:
+            raise ValueError(f"a second row of '{who}' at the same place, repetition {at}")
+        self._rows[key] = self._answer(row)
+        if place[-1] is not None:
+            self.conditions[place[-1]] = None
+        self.repetitions = max(self.repetitions, key[2] + 1)
+
+    def _answer(self, row: Mapping[str, Any]) -> str | Mapping[str, Any]:
+        answers, text = row.get(self._columns.answers), row.get(self._columns.text)
+        if isinstance(answers, dict):
+            return answers
+        if isinstance(text, str):
+            return text
+        wanted = f"'{self._columns.text}', a text, or '{self._columns.answers}', an object"
+        raise ValueError(f"needs {wanted} (it has: {', '.join(map(str, row))})")
+
+
+def _names(sample: Sample, member: int | None) -> Iterator[str]:
+    """How a file may call who is asked: in a run of several studies samples are called STUDY/ID."""
+    if member is not None:
+        yield str(sample.detail["members"][member]["participant"])
+        return
+    yield sample.id
+    yield sample.id.removeprefix(f"{sample.detail['study']}/")
+
+
+def _said(value: Any) -> str | None:
+    return None if value in (None, "") else str(value)

@@ -4,7 +4,9 @@
 
 Studies of t tests, tables and correlations with 20 to 100 people a group; human numbers are
 drawn once and held fixed, the agent's are drawn anew in every run from fixed true effects.
-Each interval is judged by its own estimand, which stands beside it.
+Where participants are drawn again, each study is four tests of the same people, and in games these
+come in groups whose members are alike. Each interval is judged by its own estimand, which stands
+beside it.
 """
 
 from __future__ import annotations
@@ -12,14 +14,21 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from karat.replication import (
+    Agreement,
+    Draws,
     Side,
     StudyTest,
+    TestRows,
     ecs_interval,
+    join_draws,
+    multiplicities,
     pas_interval_of_test,
+    replicate_test,
     score_test,
     score_tests,
     score_uncertainty,
@@ -31,12 +40,18 @@ BANDS = [
     ("PAS of one test", 0.90, 0.98),
     ("ECS for new studies", 0.92, 0.97),
     ("ECS for these studies", 0.92, 0.97),
+    ("PAS, participants drawn", 0.93, 1.0),
+    ("PAS, groups drawn", 0.90, 1.0),
+    ("ECS, participants drawn", 0.92, 1.0),
 ]
 ESTIMANDS = {
     "PAS of the benchmark": "expected PAS of an experiment with these participant numbers",
     "PAS of one test": "PAS at the population effect",
     "ECS for new studies": "ECS of very many studies drawn in the same way",
     "ECS for these studies": "expected ECS of an experiment with these participant numbers",
+    "PAS, participants drawn": "expected PAS of an experiment with these participant numbers",
+    "PAS, groups drawn": "the same, in games of 5 groups of 8 in each arm",
+    "ECS, participants drawn": "expected ECS of an experiment with these participant numbers",
 }
 KINDS = ("ttest_ind", "contingency", "correlation", "ttest_paired")
 
@@ -125,6 +140,9 @@ def simulate(
         held = one_test(rng, runs)
     elif what == "ECS for new studies":
         held = new_studies(rng, runs)
+    elif what.endswith("drawn"):
+        group = 8 if "groups" in what else 1
+        held = populations(rng, runs, replicates, ecs=what.startswith("ECS"), studies=studies, times=times, group=group)
     else:
         held = fixed_studies(rng, runs, replicates, ecs=what.startswith("ECS"), studies=studies, times=times)
     return float(np.mean(held)), len(held)
@@ -147,6 +165,99 @@ def fixed_studies(
         expected = float(np.mean(found))
         held += [span.low <= expected <= span.high for span in spans]
     return held
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """A study of four tests of the same people, in two arms."""
+
+    people: int  # in each arm
+    effects: np.ndarray  # of the agent, in truth: x and y between the arms, x above y, correlation
+    human: tuple[Side, ...]
+    group: int  # members of a group, who are alike; 1: nobody plays with anybody
+
+    def run(self, rng: np.random.Generator, name: str) -> tuple[list[StudyTest], list[TestRows]]:
+        """An experiment: its tests, and the rows that they are made of."""
+        rows = asked(rng, self.people, self.effects, group=self.group)
+        sides = [side_of(one) for one in rows]
+        tests = [
+            StudyTest(study=name, finding=f"F{at}", test="T", kind=one.kind, human=human, agent=side)
+            for at, (one, human, side) in enumerate(zip(rows, self.human, sides, strict=True))
+        ]
+        return tests, rows
+
+
+def population(rng: np.random.Generator, *, group: int) -> Population:
+    """Human effects about d = 0.4, the agent's half like them and half its own."""
+    people = int(rng.integers(20, 100)) if group == 1 else 5 * group
+    human = np.append(rng.normal(0.4, 0.4, 3) + rng.normal(0, 0.3), rng.uniform(-0.2, 0.6))
+    agent = np.append(0.7 * human[:3] + rng.normal(0.2, 0.35, 3), rng.uniform(-0.2, 0.6))
+    sides = tuple(side_of(one) for one in asked(rng, people, human, group=1))
+    return Population(people=people, effects=agent, human=sides, group=group)
+
+
+def asked(rng: np.random.Generator, people: int, effects: np.ndarray, *, group: int) -> list[TestRows]:
+    """The rows of a t test, a table, a paired t test and a correlation, all of the same people."""
+    arm, units = np.repeat([0, 1], people), np.arange(2 * people) // group
+    rho = effects[3]
+    own, other = rng.standard_normal((2, 2 * people))
+    if group > 1:  # a tenth of the variance is the group's
+        shared = rng.standard_normal((2, units.max() + 1))[:, units]
+        own, other = (
+            math.sqrt(0.9) * one + math.sqrt(0.1) * both for one, both in zip((own, other), shared, strict=True)
+        )
+    x = own + effects[0] * (arm == 0)
+    y = rho * own + math.sqrt(1 - rho * rho) * other + effects[1] * (arm == 0)
+    apart = x - y - effects[0] * (arm == 0) + effects[1] * (arm == 0) + effects[2]
+    together: dict[str, Any] = {"units": units, "groups": np.zeros_like(arm), "levels": 1}
+    compared: dict[str, Any] = {"units": units, "groups": arm, "levels": 2}
+    return [
+        TestRows(kind="ttest_ind", values=x, scale=10.0, **compared),
+        TestRows(kind="contingency", values=(y <= 0).astype(float), **compared),  # outcome 0 is "above"
+        TestRows(kind="ttest_paired", values=apart, scale=10.0, **together),
+        TestRows(kind="correlation", values=x, against=y, **together),
+    ]
+
+
+def side_of(rows: TestRows) -> Side:
+    """The test of everybody once."""
+    n1, n2 = (float((rows.groups == level).sum()) for level in (0, 1))
+    if rows.kind == "contingency":
+        cells = [[int(((rows.groups == g) & (rows.values == v)).sum()) for v in (0, 1)] for g in (0, 1)]
+        return Side(table=(tuple(cells[0]), tuple(cells[1])))
+    once = replicate_test(rows, np.ones((1, int(rows.units.max()) + 1)), method="default").statistic[0]
+    return Side(statistic=float(once), n1=n1, n2=n2) if n2 else Side(statistic=float(once), n1=n1)
+
+
+def populations(
+    rng: np.random.Generator, runs: int, replicates: int, *, ecs: bool, studies: int, times: int, group: int
+) -> list[bool]:
+    held: list[bool] = []
+    each = min(50, max(1, runs // 4))
+    while len(held) < runs:
+        place = [population(rng, group=group) for _ in range(studies)]
+        found, spans = [], []
+        for run in range(times * each):
+            made = [one.run(rng, f"s{at}") for at, one in enumerate(place)]
+            agreement = score_tests([test for tests, _ in made for test in tests])
+            found.append(agreement.benchmark.ecs.value if ecs else agreement.benchmark.pas)
+            if run < each:
+                draws = join_draws([drawn(rows, agreement, rng, replicates) for _, rows in made])
+                sure = score_uncertainty(agreement, rng=rng, draws=draws)
+                spans.append((sure.ecs_fixed if ecs else sure.pas)["benchmark", ""])
+        expected = float(np.mean(found))
+        held += [span.low <= expected <= span.high for span in spans]
+    return held
+
+
+def drawn(rows: list[TestRows], agreement: Agreement, rng: np.random.Generator, replicates: int) -> Draws:
+    """Participants, or groups, drawn again within their arm."""
+    units = int(rows[0].units.max()) + 1
+    strata = np.repeat([0, 1], units // 2)
+    weights = np.concatenate(list(multiplicities(strata, rng=rng, replicates=replicates)))
+    method = {score.test.kind: score.method for score in agreement.tests}
+    found = [replicate_test(one, weights, method=method[one.kind]) for one in rows]
+    return Draws(log_bf=np.stack([one.log_bf for one in found], 1), d=np.stack([one.d for one in found], 1))
 
 
 def one_test(rng: np.random.Generator, runs: int) -> list[bool]:

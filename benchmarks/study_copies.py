@@ -268,9 +268,10 @@ def beauty_contest(_study: Row) -> Iterator[Row]:
             counts = {"rise": risen[arm][at], "high": above[arm][at] - risen[arm][at], "stay": stayed[arm][at]}
             factor = {"half": 1 / 2, "two_thirds": 2 / 3}[arm] * np.array(pace[arm])
             said.append(_downwards(said[-1], group, factor, counts))
-        for player in range(len(start)):
+        # Groups are of participants that follow each other: so karat puts them together when the copy is played.
+        for number, player in enumerate(np.argsort(group, kind="stable"), start=1):
             for at, numbers in enumerate(said, start=1):
-                yield {"participant": f"{arm}-{player + 1:03d}", "arm": arm, "group": f"{arm}-{group[player] + 1}",
+                yield {"participant": f"{arm}-{number:03d}", "arm": arm, "group": f"{arm}-{group[player] + 1}",
                        "round": at, "answers": {"number": float(numbers[player])}}  # fmt: skip
 
 

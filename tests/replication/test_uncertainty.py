@@ -104,7 +104,8 @@ def test_conditions_without_a_shared_test_have_no_difference():
 
 
 RUNS = {"PAS of the benchmark": 500, "PAS of one test": 2_000, "ECS for new studies": 2_000,
-        "ECS for these studies": 500}  # fmt: skip
+        "ECS for these studies": 500, "PAS, participants drawn": 150, "PAS, groups drawn": 150,
+        "ECS, participants drawn": 120}  # fmt: skip
 
 
 @pytest.mark.parametrize(("what", "low", "high"), coverage.BANDS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karat.errors import BadOption
-from karat.sql import Limits, Table, select, shape_of
+from karat.sql import Limits, Table, select, select_each, shape_of
 
 TYPES = {"participant": "text", "choice": "text", "x": "number", "order": "texts", "went": "truth"}
 PEOPLE = Table(
@@ -114,3 +114,21 @@ def test_names_of_tables_and_columns_are_no_sql():
     types = {'x"; DROP TABLE responses; --': "number", "it's": "text"}
     found = select('SELECT * FROM "a""b"', {'a"b': Table(types=types, columns={name: [None] for name in types})})
     assert list(found.columns) == list(types)
+
+
+def test_one_query_runs_over_one_content_after_the_other():
+    tables = [Table(types={"x": "number"}, columns={"x": values}) for values in ([1, 2], [], [None, 5])]
+    found = select_each("SELECT sum(x) AS total, count(*) AS n FROM responses", "responses", tables)
+    assert [one.columns for one in found] == [
+        {"total": [3.0], "n": [2]},
+        {"total": [None], "n": [0]},
+        {"total": [5.0], "n": [2]},
+    ]
+    assert select_each("SELECT 1 AS x", "responses", []) == []
+
+
+def test_each_content_has_the_whole_time_and_no_more():
+    endless = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) AS n FROM t"
+    tables = [Table(types={"x": "number"}, columns={"x": [1]})] * 2
+    with pytest.raises(BadOption, match=r"longer than 0\.5 seconds"):
+        select_each(endless, "responses", tables, limits=Limits(seconds=0.5))

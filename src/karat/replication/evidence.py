@@ -16,6 +16,7 @@ __all__ = ["Measured", "Side", "common_method", "log_bf10_of", "measure"]
 
 NAN = float("nan")
 Z95 = 1.959963984540054
+ROUNDING = 1e-12  # an |r| that is nearer to 1 is 1: its d would be 10⁸ by accident
 T_KINDS = ("ttest_ind", "welch", "ttest_paired", "ttest_one")
 RANK_KINDS = ("mannwhitney", "wilcoxon")
 SHARE_KINDS = ("binomial", "proportion")
@@ -219,13 +220,15 @@ def _effect_of_ranks(kind: str, side: Side) -> tuple[float, float]:
     if kind == "mannwhitney":
         r = effects.rank_biserial(side.statistic, side.n1, side.n2)
         return r, effects.rank_biserial_se(r, side.n1, side.n2)
-    unit = _matched_unit(side.n1)
-    return side.statistic * unit, unit
+    unit = _matched_unit(side)
+    r = side.statistic * unit
+    return math.copysign(1.0, r) if abs(r) > 1 - ROUNDING else r, unit
 
 
-def _matched_unit(n: float) -> float:
+def _matched_unit(side: Side) -> float:
     """The matched rank-biserial correlation for one unit of z: its standard error without an effect."""
-    return math.sqrt(2 * (2 * n + 1) / (3 * n * (n + 1)))
+    n = side.n1
+    return math.sqrt(2 * (2 * n + 1) / (3 * n * (n + 1)) - side.tie_term / (3 * (n * (n + 1)) ** 2))
 
 
 def _log_ratio(side: Side) -> tuple[float, float]:
@@ -350,5 +353,5 @@ def statistic_of(kind: str, side: Side, effect: Floats) -> tuple[Floats, Floats]
         r = np.clip(effect, -1.0, 1.0)
         return (r + 1) / 2 * side.n1 * side.n2, r
     if kind == "wilcoxon":
-        return effect / _matched_unit(side.n1), np.clip(effect, -1.0, 1.0)
+        return effect / _matched_unit(side), np.clip(effect, -1.0, 1.0)
     return np.exp(effect), effect

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,9 @@ __all__ = [
     "Uncertainty",
     "difference_uncertainty",
     "draw_scores",
+    "draw_statistics",
     "ecs_difference_uncertainty",
+    "join_draws",
     "pas_interval_of_test",
     "score_uncertainty",
 ]
@@ -84,19 +86,41 @@ class Draws:
 
     log_bf: Floats
     d: Floats
+    drawn: tuple[str, ...] = ()  # test by test: participants, groups, statistic; empty: statistics
 
 
 def draw_scores(agreement: Agreement, *, rng: np.random.Generator, replicates: int = 2_000) -> Draws:
     """The agent's Bayes factors and effects, drawn again for every test."""
     columns = [
-        draw_agent(
-            score.test.kind, score.test.agent, rng, replicates, method=score.method, convention=agreement.convention
-        )
+        draw_statistics(score, rng=rng, replicates=replicates, convention=agreement.convention)
         for score in agreement.tests
     ]
     if not columns:
         return Draws(log_bf=np.empty((replicates, 0)), d=np.empty((replicates, 0)))
     return Draws(log_bf=np.stack([c[0] for c in columns], axis=1), d=np.stack([c[1] for c in columns], axis=1))
+
+
+def draw_statistics(
+    score: TestScore, *, rng: np.random.Generator, replicates: int, convention: str = "humanstudy"
+) -> tuple[Floats, Floats]:
+    """(ln BF10, d) of one test, its statistic drawn from its sampling distribution."""
+    return draw_agent(score.test.kind, score.test.agent, rng, replicates, method=score.method, convention=convention)
+
+
+def join_draws(parts: Sequence[Draws]) -> Draws:
+    """Replicates of several studies side by side, in the order of their tests.
+
+    A study with fewer replicates than another has them repeated: studies are drawn apart, so
+    each keeps its spread.
+    """
+    if not parts:
+        return Draws(log_bf=np.empty((0, 0)), d=np.empty((0, 0)))
+    rows = np.arange(max(len(part.log_bf) for part in parts))
+    return Draws(
+        log_bf=np.concatenate([part.log_bf[rows % len(part.log_bf)] for part in parts], axis=1),
+        d=np.concatenate([part.d[rows % len(part.d)] for part in parts], axis=1),
+        drawn=tuple(how for part in parts for how in part.drawn or ("statistic",) * part.d.shape[1]),
+    )
 
 
 def score_uncertainty(
@@ -117,8 +141,8 @@ def score_uncertainty(
     return Uncertainty(
         noise_ceiling=ceiling,
         noise_ceiling_n=tests,
-        pas={key: _pas_spread(key, score, levels[key]) for key, score in scores.items() if key in levels},
-        ecs_fixed=_ecs_fixed(agreement, drawn.d),
+        pas={key: _pas_spread(key, score, levels[key], drawn) for key, score in scores.items() if key in levels},
+        ecs_fixed=_ecs_fixed(agreement, drawn),
         replicates=int(drawn.log_bf.shape[0]),
     )
 
@@ -164,12 +188,22 @@ def difference_uncertainty(
         low=value - Z95 * se,
         high=value + Z95 * se,
         n=len(shared),
-        method=f"± 1.96 bootstrap SE, {_drawn(paired)}",
+        method=f"± 1.96 bootstrap SE, {_drawn(paired)}{_over(first_draws)}",
     )
 
 
 def _drawn(paired: bool) -> str:
     return "paired by draw" if paired else "conditions drawn apart"
+
+
+def _over(draws: Draws) -> str:
+    """Who was drawn again, where that is said; and how many tests were drawn by their statistics all the same."""
+    kinds = [how for how in dict.fromkeys(draws.drawn) if how != "statistic"]
+    if not kinds:
+        return ""
+    apart = draws.drawn.count("statistic")
+    parts = " and ".join(part for part in ("participants", "groups") if any(part in kind for kind in kinds))
+    return f" over {parts}" + (f"; {apart} of {len(draws.drawn)} tests by their statistics" if apart else "")
 
 
 def ecs_difference_uncertainty(
@@ -188,7 +222,7 @@ def ecs_difference_uncertainty(
         and np.isfinite(first_draws.d[:, at]).any()
         and np.isfinite(second_draws.d[:, places[key]]).any()
     ]
-    method = f"percentile of the difference, moved by the bootstrap's bias, {_drawn(paired)}"
+    method = f"percentile of the difference, moved by the bootstrap's bias, {_drawn(paired)}{_over(first_draws)}"
     if len(shared) < FEWEST:
         return Difference(
             value=NAN, se=NAN, low=NAN, high=NAN, n=len(shared), method=f"needs {FEWEST} tests with errors"
@@ -254,12 +288,12 @@ def _mean(values: list[Floats]) -> Floats:
         return np.asarray(np.where(there, stacked, 0.0).sum(axis=0) / there.sum(axis=0))
 
 
-def _pas_spread(key: Key, score: Scored, values: Floats) -> Spread:
-    se = _sd(values)
+def _pas_spread(key: Key, score: Scored, values: Floats, draws: Draws) -> Spread:
+    se, method = _sd(values), f"bootstrap SE{_over(draws)}"
     if key[0] in {"study", "finding"}:
-        return Spread(value=score.pas, se=se, n=score.tests_used, method="bootstrap SE", reason="no coverage claimed")
+        return Spread(value=score.pas, se=se, n=score.tests_used, method=method, reason="no coverage claimed")
     low, high = max(0.0, score.pas - Z95 * se), min(1.0, score.pas + Z95 * se)
-    return Spread(value=score.pas, se=se, low=low, high=high, n=score.tests_used, method="± 1.96 bootstrap SE")
+    return Spread(value=score.pas, se=se, low=low, high=high, n=score.tests_used, method=f"± 1.96 {method}")
 
 
 def _sd(values: Floats) -> float:
@@ -267,8 +301,9 @@ def _sd(values: Floats) -> float:
     return float(kept.std(ddof=1)) if kept.size > 1 else NAN
 
 
-def _ecs_fixed(agreement: Agreement, d: Floats) -> dict[Key, Spread]:
+def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
     """Percentiles of the ECS over replicates, at every level with enough tests."""
+    d = draws.d
     human = np.array([score.human.d for score in agreement.tests])
     agent = np.array([score.agent.d for score in agreement.tests])
     names = np.array([score.test.study for score in agreement.tests], dtype=object)
@@ -287,7 +322,8 @@ def _ecs_fixed(agreement: Agreement, d: Floats) -> dict[Key, Spread]:
             continue
         level = "study" if key[0] == "study" else "finding"
         weights = weights_by_study(names.tolist(), ids, valid, level=level)
-        found[key] = _ecs_spread(score.ecs.value, human[valid], d[:, valid], weights[valid])
+        spread = _ecs_spread(score.ecs.value, human[valid], d[:, valid], weights[valid])
+        found[key] = replace(spread, method=spread.method + _over(draws))
     return found
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from karat.errors import BadOption
 
-__all__ = ["TYPES", "Limits", "Selected", "Shape", "Table", "select", "shape_of"]
+__all__ = ["TYPES", "Limits", "Selected", "Shape", "Table", "select", "select_each", "shape_of"]
 
 TYPES = ("number", "whole", "text", "texts", "truth")
 """What a column of ours may hold: DOUBLE, BIGINT, VARCHAR, VARCHAR[], BOOLEAN. None is NULL."""
@@ -72,6 +72,23 @@ def select(sql: str, tables: Mapping[str, Table], *, limits: Limits | None = Non
     return Selected(columns=answer["columns"])
 
 
+def select_each(
+    sql: str, name: str, tables: Sequence[Table], *, limits: Limits | None = None, place: str = "sql"
+) -> list[Selected]:
+    """The rows of one SELECT over a table called `name`, for one content of it after the other, in one process.
+
+    All have the columns of the first. The time limit is that of each. Raises BadOption as `select` does.
+    """
+    if not tables:
+        return []
+    limits = limits or Limits()
+    empty = {name: {"types": dict(tables[0].types), "columns": {}}}
+    fills = [{name: dict(table.columns)} for table in tables]
+    asked = {"what": "each", "sql": sql, "tables": empty, "fills": fills}
+    answer = _asked(asked, limits, place, times=len(tables))
+    return [Selected(columns=columns) for columns in answer["each"]]
+
+
 def shape_of(sql: str, types: Mapping[str, Mapping[str, str]], *, place: str = "sql") -> Shape:
     """What one SELECT would give of tables with these columns, without any row. Raises BadOption."""
     known = tuple((name, tuple(columns.items())) for name, columns in types.items())
@@ -89,8 +106,8 @@ def _shape(sql: str, tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     return Shape(types=answer["types"], sources=sources, constants=tuple(answer["constants"]))
 
 
-def _asked(question: dict[str, Any], limits: Limits, place: str) -> dict[str, Any]:
-    """What the child answers to its one question."""
+def _asked(question: dict[str, Any], limits: Limits, place: str, *, times: int = 1) -> dict[str, Any]:
+    """What the child answers to its one question; `times`: how often the query runs."""
     question |= {"seconds": limits.seconds, "megabytes": limits.megabytes, "rows": limits.rows}
     try:
         done = subprocess.run(
@@ -98,7 +115,7 @@ def _asked(question: dict[str, Any], limits: Limits, place: str) -> dict[str, An
             input=json.dumps(question).encode("utf-8", "surrogatepass"),
             capture_output=True,
             env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-            timeout=limits.seconds + _GRACE,
+            timeout=limits.seconds * times + _GRACE,
             check=False,
         )
     except subprocess.TimeoutExpired:

@@ -69,7 +69,21 @@ def _answer(question: dict[str, Any]) -> dict[str, Any]:
             connection.execute(f"SET {setting} = {value}")
         if question["what"] == "shape":
             return _shape(connection, sql)
+        if question["what"] == "each":
+            return _each(connection, sql, question)
         return _rows(connection, sql, question["rows"])
+
+
+def _each(connection: duckdb.DuckDBPyConnection, sql: str, question: dict[str, Any]) -> dict[str, Any]:
+    """The rows for one content of the tables after the other. Each has the whole time: the clock starts anew."""
+    found = []
+    for fill in question["fills"]:
+        signal.setitimer(signal.ITIMER_REAL, question["seconds"])
+        for name, columns in fill.items():
+            connection.execute(f"DELETE FROM {_quoted(name)}")  # noqa: S608 -- quoted
+            _insert(connection, name, question["tables"][name]["types"], columns)
+        found.append(_rows(connection, sql, question["rows"])["columns"])
+    return {"each": found}
 
 
 def _check_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -85,6 +99,12 @@ def _fill(connection: duckdb.DuckDBPyConnection, name: str, table: dict[str, Any
     types, columns = table["types"], table["columns"]
     declared = ", ".join(f"{_quoted(column)} {_TYPES[kind]}" for column, kind in types.items())
     connection.execute(f"CREATE TABLE {_quoted(name)} ({declared})")
+    _insert(connection, name, types, columns)
+
+
+def _insert(
+    connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], columns: dict[str, list[Any]]
+) -> None:
     if not any(columns.values()):
         return
     shape = json.dumps({column: [_nested(_TYPES[kind])] for column, kind in types.items()})

@@ -1,0 +1,251 @@
+"""Twelve human studies end to end, participants drawn again, and a run that is killed within a game.
+
+    python benchmarks/studies.py [--runs N]
+
+A folder of twelve studies: the ten that come with karat, and two of them in other sizes (a framing
+study with 15 participants an arm, a guessing game with groups of 24), 6,500 questions in all. Whoever is
+asked answers as one of the made-up people of `copy.jsonl` did, picked by the participant's seed, and
+notes down that they were asked. Every figure is of whole processes, start of the interpreter included;
+what it must reach stands beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+EXPERIMENT = """name: studies
+dataset: {kind: study, path: studies}
+agent: {type: python, target: "people:answer"}
+conditions: {copied: {}}
+execution: {num_repetitions: 1, max_concurrent: 8}
+"""
+
+PEOPLE = '''"""Participants who answer as people's copy does."""
+
+import json
+import os
+from functools import lru_cache
+from pathlib import Path
+
+HERE = Path(__file__).parent
+LOG = os.open(HERE / "asked.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+PAUSE = float(os.environ.get("PAUSE", "0"))
+
+
+@lru_cache
+def copies(study):
+    found = {}
+    for line in (HERE / "studies" / study / "copy.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        arm = found.setdefault(row["arm"], {})
+        arm.setdefault(row["participant"], {})[row.get("round")] = row["answers"]
+    return {arm: list(persons.values()) for arm, persons in found.items()}
+
+
+async def answer(user_query, sample, condition, repetition, turn, seed):
+    if PAUSE:
+        import asyncio
+
+        await asyncio.sleep(PAUSE)
+    os.write(LOG, f"{sample.id}\\t{condition}\\t{repetition}\\t{turn}\\n".encode())
+    detail = sample.turns[turn].detail
+    persons = copies(sample.detail["study"])[detail["arm"]]
+    said = persons[seed % len(persons)][detail.get("round")]
+    return "\\n".join(f"{name}: {said[name]}" for name in sample.detail["fields"][turn] if name in said)
+'''
+
+QUESTIONS = 6_499
+REPLICATES = 2_000
+
+Key = tuple[str, str, int, int]
+"""Sample, condition, repetition, turn."""
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
+        folder = Path(place)
+        lay_out(folder)
+        print(f"{'12 studies, 6,499 questions':52} {'seconds':>8}  wanted", flush=True)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = [end_to_end(folder, number) for number in range(options.runs)]
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        busy = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / options.runs
+        show("run, scores, summary: `karat run`", statistics.median(one["run"] for one in seconds))
+        show("`karat report --to humanstudy`", statistics.median(one["report"] for one in seconds))
+        show(
+            "end to end", statistics.median(sum(one.values()) for one in seconds), f"≤ 60 s (processors: {busy:.1f} s)"
+        )
+        show(f"{REPLICATES:,} replicates of participants, PAS and ECS", bootstrap(folder), "≤ 10 s")
+        print(killed(folder), flush=True)
+
+
+def show(title: str, seconds: float, wanted: str = "") -> None:
+    """A row of the table."""
+    print(f"{title:52} {seconds:8.2f}  {wanted}", flush=True)
+
+
+def lay_out(folder: Path) -> None:
+    """The studies, the participants and the experiment, in `folder`."""
+    from karat.datasets import shipped_studies
+
+    for name, path in shipped_studies().items():
+        shutil.copytree(path.parent, folder / "studies" / name)
+    variant(folder / "studies", "framing", "framing_small", ("per_arm: human", "per_arm: 15"))
+    game = [("per_arm: human", "per_arm: 96"), ("group: 16", "group: 24"), ("group: 17", "group: 24")]
+    variant(folder / "studies", "beauty_contest", "beauty_contest_large", *game)
+    (folder / "people.py").write_text(PEOPLE, encoding="utf-8")
+    (folder / "experiment.yaml").write_text(EXPERIMENT, encoding="utf-8")
+
+
+def variant(studies: Path, name: str, new: str, *changes: tuple[str, str]) -> None:
+    """A study in another size, under another name."""
+    shutil.copytree(studies / name, studies / new)
+    file = studies / new / "study.yaml"
+    text = file.read_text(encoding="utf-8").replace(f"study: {name}\n", f"study: {new}\n", 1)
+    for old, other in changes:
+        assert old in text, f"{name} has no '{old}'"
+        text = text.replace(old, other)
+    file.write_text(text, encoding="utf-8")
+
+
+def end_to_end(folder: Path, number: int) -> dict[str, float]:
+    """Seconds of a run and of the report of it."""
+    results = folder / f"results-{number}"
+    (folder / "asked.log").write_text("")
+    found = {"run": timed(folder, "run", "experiment.yaml", "--results", str(results))}
+    asked = Counter(logged(folder))
+    assert len(asked) == QUESTIONS, f"{len(asked)} questions of {QUESTIONS}"
+    assert set(asked.values()) == {1}
+    run = next(results.glob("studies-*"))
+    found["report"] = timed(folder, "report", str(run), "--to", "humanstudy", "--out", str(folder / f"out-{number}"))
+    return found
+
+
+def timed(folder: Path, *arguments: str) -> float:
+    """Seconds of a command that must succeed."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "karat", *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return time.perf_counter() - started
+
+
+def bootstrap(folder: Path) -> float:
+    """Seconds for the replicates of all studies, and the standard errors from them, of answers as in the copies."""
+    import numpy as np
+
+    from karat.datasets import StudyRun, read_study, study_draws
+    from karat.datasets._study_copy import answer_copy
+    from karat.datasets._study_tests import data_of, to_study_tests
+    from karat.replication import join_draws, score_tests, score_uncertainty
+
+    made: list[Any] = []
+    for path in sorted((folder / "studies").iterdir()):
+        study = read_study(path)
+        responses = answer_copy(study)
+        data = data_of(study, responses)
+        scores = score_tests(to_study_tests(study, responses, data=data)).tests
+        made.append((study, StudyRun(responses=responses, data=data.columns, scores=scores)))
+    agreement = score_tests([score.test for _, run in made for score in run.scores])
+    started = time.perf_counter()
+    drawn = [study_draws(study, [run], rng=np.random.default_rng(1), replicates=REPLICATES)[0] for study, run in made]
+    score_uncertainty(agreement, rng=np.random.default_rng(1), draws=join_draws([one.draws for one in drawn]))
+    return time.perf_counter() - started
+
+
+def killed(folder: Path) -> str:
+    """Raises AssertionError where a question is asked again whose answer was on disk when the run was killed."""
+    results, log = folder / "killed", folder / "asked.log"
+    log.write_text("")
+    command = [sys.executable, "-m", "karat", "run", "experiment.yaml", "--results", str(results)]
+    process = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "PAUSE": "0.005"}
+    )
+    while not (inside := within_a_game(logged(folder))):
+        assert process.poll() is None, f"exit code {process.returncode}"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    run = next(results.glob("studies-*"))
+    before, durable = Counter(logged(folder)), told(folder, run)
+    timed(folder, "run", "experiment.yaml", "--resume", str(run))
+    asked = Counter(logged(folder))
+    again = {key for key, count in asked.items() if count > 1}
+    assert len(asked) == QUESTIONS
+    assert not again & durable, "what was on disk was asked again"
+    assert len(again) <= 8, f"{len(again)} were asked twice: more than were under way"
+    assert figures(run) == figures(next((folder / "results-0").glob("studies-*"))), "the undisturbed run says otherwise"
+    rounds = sum(key in durable for key in before if key[0] == inside[0])
+    return (
+        f"killed with {len(durable):,} answers on disk, {rounds} of them of the group {inside[0]}, which went on from\n"
+        f"there: nobody whose answer was kept was asked again ({len(again)} questions that were under way were),\n"
+        "and every test came out as in the undisturbed run"
+    )
+
+
+def within_a_game(asked: list[Key]) -> Key | None:
+    """A question of a later round; None: nobody is there yet."""
+    return next((one for one in asked if "group" in one[0] and one[3] > 40), None)
+
+
+def logged(folder: Path) -> list[Key]:
+    """Who noted down that they were asked what."""
+    rows = ((folder / "asked.log").read_text(encoding="utf-8").split("\n"))[:-1]
+    parts = (row.split("\t") for row in rows)
+    return [(sample, condition, int(repetition), int(turn)) for sample, condition, repetition, turn in parts]
+
+
+def told(folder: Path, run: Path) -> set[Key]:
+    """The questions whose answers are on disk."""
+    from karat import config, plan
+
+    experiment = config.load(folder / "experiment.yaml")
+    trials = {one.id: one for one in plan.plan(experiment, experiment.load_dataset())}
+    turns = {(one["trial"], one["turn"]) for one in events(run, "reply")}
+    turns |= {(one["trial"], turn) for one in events(run, "answer") for turn in range(len(one["replies"]))}
+    return {
+        (trials[name].sample.id, trials[name].condition.name, trials[name].repetition, turn) for name, turn in turns
+    }
+
+
+def figures(run: Path) -> Any:
+    """What every test of every study gave, and how many took part."""
+    from karat import journal, summary
+
+    found = summary.summarize(journal.RunFolder.open(run)).study
+    assert found is not None
+    return [
+        (study.study, study.participants, [test for finding in study.findings for test in finding.tests])
+        for condition in found.conditions
+        for study in condition.studies
+    ]
+
+
+def events(run: Path, kind: str) -> Iterator[dict[str, Any]]:
+    """The journal's whole lines of one kind."""
+    for line in (run / "journal.jsonl").read_text(encoding="utf-8").split("\n")[:-1]:
+        if line.startswith(f'{{"event":"{kind}"'):
+            yield json.loads(line)
+
+
+if __name__ == "__main__":
+    main()

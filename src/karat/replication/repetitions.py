@@ -1,0 +1,265 @@
+"""Several repetitions of one experiment: every score is the mean over them, and how sure that mean is.
+
+A repetition asks the same participants again, so one draw of participants serves all of
+them: what repetitions share (who was asked) does not shrink with their number, what they
+do not share (how an answer fell) does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from karat.replication._inputs import Floats
+from karat.replication.consistency import (
+    EDGE,
+    FEWEST,
+    FEWEST_STUDIES,
+    EcsInterval,
+    weighted_ccc,
+    weights_by_study,
+)
+from karat.replication.scores import Agreement, TestScore
+from karat.replication.uncertainty import (
+    NAN,
+    WHOLE,
+    Z95,
+    Difference,
+    Draws,
+    FindingId,
+    Key,
+    Spread,
+    Uncertainty,
+    _ecs_rows,
+    _pas,
+    _pool,
+    _sd,
+    difference_uncertainty,
+    ecs_difference_uncertainty,
+    score_uncertainty,
+)
+
+__all__ = ["Repetitions", "repeated_differences", "repeated_uncertainty"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repetitions:
+    """Means over repetitions, with what is known of them; `each` is of every repetition alone."""
+
+    pas: dict[Key, Spread]
+    ecs_fixed: dict[Key, Spread]
+    ecs_new: EcsInterval
+    noise_ceiling: float
+    each: tuple[Uncertainty, ...]
+
+
+def repeated_uncertainty(
+    agreements: Sequence[Agreement], draws: Sequence[Draws], *, rng: np.random.Generator
+) -> Repetitions:
+    """Of one condition: an agreement and its replicates for every repetition, tests and replicates in one order."""
+    each = tuple(score_uncertainty(one, rng=rng, draws=drawn) for one, drawn in zip(agreements, draws, strict=True))
+    if len(each) == 1:
+        only = each[0]
+        return Repetitions(
+            pas=only.pas, ecs_fixed=only.ecs_fixed, ecs_new=agreements[0].ecs_interval,
+            noise_ceiling=only.noise_ceiling, each=each,
+        )  # fmt: skip
+    levels = [_pool(one.tests, _pas(one.tests, drawn.log_bf)) for one, drawn in zip(agreements, draws, strict=True)]
+    effects = [_ecs_levels(one, drawn) for one, drawn in zip(agreements, draws, strict=True)]
+    ceilings = [one.noise_ceiling for one in each if not math.isnan(one.noise_ceiling)]
+    return Repetitions(
+        pas={key: _pas_mean(key, [one.pas[key] for one in each], [one[key] for one in levels]) for key in each[0].pas},
+        ecs_fixed={
+            key: _ecs_mean([one.ecs_fixed[key] for one in each], [one.get(key) for one in effects])
+            for key in each[0].ecs_fixed
+        },
+        ecs_new=_jackknife(agreements),
+        noise_ceiling=math.fsum(ceilings) / len(ceilings) if ceilings else NAN,
+        each=each,
+    )
+
+
+def _pas_mean(key: Key, spreads: Sequence[Spread], levels: Sequence[Floats]) -> Spread:
+    """Over the repetitions that have a score. Their replicates are added up draw by draw."""
+    known = [at for at, one in enumerate(spreads) if not math.isnan(one.value)]
+    if not known:
+        return spreads[0]
+    value = math.fsum(spreads[at].value for at in known) / len(known)
+    se = _sd(_mean_rows([levels[at] for at in known]))
+    n = max(spreads[at].n for at in known)
+    first = spreads[known[0]]
+    if key[0] in {"study", "finding"}:
+        return Spread(value=value, se=se, n=n, method=first.method, reason=first.reason)
+    low, high = max(0.0, value - Z95 * se), min(1.0, value + Z95 * se)
+    return Spread(value=value, se=se, low=low, high=high, n=n, method=first.method)
+
+
+def _ecs_mean(spreads: Sequence[Spread], rows: Sequence[Floats | None]) -> Spread:
+    """As of one repetition: percentiles of the replicates of the mean, moved by the bootstrap's bias."""
+    values = [one.value for one in spreads if not math.isnan(one.value)]
+    if not values:
+        return spreads[0]
+    value = math.fsum(values) / len(values)
+    known = [row for one, row in zip(spreads, rows, strict=True) if row is not None and not math.isnan(one.value)]
+    if not known:
+        first = spreads[0]
+        return Spread(value=value, se=NAN, n=first.n, method=first.method, reason=first.reason)
+    draws = _mean_rows(known)
+    draws = draws[np.isfinite(draws)]
+    if draws.size < 2:
+        return Spread(value=value, se=NAN, n=spreads[0].n, method="percentile", reason="no replicate has an ECS")
+    low, high = np.quantile(draws, [0.025, 0.975]) - (draws.mean() - value)
+    first = next(one for one in spreads if not math.isnan(one.value))
+    return Spread(
+        value=value, se=_sd(draws), low=max(-1.0, float(low)), high=min(1.0, float(high)),
+        n=max(one.n for one in spreads), method=first.method,
+    )  # fmt: skip
+
+
+def _mean_rows(rows: Sequence[Floats]) -> Floats:
+    stacked = np.stack(rows)
+    there = np.isfinite(stacked)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(there, stacked, 0.0).sum(axis=0) / there.sum(axis=0))
+
+
+def _ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, Floats]:
+    """The ECS of every level with enough tests, replicate by replicate."""
+    human, agent = _effects(agreement.tests)
+    names = [score.test.study for score in agreement.tests]
+    domains = [score.test.domain for score in agreement.tests]
+    ids = [score.test.finding_id for score in agreement.tests]
+    known = np.isfinite(human) & np.isfinite(agent) & np.isfinite(draws.d).any(axis=0)
+    inside: dict[Key, list[bool]] = {WHOLE: [True] * len(names)}
+    inside |= {("domain", one.name): [name == one.name for name in domains] for one in agreement.domains}
+    inside |= {("study", one.name): [name == one.name for name in names] for one in agreement.studies}
+    found: dict[Key, Floats] = {}
+    for key, own in inside.items():
+        valid = known & np.array(own, dtype=bool)
+        if valid.sum() >= FEWEST:
+            weights = weights_by_study(names, ids, valid, level="study" if key[0] == "study" else "finding")
+            found[key] = _ecs_rows(human[valid], draws.d[:, valid], weights[valid])
+    return found
+
+
+def _effects(tests: Sequence[TestScore]) -> tuple[Floats, Floats]:
+    return np.array([score.human.d for score in tests]), np.array([score.agent.d for score in tests])
+
+
+def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
+    """The interval for new studies of the mean ECS: a study is left out of all repetitions at once."""
+    from scipy.special import stdtrit
+
+    names = [score.test.study for score in agreements[0].tests]
+    ids = [score.test.finding_id for score in agreements[0].tests]
+    pairs = [_effects(one.tests) for one in agreements]
+    weights = [weights_by_study(names, ids, np.isfinite(x) & np.isfinite(y)) for x, y in pairs]
+    present = [
+        name
+        for name in dict.fromkeys(names)
+        if any(one[at] > 0 for one in weights for at, own in enumerate(names) if own == name)
+    ]
+
+    def mean(left_out: str | None) -> float:
+        kept = np.array([name != left_out for name in names])
+        values = [weighted_ccc(x, y, w * kept).value for (x, y), w in zip(pairs, weights, strict=True)]
+        known = [value for value in values if not math.isnan(value)]
+        return math.fsum(known) / len(known) if known else NAN
+
+    value, n = mean(None), len(present)
+    first = agreements[0].ecs_interval
+    method, scope = f"{first.method}, mean of {len(agreements)} repetitions", first.scope
+    if n < FEWEST_STUDIES:
+        reason = f"needs {FEWEST_STUDIES} studies, has {n}"
+        return EcsInterval(value=value, level=first.level, n=n, method=method, scope=scope, reason=reason)
+    z = np.arctanh(np.clip([mean(name) for name in present], -EDGE, EDGE))
+    centre = math.atanh(max(-EDGE, min(EDGE, value)))
+    se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
+    reach = float(stdtrit(n - 1, (1 + first.level) / 2)) * se
+    return EcsInterval(
+        value=value, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach),
+        level=first.level, n=n, method=method, scope=scope,
+    )  # fmt: skip
+
+
+def repeated_differences(
+    first: Sequence[Agreement],
+    second: Sequence[Agreement],
+    *,
+    first_draws: Sequence[Draws],
+    second_draws: Sequence[Draws],
+    paired: bool = True,
+) -> tuple[Difference, Difference]:
+    """PAS of the benchmark and overall ECS, second less first: means of the differences of each repetition."""
+    if len(first) == 1:
+        both = {"first_draws": first_draws[0], "second_draws": second_draws[0]}
+        return (
+            difference_uncertainty(first[0], second[0], paired=paired, **both),
+            ecs_difference_uncertainty(first[0], second[0], paired=paired, **both),
+        )
+    pas, ecs = [], []
+    pas_rows, ecs_rows = [], []
+    for one, two, one_draws, two_draws in zip(first, second, first_draws, second_draws, strict=True):
+        drawn = {"first_draws": one_draws, "second_draws": two_draws}
+        pas.append(difference_uncertainty(one, two, paired=paired, **drawn))
+        ecs.append(ecs_difference_uncertainty(one, two, paired=paired, **drawn))
+        pas_rows.append(_pas_rows(one, two, one_draws, two_draws))
+        ecs_rows.append(_ecs_change(one, two, one_draws, two_draws))
+    return _change(pas, pas_rows, percentile=False), _change(ecs, ecs_rows, percentile=True)
+
+
+def _change(found: Sequence[Difference], rows: Sequence[Floats | None], *, percentile: bool) -> Difference:
+    known = [(one, row) for one, row in zip(found, rows, strict=True) if not math.isnan(one.value) and row is not None]
+    if not known:
+        return found[0]
+    value = math.fsum(one.value for one, _ in known) / len(known)
+    draws = _mean_rows([row for _, row in known])
+    se, n, method = _sd(draws), max(one.n for one, _ in known), known[0][0].method
+    if not percentile:
+        return Difference(value=value, se=se, low=value - Z95 * se, high=value + Z95 * se, n=n, method=method)
+    draws = draws[np.isfinite(draws)]
+    low, high = np.quantile(draws, [0.025, 0.975]) - (draws.mean() - value)
+    return Difference(value=value, se=se, low=float(low), high=float(high), n=n, method=method)
+
+
+def _pas_rows(one: Agreement, two: Agreement, one_draws: Draws, two_draws: Draws) -> Floats | None:
+    shared = _shared(one, two, lambda a, b: not math.isnan(a.pas) and not math.isnan(b.pas))
+    if not shared:
+        return None
+    here, there = (np.array(side) for side in zip(*shared, strict=True))
+    tests, others = [one.tests[at] for at in here], [two.tests[at] for at in there]
+    before = _pool(tests, _pas(tests, one_draws.log_bf[:, here]))[WHOLE]
+    after = _pool(tests, _pas(others, two_draws.log_bf[:, there]))[WHOLE]
+    return np.asarray(after - before)
+
+
+def _ecs_change(one: Agreement, two: Agreement, one_draws: Draws, two_draws: Draws) -> Floats | None:
+    shared = _shared(one, two, lambda a, b: bool(np.isfinite([a.human.d, a.agent.d, b.agent.d]).all()))
+    shared = [
+        (here, there)
+        for here, there in shared
+        if np.isfinite(one_draws.d[:, here]).any() and np.isfinite(two_draws.d[:, there]).any()
+    ]
+    if len(shared) < FEWEST:
+        return None
+    here, there = (np.array(side) for side in zip(*shared, strict=True))
+    tests = [one.tests[at] for at in here]
+    human = np.array([score.human.d for score in tests])
+    names, ids = [score.test.study for score in tests], [score.test.finding_id for score in tests]
+    weights = weights_by_study(names, ids, np.ones(len(tests), dtype=bool))
+    return _ecs_rows(human, two_draws.d[:, there], weights) - _ecs_rows(human, one_draws.d[:, here], weights)
+
+
+def _shared(one: Agreement, two: Agreement, both: Callable[[TestScore, TestScore], bool]) -> list[tuple[int, int]]:
+    keys: dict[tuple[FindingId, str], int] = {
+        (score.test.finding_id, score.test.test): at for at, score in enumerate(two.tests)
+    }
+    found = []
+    for at, score in enumerate(one.tests):
+        other = keys.get((score.test.finding_id, score.test.test))
+        if other is not None and both(score, two.tests[other]):
+            found.append((at, other))
+    return found

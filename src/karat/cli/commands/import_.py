@@ -1,0 +1,36 @@
+"""`karat import`: drafts from what others wrote down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output, typed
+
+__all__ = ["command"]
+
+
+@click.command("import")
+@click.argument("kind")
+@click.argument("path", type=click.Path(path_type=Path))
+@options.import_folder
+@click.option("--force", is_flag=True, help="Write over files that are there.")
+@options.import_settings
+@options.output()
+def command(kind: str, path: Path, out: Path | None, force: bool, settings: tuple[str, ...], output: Output) -> Exit:
+    """Draft a dataset from PATH, which is material of KIND, and list what a person must decide.
+
+    KIND is humanstudy (a study folder of HumanStudy-Bench, or a folder of several: a draft of
+    study.yaml, its materials, README.md and DECISIONS.md). What can be read is read, numbers are
+    checked against each other, and nothing is guessed: what is open, `karat check` names.
+    """
+    from karat.cli.importing import import_
+
+    found = import_(kind, path, out=out, force=force, settings=settings)
+    output.result(str(found), found)
+    if len(found.drafts) == 1:
+        output.say("", "Next:", f"  {typed('check', found.drafts[0].folder)}")
+    return Exit.DONE

@@ -1,0 +1,88 @@
+"""What an importer is. One file an importer; each name is the file's name.
+
+An importer reads what people already have and drafts what karat reads. It decides nothing
+that the material does not say: what a person must decide is left open in the draft, in such a
+way that `karat check` names it, and listed with the place in the material that it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+import msgspec
+
+from karat.errors import BadOption
+
+__all__ = ["Doubt", "Draft", "Importer", "Open", "save"]
+
+
+class Open(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a person must decide."""
+
+    place: str  # in the draft, as `karat check` names it
+    question: str  # what is to be decided, and what the material says of it
+    source: str  # the file, line and place that it is about
+
+
+class Doubt(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in the material that a person should look at; the draft holds it as it was found, or not at all."""
+
+    kind: str  # "contradiction", "unreadable", "left out" or "changed"
+    message: str
+    source: str
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written for one piece of material, and what was found in it."""
+
+    name: str  # a plain name, for a folder
+    files: Mapping[str, str]  # path below the folder, with at most one folder in it → text
+    open: tuple[Open, ...] = ()  # in the order of the draft
+    doubts: tuple[Doubt, ...] = ()
+    counts: Mapping[str, int] = {}  # what was met and what became of it: a column a key
+    notes: tuple[str, ...] = ()  # lines worth reading besides
+
+
+class Importer(Protocol):
+    """Reads material and drafts. An inner `Options` model (pydantic) is all that may be asked of it.
+
+    `drafts` writes nothing, starts nothing and takes nothing in the material for a path, a
+    template or code. It raises BadDataset where nothing can be read at all; what is wrong with
+    parts becomes doubts. The same material gives the same drafts.
+    """
+
+    def drafts(self, path: Path) -> Sequence[Draft]: ...
+
+
+def save(draft: Draft, out: Path, *, force: bool = False) -> list[Path]:
+    """Writes a draft into `out`, and returns the paths.
+
+    Raises BadOption where files are in the way, unless `force`, and for names that lead out of `out`.
+    """
+    paths = {out / _inside(name): text for name, text in draft.files.items()}
+    there = sorted(str(path.relative_to(out)) for path in paths if path.exists() or path.is_symlink())
+    if there and not force:
+        raise BadOption(
+            "--out", f"{out} already holds {', '.join(there[:3])}{' …' if len(there) > 3 else ''}; "
+            "name another folder, or write over them with --force (nothing was written)"
+        )  # fmt: skip
+    try:
+        for path, text in paths.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.parent.resolve() != out.resolve() / path.parent.relative_to(out):
+                raise BadOption("--out", f"{path.parent} leads to another folder")
+            path.unlink(missing_ok=True)  # a link is replaced, never followed
+            path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise BadOption("--out", f"cannot write {error.filename or out}: {error.strerror}") from error
+    return list(paths)
+
+
+def _inside(name: str) -> str:
+    parts = PurePosixPath(name).parts
+    plain = all(part not in ("", ".", "..", "/") and not set(part) & set("\\\0:") for part in parts)
+    if not plain or not 1 <= len(parts) <= 2:
+        raise BadOption("--out", f"the importer calls a file {name!r}; it may have one folder, and leads nowhere else")
+    return name

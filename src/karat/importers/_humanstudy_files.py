@@ -1,0 +1,211 @@
+"""The JSON files of a study folder, read as foreign text: limits, cleaned texts, and a place for everything in them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from karat.errors import BadDataset, Fault
+from karat.formats import clean
+from karat.importers import Doubt
+
+__all__ = ["Notes", "Spot", "read_folder", "slug"]
+
+MAX_BYTES = 2_000_000  # of one file: the largest of the published folders has 26,000
+MAX_FILES = 200  # of materials
+MAX_TEXT = 50_000  # characters of one text
+_MOST = 10.0**15  # of a number: counts, means and statistics lie far below
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{},:\n]|[^\s\[\]{},:"]+')
+_OUTER = ("metadata", "specification", "ground_truth")
+
+Place = tuple[str | int, ...]
+
+
+@dataclass(slots=True)
+class Notes:
+    """Doubts, each once, in the order in which they are met."""
+
+    doubts: list[Doubt] = field(default_factory=list)
+
+    def add(self, kind: str, message: str, source: str) -> None:
+        """Notes a doubt."""
+        doubt = Doubt(kind=kind, message=message, source=source)
+        if doubt not in self.doubts:
+            self.doubts.append(doubt)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A value of a file, and where it stands. What is not there, or is of another shape, is nothing."""
+
+    value: Any
+    file: str
+    place: Place
+    lines: dict[Place, int]
+    notes: Notes
+
+    @property
+    def where(self) -> str:
+        """`ground_truth.json line 31 (studies.0.findings.1)`."""
+        near = next((self.place[:end] for end in range(len(self.place), -1, -1) if self.place[:end] in self.lines), ())
+        line = f" line {self.lines[near]}" if near in self.lines else ""
+        below = clean(".".join(map(str, self.place)))[:120]
+        return f"{self.file}{line}{f' ({below})' if below else ''}"
+
+    def get(self, *keys: str) -> Spot:
+        """What stands under the keys, one below the other."""
+        value, place = self.value, self.place
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+            place = (*place, key)
+        return Spot(value, self.file, place, self.lines, self.notes)
+
+    def items(self) -> list[Spot]:
+        """The members of a list."""
+        self._wants(list, "a list")
+        values = self.value if isinstance(self.value, list) else []
+        return [Spot(one, self.file, (*self.place, at), self.lines, self.notes) for at, one in enumerate(values)]
+
+    def pairs(self) -> list[tuple[str, Spot]]:
+        """Keys and values of a mapping, the keys cleaned."""
+        values = self.value if isinstance(self.value, dict) else {}
+        return [
+            (_plain(key), Spot(one, self.file, (*self.place, key), self.lines, self.notes))
+            for key, one in values.items()
+        ]
+
+    def text(self) -> str | None:
+        """A text that is not blank, without what a terminal obeys."""
+        self._wants(str, "text")
+        return (_plain(self.value).strip() or None) if isinstance(self.value, str) else None
+
+    def said(self) -> str | None:
+        """A text, or a number as text."""
+        if isinstance(self.value, (int, float)) and not isinstance(self.value, bool):
+            return f"{self.value:g}"
+        return self.text()
+
+    def number(self) -> float | None:
+        """A number; also a text that is one: `82 %`, `−0.3`, `1,500`, `$5`."""
+        value = self.value
+        if isinstance(value, str):
+            found = re.fullmatch(r"[$€£]?\s*([-+−–]?[\d,]*\.?\d+)\s*(?:%|percent)?", value.strip()[:40])
+            value = float(re.sub("[−–]", "-", found[1]).replace(",", "")) if found else None
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return None
+        return float(value) if math.isfinite(value) and abs(value) <= _MOST else None
+
+    def whole(self) -> int | None:
+        """A count of at least one."""
+        value = self.number()
+        return int(value) if value is not None and value == int(value) and 1 <= value <= 10**9 else None
+
+    def _wants(self, kind: type, what: str) -> None:
+        if self.value is not None and not isinstance(self.value, kind):
+            self.notes.add("unreadable", f"is no {what.removeprefix('a ')}", self.where)
+
+
+def read_folder(folder: Path) -> tuple[dict[str, Spot], list[Spot], Notes]:
+    """The outer files by name, and the materials in the order of their names.
+
+    What cannot be read is noted and left out. Raises BadDataset where there is neither a
+    `ground_truth.json` nor a material that can be read.
+    """
+    notes = Notes()
+    outer = {name: _read(folder / f"{name}.json", f"{name}.json", folder, notes) for name in _OUTER}
+    there = sorted((folder / "materials").glob("*.json")) if (folder / "materials").is_dir() else []
+    if len(there) > MAX_FILES:
+        notes.add("left out", f"has {len(there)} files; the first {MAX_FILES} are read", "materials")
+    read = [_read(path, f"materials/{_plain(path.name)}", folder, notes) for path in there[:MAX_FILES]]
+    materials = [one for one in read if isinstance(one.value, dict)]
+    if not isinstance(outer["ground_truth"].value, dict) and not materials:
+        faults = [Fault(place=one.source, message=one.message) for one in notes.doubts]
+        raise BadDataset(str(folder), faults or [Fault(place="file", message="is no folder of a study")])
+    if not materials:
+        notes.add("unreadable", "there is no material that can be read", "materials")
+    return outer, materials, notes
+
+
+def slug(text: str, *, longest: int = 40, first: str = "x") -> str:
+    """A name for a file, a column or a group: small letters, digits and `_`, beginning with a letter (else `first`).
+
+    >>> slug("Experiment I: Warm vs. Cold"), slug("1/2"), slug("../…")
+    ('experiment_i_warm_vs_cold', 'x1_2', 'x')
+    """
+    plain = unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()
+    name = re.sub(r"[^a-z0-9]+", "_", plain).strip("_")[:longest].strip("_")
+    return name if name[:1].isalpha() else f"{first}{name}"
+
+
+def _plain(text: str) -> str:
+    """Cleaned, without half surrogates and without what YAML cannot hold."""
+    return re.sub("[\x85\u2028\u2029]", "\n", re.sub("[\ufeff\ufffe\uffff]", "", clean(text[:MAX_TEXT])))
+
+
+def _read(path: Path, name: str, folder: Path, notes: Notes) -> Spot:
+    value: Any = None
+    lines: dict[Place, int] = {}
+    try:
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise ValueError("leads out of the folder")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"is larger than {MAX_BYTES:_} bytes")
+        text = data.decode("utf-8-sig")
+        value = json.loads(text, parse_constant=_no_number)
+        lines = dict(_lines(text))
+        if not isinstance(value, dict):
+            raise ValueError("is no JSON object")
+    except FileNotFoundError:
+        notes.add("unreadable", "is missing", name)
+    except OSError as error:
+        notes.add("unreadable", f"cannot be read: {error.strerror}", name)
+    except UnicodeDecodeError:
+        notes.add("unreadable", "is not UTF-8", name)
+    except json.JSONDecodeError as error:
+        notes.add("unreadable", f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]}", f"{name} line {error.lineno}")
+    except RecursionError:
+        value = None
+        notes.add("unreadable", "is nested too deeply", name)
+    except ValueError as error:  # also a whole number of thousands of digits
+        notes.add("unreadable", str(error)[:120], name)
+    return Spot(value if isinstance(value, dict) else None, name, (), lines, notes)
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"holds {name}, which is not JSON")
+
+
+def _lines(text: str) -> Iterator[tuple[Place, int]]:
+    """The line of every member of a mapping or list, in a text that is JSON."""
+    frames: list[str | int | None] = []  # the key or position in each mapping or list that is open
+    objects: list[bool] = []
+    waiting, line = False, 1  # for the member of a list, or the key of a mapping
+    for match in _TOKEN.finditer(text):
+        mark = match[0]
+        if mark == "\n":
+            line += 1
+            continue
+        if waiting and mark not in "]}":
+            if objects[-1]:
+                frames[-1] = json.loads(mark)
+            yield tuple(part for part in frames if part is not None), line
+        waiting = False
+        if mark in ("{", "["):
+            objects.append(mark == "{")
+            frames.append(None if mark == "{" else 0)
+            waiting = True
+        elif mark in ("}", "]"):
+            objects.pop()
+            frames.pop()
+        elif mark == "," and frames:
+            last = frames[-1]
+            frames[-1] = last + 1 if isinstance(last, int) else last
+            waiting = True

@@ -1,0 +1,281 @@
+"""Findings of a study folder → findings of the draft: what can be read of each test, and what stays open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from karat.formats import excerpt
+from karat.importers import Open
+from karat.importers._humanstudy_arms import ArmDraft
+from karat.importers._humanstudy_checks import check_point, check_said
+from karat.importers._humanstudy_files import Notes, Spot, slug
+from karat.importers._humanstudy_points import Point, points, rows
+from karat.importers._humanstudy_statistics import Beside, Said, nested, numbers_of, said, shares_in
+
+__all__ = ["FindingDraft", "TestDraft", "findings_of"]
+
+_TWO = {"ttest_ind", "welch", "mannwhitney", "variance_ratio"}
+_GROUPED = {*_TWO, "anova", "contingency"}
+_PAIRED = {"ttest_paired", "correlation", "spearman"}
+_MEANS = {"ttest_ind", "welch", "anova"}
+_NUMERIC = {"number", "likert"}
+_BY_NAME = [  # words of a test's name → kind, the first that fits
+    (r"wilcoxon.*(rank[- ]?sum)|mann[- ]?whitney|\bu[- ]test", "mannwhitney"),
+    (r"wilcoxon", "wilcoxon"),
+    (r"variances|f[- ]test of variance", "variance_ratio"),
+    (r"spearman|rank correlation", "spearman"),
+    (r"chi[- ]?squared?|χ|fisher's exact|contingency", "contingency"),
+    (r"binomial|sign test", "binomial"),
+    (r"welch", "welch"),
+    (r"paired|matched.*t[- ]test|dependent.*t[- ]test(?<!independent)", "ttest_paired"),
+    (r"one[- ]sample.*t[- ]test", "ttest_one"),
+    (r"independent.*t[- ]test|two[- ]sample.*t[- ]test", "ttest_ind"),
+]
+
+
+@dataclass(slots=True)
+class TestDraft:
+    """One test; keys that are not in `values` are open."""
+
+    id: str
+    name: str  # as the source calls it
+    hypothesis: str
+    said: Said | None
+    where: str
+    values: dict[str, Any] = field(default_factory=dict)
+    human: dict[str, Any] = field(default_factory=dict)
+    open: list[tuple[str, str]] = field(default_factory=list)  # key, question
+
+
+@dataclass(slots=True)
+class FindingDraft:
+    """One finding with its tests, and every number of people that stands beside it."""
+
+    id: str
+    sub_study: str
+    claim: str | None
+    where: str
+    tests: list[TestDraft] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+    rows: list[tuple[str, str]] = field(default_factory=list)  # every number, as a line, and its place
+    nested: list[Said] = field(default_factory=list)
+
+    def open(self, at: int) -> list[Open]:
+        """What is open in it, as the finding number `at` of the draft."""
+        here = f"findings.{at}"
+        found = []
+        if self.claim is None:
+            found.append(Open(place=f"{here}.claim", question="what the finding claims", source=self.where))
+        if not self.tests:
+            question = "which test shows it: the source has none; or leave the finding out"
+            found.append(Open(place=f"{here}.tests", question=question, source=self.where))
+        for number, test in enumerate(self.tests):
+            found += [
+                Open(place=f"{here}.tests.{number}.{key}", question=question, source=test.where)
+                for key, question in test.open
+            ]
+        return found
+
+
+def findings_of(
+    truth: Spot, arms: Sequence[ArmDraft], *, people: Sequence[float], weights: Spot, notes: Notes
+) -> list[FindingDraft]:
+    """Every finding, in the order of the source."""
+    found: list[FindingDraft] = []
+    for at, study in enumerate(truth.get("studies").items()):
+        sub_study = slug(study.get("study_id").said() or f"study_{at + 1}")
+        for number, one in enumerate(study.get("findings").items()):
+            finding = _finding(one, f"F{number + 1}", sub_study, arms, people)
+            while any((other.sub_study, other.id) == (sub_study, finding.id) for other in found):
+                finding.id += "'"
+            _weigh(finding, weights)
+            found.append(finding)
+    for finding in found:
+        for point in finding.points:
+            if wrong := check_point(point) or _other_size(point, arms):
+                notes.add("contradiction", f"{excerpt(point.label, 60)}: {wrong}", point.where)
+    return found
+
+
+def _other_size(point: Point, arms: Sequence[ArmDraft]) -> str:
+    """What is wrong with the n of a group that is called as an arm is; "" for nothing."""
+    n = point.numbers.get("n")
+    own = next((arm.n for arm in arms if arm.name == slug(point.label)), None)
+    return f"n is {n:g}, specification.json says {own}" if n is not None and own is not None and n != own else ""
+
+
+def _finding(spot: Spot, name: str, sub_study: str, arms: Sequence[ArmDraft], people: Sequence[float]) -> FindingDraft:
+    data = spot.get("original_data_points")
+    tests = spot.get("statistical_tests").items()
+    strings = [said(test.get("reported_statistics")) for test in tests]
+    shares = {share for some in strings for one in some for share in shares_in(one.text)}
+    finding = FindingDraft(
+        id=(spot.get("finding_id").said() or name)[:60], sub_study=sub_study, claim=spot.get("main_hypothesis").text(),
+        where=spot.where, points=points(data, shares=shares), rows=rows(data), nested=nested(data),
+    )  # fmt: skip
+    numbers = numbers_of(data)
+    sizes = [point.numbers["n"] for point in finding.points if "n" in point.numbers]
+    whole = sum(sizes)
+    beside = Beside(
+        points=finding.points, numbers=numbers, people=[*sizes, whole, *people],
+        alone=sum(len(one) for one in strings) == 1,
+    )  # fmt: skip
+    for test, some in zip(tests, strings, strict=True):
+        for string in some:
+            check_said(string, beside, name=test.get("test_name").text() or "")
+    for string in finding.nested:
+        check_said(string, beside)
+    for at, (test, some) in enumerate(zip(tests, strings, strict=True), 1):
+        for part, one in enumerate(some or [None]):
+            letter = chr(ord("a") + part % 26) if len(some) > 1 else ""
+            finding.tests.append(_test(test, f"T{at}{letter}", one, finding, arms, alone=beside.alone))
+    return finding
+
+
+def _test(
+    spot: Spot, name: str, one: Said | None, finding: FindingDraft, arms: Sequence[ArmDraft], *, alone: bool
+) -> TestDraft:
+    test = TestDraft(
+        id=name, name=spot.get("test_name").text() or "", hypothesis=spot.get("statistical_hypothesis").text() or "",
+        said=one, where=one.where if one is not None else spot.where,
+    )  # fmt: skip
+    kind = _kind(test, finding)
+    if kind is None:
+        called = excerpt(test.name, 60)
+        test.open.append(("kind", f"which kind of test this is, and what it compares; the source calls it '{called}'"))
+    else:
+        test.values["kind"] = kind
+    _read_human(test, kind)
+    groups, expect = _ordered(test, kind, finding, arms)
+    if groups:
+        test.values["groups"] = {"column": "arm", "levels": groups}
+        test.human |= _by_level(groups, finding)
+    elif kind in _GROUPED:
+        labels = excerpt("; ".join(point.label for point in finding.points[:12]), 100) or "no groups"
+        test.open.append(("groups.column", "which column tells the groups apart: arm, or an answer"))
+        test.open.append(("groups.levels", f"which groups, the first against the second; the source has {labels}"))
+    if kind in {"binomial", "proportion"} and alone and len(finding.points) == 1 and not groups:
+        numbers = finding.points[0].numbers
+        test.human |= {key: int(numbers[key]) for key in ("n", "k") if numbers.get(key, -1) >= (key == "n")}
+    _measure(test, kind, groups, arms)
+    if expect is not None:
+        test.values["expect"] = expect
+    else:
+        told = spot.get("expected_direction").said()
+        claim = f"; the source says '{excerpt(told, 20)}'" if told else ""
+        test.open.append(("expect", f"which direction is claimed{claim}: '{excerpt(test.hypothesis, 120)}'"))
+    return test
+
+
+def _kind(test: TestDraft, finding: FindingDraft) -> str | None:
+    """The kind, where name and statistic leave only one; None else."""
+    found = test.said.found if test.said is not None else None
+    name = test.name[:200].lower()
+    by_name = next((kind for words, kind in _BY_NAME if re.search(words, name)), None)
+    if found is None:
+        given = test.said.described if test.said is not None else ()
+        versus = test.said is not None and re.search(r"\b(?:vs\.?|versus)\b", test.said.text)
+        pair = versus and len(given) == 2 and sum(given) != 100  # 41 % and 59 % are of one group
+        return by_name or ("contingency" if pair else None)
+    fits = {
+        "t": {"ttest_ind", "welch", "ttest_paired", "ttest_one"}, "F": {"anova", "variance_ratio"},
+        "r": {"correlation", "spearman"}, "chi2": {"contingency"}, "U": {"mannwhitney"},
+        "z": {"wilcoxon", "mannwhitney", "binomial", "contingency"},
+    }[found.kind]  # fmt: skip
+    if by_name is not None and by_name in fits:
+        return by_name
+    if found.kind == "t":
+        sizes = [point.numbers["n"] for point in finding.points if "n" in point.numbers]
+        return "ttest_ind" if len(sizes) == 2 and found.df1 == sum(sizes) - 2 else None
+    spearman = found.kind == "r" and re.search(r"\brs\b|rho|ρ|r_s|rₛ", test.said.text if test.said else "")
+    only = {"F": "anova", "r": "spearman" if spearman else "correlation", "chi2": "contingency", "U": "mannwhitney"}
+    return only.get(found.kind)
+
+
+def _read_human(test: TestDraft, kind: str | None) -> None:
+    """What the string gives, under the names that a study has for it."""
+    if test.said is None:
+        return
+    found = test.said.found
+    if found is not None:
+        name = "ratio" if kind == "variance_ratio" and found.statistic > 0 else found.kind
+        test.human[name] = found.statistic
+        named = {"df1": found.df1, "df2": found.df2, "n": found.n if kind not in _GROUPED else None}
+        if found.kind in {"t", "F"} or kind in _PAIRED:
+            test.human |= {key: _whole(value) for key, value in named.items() if value is not None and value >= 1}
+    test.human["reported"] = test.said.text
+
+
+def _ordered(
+    test: TestDraft, kind: str | None, finding: FindingDraft, arms: Sequence[ArmDraft]
+) -> tuple[list[str], str | None]:
+    """Groups and direction, where the hypothesis itself puts two arms that have data in an order: `a > b`.
+
+    The direction only where means with sizes agree with it: else sign and order would be ours, not the source's.
+    """
+    if kind not in _GROUPED:
+        return [], None
+    known = {slug(point.label): point for point in finding.points}
+    named = {arm.name: arm for arm in arms if arm.name in known}
+    sides = re.split(r"\s*(>|<|≠|=)\s*", test.hypothesis[:400])
+    if len(sides) != 3 or len(named) != len(known):
+        return [], None
+    left, right = (
+        [arm.name for arm in named.values() if any(_names(side, word) for word in {arm.name, arm.label})]
+        for side in (sides[0], sides[2])
+    )
+    if len(left) != 1 or len(right) != 1 or left == right:
+        return [], None
+    groups = [right[0], left[0]] if sides[1] == "<" else [left[0], right[0]]
+    first, second = (known[name].numbers for name in groups)
+    negative = test.said is not None and test.said.found is not None and test.said.found.statistic < 0
+    if kind not in _MEANS or negative or any(not {"n", "mean"} <= set(one) for one in (first, second)):
+        return groups, None
+    if sides[1] in "<>":
+        return groups, "greater" if first["mean"] > second["mean"] else None
+    return groups, {"=": "equal", "≠": "different"}[sides[1]]
+
+
+def _names(text: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _by_level(groups: Sequence[str], finding: FindingDraft) -> dict[str, Any]:
+    known = {slug(point.label): point.numbers for point in finding.points}
+    found: dict[str, Any] = {}
+    for name in groups:
+        numbers = known[name]
+        whole = {key: int(numbers[key]) for key in ("n", "k") if numbers.get(key, -1) >= (key == "n")}
+        found[name] = whole | {key: _whole(numbers[key]) for key in ("mean", "sd") if key in numbers}
+    return found
+
+
+def _measure(test: TestDraft, kind: str | None, groups: Sequence[str], arms: Sequence[ArmDraft]) -> None:
+    """The one number that all groups answer; anything else is a person's to say."""
+    own = [arm.fields for arm in arms if arm.name in groups]
+    shared = {name for name in (own[0] if own else {}) if all(name in fields for fields in own)}
+    only = next(iter(shared)) if len(shared) == 1 and all(len(fields) == 1 for fields in own) else None
+    numeric = only is not None and all((fields[only] or {}).get("type") in _NUMERIC for fields in own)
+    if numeric and kind in _GROUPED - {"contingency"}:
+        test.values["measure"] = only
+    else:
+        test.open.append(("measure", "which answer, or which column that `derive` makes of them"))
+    if kind in _PAIRED:
+        test.open.append(("against", "the second column"))
+
+
+def _weigh(finding: FindingDraft, weights: Spot) -> None:
+    """Weights that are not 1 are kept for other programs."""
+    own = [one for one in weights.items() if one.get("finding_id").said() == finding.id]
+    for test in finding.tests:
+        for one in own[0].get("tests").items() if len(own) == 1 else []:
+            weight = one.get("weight").number()
+            if one.get("test_name").text() == test.name and weight is not None and weight > 0 and weight != 1:
+                test.values["weight"] = weight
+
+
+def _whole(value: float) -> float | int:
+    return int(value) if value == int(value) else value

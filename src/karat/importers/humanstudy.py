@@ -1,0 +1,211 @@
+"""Study folders of HumanStudy-Bench: materials, specification, published statistics → a draft of a study."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from karat.documents.reader import parse
+from karat.errors import BadDataset, Fault
+from karat.formats import excerpt, plural
+from karat.importers import Draft, Open
+from karat.importers._humanstudy_arms import arms_of
+from karat.importers._humanstudy_files import Notes, Spot, read_folder, slug
+from karat.importers._humanstudy_people import profile_of, sizes_of
+from karat.importers._humanstudy_statistics import Said
+from karat.importers._humanstudy_tables import tables_of
+from karat.importers._humanstudy_tests import FindingDraft, findings_of
+from karat.importers._humanstudy_written import StudyDraft, files_of
+
+__all__ = ["HumanStudy"]
+
+_DOMAINS = ("cognition", "strategic", "social")
+_MOST_STUDIES = 100  # in one folder
+
+
+class HumanStudy:
+    """A study folder of HumanStudy-Bench, or a folder of several: a draft of `study.yaml` with its materials.
+
+    Everything that can be read is read: who took part, what was shown and how it was answered,
+    findings, tests, and every published statistic, which is held against the p, the degrees
+    of freedom and the data beside it. Groups, directions and measures are decided only where
+    the source's own words leave one possibility.
+    """
+
+    class Options(BaseModel):
+        """What becomes an arm."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        unlisted: bool = False  # also materials that the study's list of scenarios does not name
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def drafts(self, path: Path) -> Sequence[Draft]:
+        """A draft for each study. Raises BadDataset where there is none that can be read."""
+        if not path.is_dir():
+            message = "is no folder: a study of HumanStudy-Bench is a folder with ground_truth.json"
+            raise BadDataset(str(path), [Fault(place="file", message=message)])
+        folders = [path]
+        if not _is_study(path):
+            below = sorted(one for one in path.iterdir() if one.is_dir() and _is_study(one))
+            folders = below[:_MOST_STUDIES] or [path]
+        return [self._draft(folder) for folder in folders]
+
+    def _draft(self, folder: Path) -> Draft:
+        outer, materials, notes = read_folder(folder)
+        draft, said = _read(folder, outer, materials, notes, unlisted=self._options.unlisted)
+        draft.doubts = notes.doubts
+        files = files_of(draft)
+        if faults := parse(files["study.yaml"].encode(), what="a draft of study.yaml").faults:
+            raise BadDataset(str(folder), faults)
+        counts = _counts(draft.findings, said)
+        return Draft(
+            name=draft.name, files=files, open=tuple(draft.open), doubts=tuple(draft.doubts),
+            counts=counts, notes=_notes(draft),
+        )  # fmt: skip
+
+
+def _is_study(folder: Path) -> bool:
+    return (folder / "ground_truth.json").is_file() or (folder / "materials").is_dir()
+
+
+def _read(
+    folder: Path, outer: dict[str, Spot], materials: Sequence[Spot], notes: Notes, *, unlisted: bool
+) -> tuple[StudyDraft, list[Said]]:
+    meta, specification, truth = outer["metadata"], outer["specification"], outer["ground_truth"]
+    people = sizes_of(specification, notes)
+    arms = arms_of(
+        materials, scenarios=meta.get("scenarios"), people=specification.get("participants", "by_sub_study"),
+        notes=notes, unlisted=unlisted,
+    )  # fmt: skip
+    findings = findings_of(truth, arms, people=people, weights=meta.get("findings"), notes=notes)
+    title = _agreed("title", [truth, meta, specification], notes)
+    draft = StudyDraft(
+        name=slug(folder.resolve().name), title=title, source=_source(truth, meta, title, notes),
+        domain=_domain(meta), design=_design(specification), factors=_factors(specification),
+        profile=profile_of(specification, notes), arms=arms, findings=findings,
+        folder=excerpt(folder.resolve().name, 80),
+    )  # fmt: skip
+    said = [*_said(findings), *(one for finding in findings for one in finding.nested)]
+    _doubt(said, notes)
+    for finding in findings:
+        for test in finding.tests:
+            if test.said is None:
+                notes.add("unreadable", f"{finding.id} {test.id} has no statistic", test.where)
+    draft.open = _open(draft, meta, truth, specification)
+    draft.tables = tables_of(truth.get("overall_original_results"), notes)
+    return draft, said
+
+
+def _said(findings: Sequence[FindingDraft]) -> list[Said]:
+    return [test.said for finding in findings for test in finding.tests if test.said is not None]
+
+
+def _agreed(key: str, sources: Sequence[Spot], notes: Notes) -> str | None:
+    """What the files say; where they differ, the first, with a note."""
+    found = [spot.get(key) for spot in sources if spot.get(key).said() is not None]
+    texts = [" ".join((spot.said() or "").split()) for spot in found]
+    for spot, text in zip(found[1:], texts[1:], strict=True):
+        if text.casefold() != texts[0].casefold():
+            other = f"{key} is '{excerpt(text, 60)}', {found[0].file} says '{excerpt(texts[0], 60)}'"
+            notes.add("contradiction", other, spot.where)
+    return texts[0] if texts else None
+
+
+def _source(truth: Spot, meta: Spot, title: str | None, notes: Notes) -> str | None:
+    """`Ross, Greene & House (1977). The title.`, as far as it is known; None without an author."""
+    lists = [[name for one in spot.get("authors").items() if (name := one.text())] for spot in (truth, meta)]
+    authors = [" ".join(name.split()) for name in (lists[0] or lists[1])]
+    if all(lists) and lists[0] != lists[1]:
+        notes.add("contradiction", "authors are others than in ground_truth.json", meta.get("authors").where)
+    year = _agreed("year", [truth, meta], notes)
+    if year is None or not re.fullmatch(r"(1[6-9]|20)\d\d", year):
+        notes.add("unreadable", "gives no year", truth.get("year").where)
+        year = "year unknown"
+    if not authors:
+        return None
+    named = f"{', '.join(authors[:-1])} & {authors[-1]}" if len(authors) > 1 else authors[0]
+    return f"{named} ({year})." + (f" {title}" if title else "")
+
+
+def _domain(meta: Spot) -> str | None:
+    said = (meta.get("domain").text() or "").lower()
+    return said if said in _DOMAINS else None
+
+
+def _design(specification: Spot) -> str | None:
+    """Between or within subjects; None where the source says neither, or both."""
+    said = slug(specification.get("design", "type").text() or "")
+    return {"between_subjects": "between", "within_subjects": "within"}.get(said)
+
+
+def _factors(specification: Spot) -> list[str]:
+    """`Frame (between-subjects): gain, loss`, for people."""
+    found = []
+    for one in specification.get("design", "factors").items()[:50]:
+        levels = [text for level in one.get("levels").items()[:50] if (text := level.said())]
+        kind = f" ({kind.lower()})" if (kind := one.get("type").text()) else ""
+        found.append(f"{one.get('name').said() or 'without a name'}{kind}: {', '.join(levels) or 'no levels'}")
+    return found
+
+
+def _open(draft: StudyDraft, meta: Spot, truth: Spot, specification: Spot) -> list[Open]:
+    """Every open point, in the order of the draft."""
+    found = []
+    if draft.title is None:
+        found.append(Open(place="title", question="what the study is called", source=truth.where))
+    if draft.source is None:
+        found.append(Open(place="source", question="authors, year and title of the paper", source=truth.where))
+    if draft.domain is None:
+        words = [meta.get(key).text() for key in ("domain", "subdomain")]
+        told = excerpt(", ".join(word for word in words if word), 80) or "nothing"
+        question = f"cognition, strategic or social; the source says {told}"
+        found.append(Open(place="domain", question=question, source=meta.get("domain").where))
+    if draft.design is None:
+        told = excerpt(specification.get("design", "type").text() or "nothing", 60)
+        question = f"between: each person is in one arm; within: in all of them; the source says {told}"
+        found.append(Open(place="design", question=question, source=specification.get("design").where))
+    if not draft.arms:
+        found.append(Open(place="arms", question="what participants are shown", source="materials"))
+    found += [one for arm in draft.arms for one in arm.open]
+    if not draft.findings:
+        found.append(Open(place="findings", question="what the study found", source=truth.where))
+    return found + [one for at, finding in enumerate(draft.findings) for one in finding.open(at)]
+
+
+def _doubt(said: Sequence[Said], notes: Notes) -> None:
+    for one in said:
+        quoted = excerpt(one.text, 100)
+        if not one.read:
+            notes.add("unreadable", f"'{quoted}' {one.why}", one.where)
+        for wrong in one.wrong:
+            notes.add("contradiction", f"'{quoted}': {wrong}", one.where)
+
+
+def _counts(findings: Sequence[FindingDraft], said: Sequence[Said]) -> dict[str, int]:
+    return {
+        "findings": len(findings),
+        "tests": sum(len(finding.tests) for finding in findings),
+        "met": len(said),
+        "in data": sum(one.nested for one in said),
+        "parsed": sum(one.found is not None for one in said),
+        "described": sum(one.found is None and bool(one.described) for one in said),
+        "unreadable": sum(not one.read for one in said),
+        "checked": sum(bool(one.checked) for one in said),
+        "contradictory": sum(bool(one.wrong) for one in said),
+    }
+
+
+def _notes(draft: StudyDraft) -> tuple[str, ...]:
+    fields = sum(len(arm.fields) for arm in draft.arms)
+    typed = sum(answer is not None for arm in draft.arms for answer in arm.fields.values())
+    sized = sum(arm.n is not None for arm in draft.arms)
+    return (
+        f"{plural(len(draft.arms), 'arm')}, {sized} with n; {plural(fields, 'field')}, {typed} with type",
+        f"profile: {', '.join(draft.profile) or 'nothing'}",
+    )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+from msgspec import structs
+
+from karat.replication import Agreement, score_uncertainty
 from karat.summary.conversation_model import (
     ConversationResult,
     ConversationSummary,
@@ -16,6 +20,8 @@ from karat.summary.conversation_model import (
     Stratum,
 )
 from karat.summary.numbers import Estimate
+from karat.summary.study_model import ArmCount, Participants, StudySummary
+from karat.summary.study_told import summary_of_tests
 
 METRICS = ("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared", "scale_and_sign")
 LADDER = ("exact", "numerical", "declared", "unit_agnostic", "sign_agnostic", "scale_and_sign")
@@ -119,3 +125,24 @@ def conversations(*conditions: str) -> ConversationSummary:
             result(name, base=0.67 - 0.1 * at, right=180 * (at == 0)) for at, name in enumerate(conditions)
         ),
     )
+
+
+def studies(agreement: Agreement, *conditions: str, floor: str | None = None) -> StudySummary:
+    """The same agreement under each condition, with participants of whom a part could be read."""
+    sure = score_uncertainty(agreement, rng=np.random.default_rng(1), replicates=60)
+    part = summary_of_tests(dict.fromkeys(conditions, (agreement, sure)))
+    people = Participants(planned=60, asked=58, answered=50, parsed=45, stopped=2)
+    made = []
+    for one in part.conditions:
+        each = tuple(
+            structs.replace(study, participants=people, arms=(_arm(f"{study.study} low"), _arm("high", parsed=20)))
+            for study in one.studies
+        )
+        whole = Participants(**{key: len(each) * value for key, value in structs.asdict(people).items()})
+        made.append(structs.replace(one, studies=each, participants=whole, floor=one.condition == floor))
+    return structs.replace(part, conditions=tuple(made))
+
+
+def _arm(name: str, *, parsed: int = 25) -> ArmCount:
+    people = Participants(planned=30, asked=29, answered=26, parsed=parsed, stopped=1)
+    return ArmCount(arm=name, people=30, participants=people, unread={"choice": {"refused": 3}}, answers={})

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import vl_convert
 from benchmarks.coverage import world
-from tests.charts.made_up import conversations
+from tests.charts.made_up import conversations, studies
 
 from karat.charts import Chart, charts, study_charts, svg, themed
 from karat.charts.chart import labels
@@ -68,7 +68,8 @@ def golden_run(tmp_path, journals):
 def every(golden_run) -> dict[str, Chart]:
     summary = msgspec.structs.replace(golden_run(), conversation=conversations("own", "golden"))
     number = golden_run(name="number", metric=Metric(name="words", kind="number"))
-    found = [*charts(summary), *of_study(study()), *charts(number)]
+    people = msgspec.structs.replace(golden_run(name="people"), study=studies(study(), "own", "chance", floor="chance"))
+    found = [*charts(summary), *of_study(study()), *charts(number), *charts(people)]
     return {f"{at}-{chart.name}": chart for at, chart in enumerate(found)}
 
 
@@ -198,13 +199,16 @@ def test_one_spec_holds_no_colour_and_two_themes(every):
 def test_foreign_text_stays_text(golden_run):
     """The compiled charts hold it in data, scales and titles; no expression knows of it."""
     summary = golden_run(tuple(HOSTILE), metric=Metric(name=HOSTILE[2], low=1, high=5, kind="ordinal"))
-    summary = msgspec.structs.replace(summary, conversation=conversations(*HOSTILE))
+    other = msgspec.structs.replace(summary, conversation=conversations(*HOSTILE))
     side = Side(statistic=6, n1=60, n2=60)
     tests = tuple(
         StudyTest(study=name, finding=name, test=name, kind="ttest_ind", human=side, agent=side) for name in HOSTILE
     )
-    found = [*charts(summary), *of_study(study(more=tests), HOSTILE[0])]
-    assert len(found) >= 16
+    people = msgspec.structs.replace(
+        summary, study=studies(study(more=tests), HOSTILE[0], HOSTILE[4], floor=HOSTILE[4])
+    )
+    found = [*charts(other), *of_study(study(more=tests), HOSTILE[0]), *charts(people)]
+    assert len(found) >= 24
     for chart in found:
         ElementTree.fromstring(svg(chart))  # and no tag of theirs is one
         assert "<script" not in svg(chart)
@@ -267,6 +271,48 @@ def test_many_tests_of_studies_are_several_charts():
         "agreement-agent-1", "agreement-agent-2", "effects-agent", "effect-differences-agent-1",
         "effect-differences-agent-2",
     ]  # fmt: skip
+
+
+def test_a_run_over_studies_has_those_of_studies_alone(golden_run):
+    part = studies(study(), "own", "chance", floor="chance")
+    found = charts(msgspec.structs.replace(golden_run(), study=part))
+    assert [chart.name for chart in found] == [
+        "agreement-own", "effects-own", "effect-differences-own", "agreement-chance", "effects-chance",
+        "effect-differences-chance", "participants-own", "participants-chance",
+    ]  # fmt: skip
+    titles = {chart.name: chart.title for chart in found}
+    pas = part.conditions[0].benchmark.pas
+    assert f"{pas.value:.3f} [{pas.low:.3f}, {pas.high:.3f}] over 20 tests of 5 studies" in titles["agreement-own"]
+    assert "; random answers " in titles["agreement-own"] and "(random answers " in titles["effects-own"]
+    assert "random answers" not in titles["agreement-chance"]
+    assert titles["participants-own"].startswith(
+        "own: of 300 participants 290 were asked, 250 answered and 225 could be read (75.0 %); fewest in s"
+    )
+    assert titles["participants-own"].endswith("high, 20 of 30")
+
+
+def test_the_floor_is_a_third_mark(golden_run):
+    part = studies(study(), "own", "chance", floor="chance")
+    chart = charts(msgspec.structs.replace(golden_run(), study=part))[0]
+    assert chart.columns[:4] == ("finding and test", "π people", "π agent", "π floor")
+    dots = chart.spec["layer"][1]["data"]["values"]
+    assert [row["side"] for row in dots[:3]] == ["people", "agent", "floor"]
+
+
+def test_the_line_of_a_run_goes_through_the_centre_too(golden_run):
+    part = studies(study(), "own")
+    line = part.conditions[0].caricature
+    chart = charts(msgspec.structs.replace(golden_run(), study=part))[1]
+    fit = next(layer for layer in chart.spec["layer"] if layer["mark"].get("style") == "fit")["data"]["values"]
+    assert (fit[-1]["agent"] - fit[0]["agent"]) / (fit[-1]["human"] - fit[0]["human"]) == pytest.approx(line.slope)
+    assert line.intercept + line.slope * line.centre == pytest.approx(line.centre_agent)
+
+
+def test_many_arms_are_shown_study_by_study(golden_run):
+    rng = np.random.default_rng(5)
+    part = studies(score_tests(world(rng, studies=25, findings=2).run(rng)), "own")
+    chart = next(one for one in charts(msgspec.structs.replace(golden_run(), study=part)) if "participants" in one.name)
+    assert len(chart.rows) == 25
 
 
 def test_opposite_directions_are_written_beside_the_line():

@@ -26,7 +26,8 @@ def charts(summary: Summary) -> tuple[Chart, ...]:
     """Every chart of a run, in the order in which one reads them; none where nothing was scored.
 
     Means by condition, differences, where the scores lie, the questions on which conditions
-    differ most; of conversations those of turns, readings, diagnoses, propagation and cost.
+    differ most; of conversations those of turns, readings, diagnoses, propagation and cost; of human
+    studies those of agreement, effects and participants.
     """
     from karat.charts.runs import run_charts
 
@@ -35,6 +36,10 @@ def charts(summary: Summary) -> tuple[Chart, ...]:
         from karat.charts.conversations import conversation_charts
 
         found = (*conversation_charts(summary), *found)
+    if summary.study is not None:
+        from karat.charts.participation import participation_charts
+
+        found = participation_charts(summary.study)
     return _apart(found)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from karat import formats
-from karat.charts.chart import Chart, apart, known, made, slug
+from karat.charts.chart import Chart, known, made, slug
 from karat.charts.pieces import ROW, WIDTH, beside, filtered, named, number, points, reference, tooltip
-from karat.replication import Agreement, TestScore, Uncertainty
+from karat.charts.study_view import Drawn, Line, TestShown, of_agreement
+from karat.replication import Agreement, Uncertainty
 
-__all__ = ["study_charts"]
+__all__ = ["drawn_charts", "study_charts"]
 
 TOGETHER = 40  # tests in one chart
 Z95 = 1.959963984540054
@@ -19,68 +20,70 @@ Z95 = 1.959963984540054
 
 def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "agent") -> tuple[Chart, ...]:
     """Posteriors of people and agent side by side, effects against effects, a forest of differences."""
-    names = _names(agreement)
-    parts = [*_agreement(agreement, sure, condition, names), *_profile(agreement, sure, condition, names)]
-    return (*parts, *_forest(agreement, condition, names))
+    return drawn_charts(of_agreement(agreement, sure, condition=condition))
 
 
-def _names(agreement: Agreement) -> list[str]:
-    """One label a test."""
-    return apart(f"{'/'.join(filter(None, one.test.finding_id))} {one.test.test}" for one in agreement.tests)
+def drawn_charts(drawn: Drawn) -> tuple[Chart, ...]:
+    """The same of whatever was brought into shape."""
+    return (*_agreement(drawn), *_profile(drawn), *_forest(drawn))
 
 
-def _chunks(places: Sequence[int]) -> Iterator[tuple[str, Sequence[int]]]:
+def _chunks(tests: Sequence[TestShown]) -> Iterator[tuple[str, Sequence[TestShown]]]:
     """A few tests at a time, with the ending of the chart's name."""
-    if len(places) <= TOGETHER:
-        yield "", places
+    if len(tests) <= TOGETHER:
+        yield "", tests
         return
-    for at, start in enumerate(range(0, len(places), TOGETHER)):
-        yield f"-{at + 1}", places[start : start + TOGETHER]
+    for at, start in enumerate(range(0, len(tests), TOGETHER)):
+        yield f"-{at + 1}", tests[start : start + TOGETHER]
 
 
-def _agreement(agreement: Agreement, sure: Uncertainty, condition: str, names: list[str]) -> list[Chart]:
-    used = [at for at, score in enumerate(agreement.tests) if not math.isnan(score.pas)]
-    return [
-        _agreement_part(agreement, sure, condition, names, (ending, places))
-        for ending, places in _chunks(used)
-        if places
-    ]
+def _over(drawn: Drawn) -> str:
+    """What is drawn of several repetitions."""
+    return "" if drawn.repetitions < 2 else f" Means over {formats.plural(drawn.repetitions, 'repetition')}."
 
 
-def _agreement_part(
-    agreement: Agreement, sure: Uncertainty, condition: str, names: list[str], part: tuple[str, Sequence[int]]
-) -> Chart:
-    ending, places = part
-    tests = [(names[at], agreement.tests[at]) for at in places]
+def _agreement(drawn: Drawn) -> list[Chart]:
+    used = [one for one in drawn.tests if not math.isnan(one.pas)]
+    return [_agreement_part(drawn, ending, tests) for ending, tests in _chunks(used) if tests]
+
+
+def _agreement_part(drawn: Drawn, ending: str, tests: Sequence[TestShown]) -> Chart:
+    floor = drawn.floor is not None
+    beside = " The third mark is the floor: random answers." if floor else ""
+    heads = ("finding and test", "π people", "π agent", *(["π floor"] if floor else []), "PAS", "directional PAS",
+             "ln BF people", "ln BF agent", "note")  # fmt: skip
     return made(
-        slug("agreement", condition) + ending,
-        _agreement_title(agreement, sure, condition),
+        slug("agreement", drawn.condition) + ending,
+        _agreement_title(drawn),
         "One line a test: the probability of an effect given the evidence of people and of the agent, joined by a "
-        "line. Near together they are in the same state; opposite directions are written beside the line.",
-        {"width": WIDTH, "height": (ROW - 4) * len(tests), "layer": _posteriors(tests)},
-        ("finding and test", "π people", "π agent", "PAS", "directional PAS", "ln BF people", "ln BF agent", "note"),
+        "line. Near together they are in the same state; opposite directions are written beside the line."
+        f"{beside}{_over(drawn)}",
+        {"width": WIDTH, "height": (ROW - 4) * len(tests), "layer": _posteriors(tests, floor=floor)},
+        heads,
         [
-            (name, *map(_three, (score.pi_human, score.pi_agent, score.pas, score.pas_directional)),
-             _one(score.human.log_bf), _one(score.agent.log_bf), _note(score))
-            for name, score in tests
+            (one.name, *map(_three, (one.pi_human, one.pi_agent, *([one.pi_floor] if floor else []), one.pas,
+                                     one.pas_directional)),
+             _one(one.log_bf_human), _one(one.log_bf_agent), _note(one))
+            for one in tests
         ],
     )  # fmt: skip
 
 
-def _posteriors(tests: Sequence[tuple[str, TestScore]]) -> list[dict[str, Any]]:
-    spans = [
-        {"test": name, "human": score.pi_human, "agent": score.pi_agent, "note": _note(score)} for name, score in tests
-    ]
+def _posteriors(tests: Sequence[TestShown], *, floor: bool) -> list[dict[str, Any]]:
+    spans = [{"test": one.name, "human": one.pi_human, "agent": one.pi_agent, "note": _note(one)} for one in tests]
     dots = [
-        {"test": name, "side": side, "place": place, "pi": pi, "pas": score.pas,
-         "directional": score.pas_directional, "note": _note(score)}
-        for name, score in tests
-        for place, (side, pi) in enumerate((("people", score.pi_human), ("agent", score.pi_agent)))
+        {"test": one.name, "side": side, "place": place, "pi": pi, "pas": one.pas,
+         "directional": one.pas_directional, "note": _note(one)}
+        for one in tests
+        for place, (side, pi) in enumerate(
+            (("people", one.pi_human), ("agent", one.pi_agent), *([("floor", one.pi_floor)] if floor else []))
+        )
+        if not math.isnan(pi)
     ]  # fmt: skip
-    shown = [name for name, _ in tests]
+    shown = [one.name for one in tests]
     x = number("pi", "posterior probability of an effect, π", domain=(0, 1))
     y = named("test", shown, title="finding and test")
-    offset, color = beside("side", 2, room=2.0)
+    offset, color = beside("side", 2 + floor, room=2.0)
     told = tooltip({"test": "test", "side": "side", "pi": "π", "pas": "PAS", "directional": "directional PAS",
                     "note": "note"})  # fmt: skip
     words = {"x": {"datum": 1}, "y": y, "text": {"field": "note", "type": "nominal"}}
@@ -95,8 +98,8 @@ def _posteriors(tests: Sequence[tuple[str, TestScore]]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _note(score: TestScore) -> str:
-    return "opposite directions" if score.opposed else ""
+def _note(one: TestShown) -> str:
+    return "opposite directions" if one.opposed else ""
 
 
 def _three(value: float) -> str:
@@ -107,30 +110,27 @@ def _one(value: float) -> str:
     return formats.number(value, digits=1)
 
 
-def _agreement_title(agreement: Agreement, sure: Uncertainty, condition: str) -> str:
-    whole, spread = agreement.benchmark, sure.pas.get(("benchmark", ""))
-    low, high = (spread.low, spread.high) if spread is not None else (None, None)
-    opposed = len(agreement.opposed)
-    against = f"; {formats.plural(opposed, 'finding')} in the opposite direction" if opposed else ""
+def _agreement_title(drawn: Drawn) -> str:
+    against = f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction" if drawn.opposed else ""
+    floor = "" if drawn.floor is None else f"; random answers {formats.estimate(*drawn.floor, digits=3)}"
     return (
-        f"{condition} is in the same state as people with a probability (PAS) of "
-        f"{formats.estimate(whole.pas, low, high, digits=3)} over {formats.plural(whole.tests_used, 'test')} of "
-        f"{formats.plural(whole.used, 'study', 'studies')}{against}"
+        f"{drawn.condition} is in the same state as people with a probability (PAS) of "
+        f"{formats.estimate(*drawn.pas, digits=3)} over {formats.plural(drawn.tests_used, 'test')} of "
+        f"{formats.plural(drawn.studies_used, 'study', 'studies')}{floor}{against}"
     )
 
 
-def _profile(agreement: Agreement, sure: Uncertainty, condition: str, names: list[str]) -> list[Chart]:
-    places = _with_effects(agreement)
-    if not places:
+def _profile(drawn: Drawn) -> list[Chart]:
+    tests = [one for one in drawn.tests if one.has_effects]
+    if not tests:
         return []
-    tests = [(names[at], agreement.tests[at]) for at in places]
     dots = [
-        {"test": name, "study": formats.excerpt(score.test.study, 48), "human": score.human.d, "agent": score.agent.d,
-         "human_low": score.human.d - Z95 * score.human.d_se, "human_high": score.human.d + Z95 * score.human.d_se,
-         "agent_low": score.agent.d - Z95 * score.agent.d_se, "agent_high": score.agent.d + Z95 * score.agent.d_se}
-        for name, score in tests
+        {"test": one.name, "study": formats.excerpt(one.study, 48), "human": one.d_human, "agent": one.d_agent,
+         "human_low": one.d_human - Z95 * one.d_human_se, "human_high": one.d_human + Z95 * one.d_human_se,
+         "agent_low": one.d_agent - Z95 * one.d_agent_se, "agent_high": one.d_agent + Z95 * one.d_agent_se}
+        for one in tests
     ]  # fmt: skip
-    reach = 1.1 * max(max(abs(score.human.d), abs(score.agent.d)) for _, score in tests) or 1.0
+    reach = 1.1 * max(max(abs(one.d_human), abs(one.d_agent)) for one in tests) or 1.0
     x = number("human", "effect of people, Cohen's d", domain=(-reach, reach))
     y = number("agent", "effect of the agent, Cohen's d", domain=(-reach, reach))
     heads = {"human": "d people", "human_low": "people from", "human_high": "people to"}
@@ -145,20 +145,16 @@ def _profile(agreement: Agreement, sure: Uncertainty, condition: str, names: lis
         {"data": {"values": dots}, "mark": {"type": "point"}, "encoding": {"x": x, "y": y, "tooltip": told}},
     ]  # fmt: skip
     chart = made(
-        slug("effects", condition),
-        _profile_title(agreement, sure, condition),
+        slug("effects", drawn.condition),
+        _profile_title(drawn),
         "One point a test: the agent's effect over that of people, with 95 % intervals. On the dashed line of identity "
-        "both are equal; the solid line is the weighted least-squares line, its band the interval of its slope.",
-        {"width": 400, "height": 400, "layer": [*_lines(agreement, x, y, reach), *marks]},
+        "both are equal; the solid line is the weighted least-squares line, its band the interval of its slope."
+        f"{_over(drawn)}",
+        {"width": 400, "height": 400, "layer": [*_lines(drawn.line, x, y, reach), *marks]},
         ("finding and test", "d people [95 % interval]", "d agent [95 % interval]"),
-        [(name, _effect(score.human.d, score.human.d_se), _effect(score.agent.d, score.agent.d_se))
-         for name, score in tests],
+        [(one.name, _effect(one.d_human, one.d_human_se), _effect(one.d_agent, one.d_agent_se)) for one in tests],
     )  # fmt: skip
     return [chart]
-
-
-def _with_effects(agreement: Agreement) -> list[int]:
-    return [at for at, one in enumerate(agreement.tests) if math.isfinite(one.human.d) and math.isfinite(one.agent.d)]
 
 
 def _effect(value: float, se: float) -> str:
@@ -166,12 +162,11 @@ def _effect(value: float, se: float) -> str:
     return f"{formats.signed(value)} {span}".rstrip()
 
 
-def _lines(agreement: Agreement, x: dict[str, Any], y: dict[str, Any], reach: float) -> list[dict[str, Any]]:
+def _lines(found: Line, x: dict[str, Any], y: dict[str, Any], reach: float) -> list[dict[str, Any]]:
     """The line of identity; the line of caricature with the band of its slope, through the centre of the points."""
-    found = agreement.caricature
     identity = {"mark": {"type": "line", "style": "reference"}, "encoding": {"x": x, "y": y},
                 "data": {"values": [{"human": -reach, "agent": -reach}, {"human": reach, "agent": reach}]}}  # fmt: skip
-    if math.isnan(found.slope):
+    if math.isnan(found.slope) or math.isnan(found.centre):
         return [identity]
     ends = [-reach + step * reach / 20 for step in range(41)]
     rows = known([
@@ -188,31 +183,27 @@ def _lines(agreement: Agreement, x: dict[str, Any], y: dict[str, Any], reach: fl
     return [band, identity, line]
 
 
-def _profile_title(agreement: Agreement, sure: Uncertainty, condition: str) -> str:
-    whole, found = agreement.benchmark, agreement.caricature
-    fixed = sure.ecs_fixed.get(("benchmark", ""))
-    low, high = (fixed.low, fixed.high) if fixed is not None else (None, None)
-    slope = formats.estimate(found.slope, found.low, found.high)
+def _profile_title(drawn: Drawn) -> str:
+    slope = formats.estimate(drawn.line.slope, drawn.line.low, drawn.line.high)
+    floor = "" if drawn.floor_ecs is None else f" (random answers {formats.estimate(*drawn.floor_ecs, digits=3)})"
     return (
-        f"{condition}: ECS {formats.estimate(whole.ecs.value, low, high, digits=3)} over "
-        f"{formats.plural(whole.tests_with_effects, 'effect')}; slope of its effects on those of people {slope}"
+        f"{drawn.condition}: ECS {formats.estimate(*drawn.ecs, digits=3)}{floor} over "
+        f"{formats.plural(drawn.tests_with_effects, 'effect')}; slope of its effects on those of people {slope}"
     )
 
 
-def _forest(agreement: Agreement, condition: str, names: list[str]) -> list[Chart]:
-    places = _with_effects(agreement)
-    return [_forest_part(agreement, condition, names, (ending, part)) for ending, part in _chunks(places) if part]
+def _forest(drawn: Drawn) -> list[Chart]:
+    tests = [one for one in drawn.tests if one.has_effects]
+    return [_forest_part(drawn, ending, part) for ending, part in _chunks(tests) if part]
 
 
-def _forest_part(agreement: Agreement, condition: str, names: list[str], part: tuple[str, Sequence[int]]) -> Chart:
-    ending, places = part
+def _forest_part(drawn: Drawn, ending: str, tests: Sequence[TestShown]) -> Chart:
     rows = []
-    for at in places:
-        score = agreement.tests[at]
-        more, se = score.agent.d - score.human.d, math.hypot(score.human.d_se, score.agent.d_se)
+    for one in tests:
+        more, se = one.apart
         rows.append({
-            "test": names[at], "difference": more, "low": more - Z95 * se, "high": more + Z95 * se,
-            "human": score.human.d, "agent": score.agent.d, "z": score.z_diff,
+            "test": one.name, "difference": more, "low": more - Z95 * se, "high": more + Z95 * se,
+            "human": one.d_human, "agent": one.d_agent, "z": one.z_diff,
         })  # fmt: skip
     ends = [abs(value) for row in rows for value in (row["difference"], row["low"], row["high"])
             if isinstance(value, float) and math.isfinite(value)]  # fmt: skip
@@ -220,32 +211,26 @@ def _forest_part(agreement: Agreement, condition: str, names: list[str], part: t
     x = number("difference", "agent − people, Cohen's d", domain=(-reach, reach))
     told = tooltip({"test": "test", "difference": "difference", "low": "low", "high": "high", "human": "d people",
                     "agent": "d agent", "z": "z"})  # fmt: skip
-    shown = [names[at] for at in places]
-    y = named("test", shown, title="finding and test")
+    y = named("test", [one.name for one in tests], title="finding and test")
     return made(
-        slug("effect-differences", condition) + ending,
-        _forest_title(agreement, condition),
+        slug("effect-differences", drawn.condition) + ending,
+        _forest_title(drawn),
         "A forest plot: one line a test, the agent's effect less that of people with its 95 % interval; the dashed "
-        "line is no difference.",
-        {"data": {"values": rows}, "width": WIDTH, "height": (ROW - 4) * len(shown),
+        f"line is no difference.{_over(drawn)}",
+        {"data": {"values": rows}, "width": WIDTH, "height": (ROW - 4) * len(tests),
          "layer": [reference(x=0), *points(x, y, None, told)]},
         ("finding and test", "agent − people, d [95 % interval]", "d people", "d agent", "z"),
-        [(names[at], _difference(agreement.tests[at]), formats.signed(agreement.tests[at].human.d),
-          formats.signed(agreement.tests[at].agent.d), formats.signed(agreement.tests[at].z_diff)) for at in places],
+        [(one.name, _effect(*one.apart), *map(formats.signed, (one.d_human, one.d_agent, one.z_diff)))
+         for one in tests],
     )  # fmt: skip
 
 
-def _difference(score: TestScore) -> str:
-    return _effect(score.agent.d - score.human.d, math.hypot(score.human.d_se, score.agent.d_se))
-
-
-def _forest_title(agreement: Agreement, condition: str) -> str:
-    scores = [agreement.tests[at] for at in _with_effects(agreement)]
-    judged = [score for score in scores if math.isfinite(score.z_diff)]
-    differing = [score for score in judged if abs(score.z_diff) > Z95]
-    above = sum(score.z_diff > 0 for score in differing)
+def _forest_title(drawn: Drawn) -> str:
+    judged = [one for one in drawn.tests if one.has_effects and math.isfinite(one.z_diff)]
+    differing = [one for one in judged if abs(one.z_diff) > Z95]
+    above = sum(one.z_diff > 0 for one in differing)
     return (
-        f"{condition} differs from people in {formats.count(len(differing))} of "
+        f"{drawn.condition} differs from people in {formats.count(len(differing))} of "
         f"{formats.plural(len(judged), 'effect')} (95 % interval without 0): "
         f"{formats.count(above)} above, {formats.count(len(differing) - above)} below"
     )

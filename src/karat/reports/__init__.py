@@ -15,13 +15,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from karat.errors import BadOption
 from karat.journal import RunFolder
 from karat.summary import Summary
 
-__all__ = ["Report", "Streamed", "save"]
+if TYPE_CHECKING:
+    from karat.summary.study_model import StudySummary
+
+__all__ = ["Report", "Streamed", "humanstudy_files", "save"]
 
 
 class Report(Protocol):
@@ -61,6 +64,13 @@ class Streamed(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._whole)
+
+
+def humanstudy_files(part: StudySummary | None) -> dict[str, str]:
+    """The three files of HumanStudy-Bench, of a run or of a table of tests: file name → text."""
+    from karat.reports import _humanstudy_files
+
+    return _humanstudy_files.files(part)
 
 
 def save(files: Mapping[str, str], out: Path) -> list[Path]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from rich.text import Text
 
 from karat import formats
-from karat.reports._layout import Cell, Columns
+from karat.reports._layout import Cell, Columns, Section
 from karat.summary.conversation_model import (
     ConversationResult,
     ConversationSummary,
@@ -19,18 +18,10 @@ from karat.summary.conversation_model import (
 )
 from karat.summary.numbers import Estimate
 
-__all__ = ["Section", "sections"]
+__all__ = ["sections"]
 
 _NULLS = {"zero": "0", "one": "1", "sign_flipped": "−x", "times_100": "100x", "another_turn": "other"}
 _CLOSED = 12  # columns of a bar
-
-
-class Section(NamedTuple):
-    """A table with its title and what a reader must know."""
-
-    title: str
-    table: Columns
-    legend: str = ""
 
 
 def sections(part: ConversationSummary, *, wide: bool) -> Iterator[Section]:

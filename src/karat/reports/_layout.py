@@ -7,12 +7,13 @@ for its column gets a line of its own instead of being folded.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rich.text import Text
 
 from karat import formats
 
-__all__ = ["Cell", "Columns"]
+__all__ = ["Cell", "Columns", "Section"]
 
 Cell = tuple[str, str]
 """Text and style."""
@@ -68,3 +69,11 @@ class Columns:
             line.append("" if left else blank).append(text, style=style or None).append(blank if left else "")
         line.rstrip()
         return line
+
+
+class Section(NamedTuple):
+    """A table with its title and what a reader must know."""
+
+    title: str
+    table: Columns
+    legend: str = ""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat import formats
 from karat.journal import RunFolder
+from karat.reports._study_rows import TEST_COLUMNS, test_rows
 from karat.summary import Summary, TrialRecord, trials
 from karat.summary.model import ServerUse
 
@@ -26,27 +27,31 @@ class Csv:
 
         model_config = ConfigDict(extra="forbid")
 
-        rows: Literal["summary", "scores", "servers", "rates"] = Field(
-            default="summary",
+        rows: Literal["summary", "scores", "servers", "rates", "tests"] | None = Field(
+            default=None,
             description="summary: one row per condition and metric; scores: one per score, "
             "and one per trial that has none; servers: one per condition and MCP server; "
-            "rates: one per condition and rate of a run over conversations",
+            "rates: one per condition and rate of a run over conversations; tests: one per test of a human "
+            "study and condition; null: tests in a run over human studies, else summary",
         )
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        if self._options.rows == "summary":
+        rows = self._options.rows or ("tests" if summary.study is not None else "summary")
+        if rows == "tests":
+            return {"tests.csv": _written(TEST_COLUMNS, test_rows(summary))}
+        if rows == "summary":
             return {"summary.csv": _written(_SUMMARY, iter(summary.table()))}
-        if self._options.rows == "servers":
+        if rows == "servers":
             used = ((name, use) for name, account in summary.accounts.items() for use in account.servers)
             servers = ({"condition": name, **msgspec.structs.asdict(use)} for name, use in used)
             return {"servers.csv": _written(_SERVERS, servers)}
-        if self._options.rows == "rates":
+        if rows == "rates":
             return {"rates.csv": _written(_RATES, _rates(summary))}
-        rows = (row for trial in trials(run, summary) for row in _scores(trial))
-        return {"scores.csv": _written(_SCORES, rows)}
+        scores = (row for trial in trials(run, summary) for row in _scores(trial))
+        return {"scores.csv": _written(_SCORES, scores)}
 
 
 _SUMMARY = (

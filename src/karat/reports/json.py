@@ -33,8 +33,9 @@ class Json:
         tree: dict[str, Any] = msgspec.to_builtins(summary)
         if not self._options.samples:
             tree["table_of_samples"] = None
-        if tree["conversation"] is None:  # a part that runs of other kinds do not have
-            del tree["conversation"]
+        for part in ("conversation", "study"):  # parts that runs of other kinds do not have
+            if tree[part] is None:
+                del tree[part]
         _show(tree)
         tree = {"format": tree.pop("format"), "made_by": f"karat {__version__}", "offline": summary.offline, **tree}
         raw = msgspec.json.encode(tree)
@@ -53,8 +54,22 @@ def _show(tree: dict[str, Any]) -> None:
     for condition in (tree.get("conversation") or {}).get("conditions", ()):
         for rate in (*condition["accuracies"], condition["conversation_accuracy"], *condition["reasoning"]):
             rate["shown"] = _rate(rate)
+    for condition in (tree.get("study") or {}).get("conditions", ()):
+        for level in (condition["benchmark"], *condition["domains"], *(one["score"] for one in condition["studies"])):
+            level["shown"] = {key: _estimate(level[key]) for key in ("pas", "ecs")}
+    for between in (tree.get("study") or {}).get("differences", ()):
+        between["shown"] = {key: _signed(between[key]) for key in ("pas", "ecs")}
     for low in tree["lowest"]:
         low["shown"] = {"mean": formats.number(low["mean"]), "gap": formats.number(low["gap"])}
+
+
+def _estimate(found: dict[str, Any]) -> str:
+    return formats.estimate(found["value"], found["low"], found["high"], digits=3)
+
+
+def _signed(found: dict[str, Any]) -> str:
+    span = formats.signed_interval(found["low"], found["high"], digits=3)
+    return f"{formats.signed(found['value'], digits=3)} {span}".rstrip()
 
 
 def _account(account: dict[str, Any]) -> dict[str, str]:

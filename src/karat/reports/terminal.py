@@ -15,7 +15,7 @@ from rich.text import Text
 
 from karat import formats
 from karat.journal import RunFolder
-from karat.reports import _conversation
+from karat.reports import _conversation, _study
 from karat.reports._layout import Columns
 from karat.reports._tables import (
     POINT,
@@ -52,6 +52,9 @@ class Terminal:
         )
         color: bool = Field(default=False, description="whether to write colour codes")
         lowest: int = Field(default=3, ge=0, le=5, description="how many of the lowest questions are shown")
+        findings: int = Field(
+            default=24, ge=0, description="how many findings of human studies are shown by condition; 0: all"
+        )
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()
@@ -87,6 +90,9 @@ class Terminal:
         if whole.conversation is not None:
             for one in _conversation.sections(whole.conversation, wide=wide):
                 yield from _section(one.title, one.table, width, one.legend)
+        if whole.study is not None:
+            for one in _study.sections(whole.study, wide=wide, findings=self._options.findings):
+                yield from _section(one.title, one.table, width, one.legend)
         if summary.metrics and summary.results:
             yield from _section("Scores", scores_table(summary, wide=wide), width, _scores_legend(summary, wide=wide))
         panel = judges_table(summary)
@@ -97,7 +103,7 @@ class Terminal:
         servers = servers_table(summary)
         if servers is not None:
             yield from _section("MCP servers", servers, width, _SERVERS_LEGEND)
-        if summary.differences:
+        if summary.differences and whole.study is None:
             tested = _tested(whole)
             legend = _differences_legend(tested, wide=wide)
             yield from _section("Differences", differences_table(tested, wide=wide), width, legend)
@@ -107,12 +113,16 @@ class Terminal:
 
 
 def _apart(summary: Summary) -> Summary:
-    """Without the metrics that the tables of conversations show."""
-    if summary.conversation is None:
+    """Without the metrics that the tables of conversations, or of studies, show."""
+    part = summary.conversation or summary.study
+    if part is None:
         return summary
-    others = tuple(metric for metric in summary.metrics if metric.scorer != summary.conversation.scorer)
+    others = tuple(metric for metric in summary.metrics if metric.scorer != part.scorer)
     keys = {metric.key for metric in others}
-    return structs.replace(summary, metrics=others, results=tuple(one for one in summary.results if one.metric in keys))
+    kept = structs.replace(summary, metrics=others, results=tuple(one for one in summary.results if one.metric in keys))
+    if summary.study is None:
+        return kept
+    return structs.replace(kept, lowest=tuple(one for one in summary.lowest if one.metric in keys))
 
 
 def _tested(summary: Summary) -> Summary:
@@ -125,11 +135,8 @@ def _tested(summary: Summary) -> Summary:
 
 def _facts(summary: Summary) -> Iterable[Text]:
     ledger, source = summary.total.ledger, summary.provenance
-    part = summary.conversation
-    turns = "" if part is None else f" ({formats.plural(part.turns, 'turn')})"
-    asked = f"{formats.plural(summary.samples, 'question' if part is None else 'conversation')}{turns}"
     size = (
-        f"{asked} × {formats.plural(len(summary.conditions), 'condition')} × "
+        f"{_asked(summary)} × {formats.plural(len(summary.conditions), 'condition')} × "
         f"{formats.plural(summary.repetitions, 'repetition')} = {formats.plural(ledger.planned, 'trial')}"
     )
     yield _line(f"{summary.name} {summary.run} ({summary.status})")
@@ -143,12 +150,31 @@ def _facts(summary: Summary) -> Iterable[Text]:
         yield _line(f"{name}: {_judge(told)}")
 
 
+def _asked(summary: Summary) -> str:
+    """What one condition is asked once."""
+    if summary.study is not None and summary.study.conditions:
+        people = summary.study.conditions[0].participants.planned // max(1, summary.repetitions)
+        part = f"{formats.plural(people, 'participant')} of "
+        part += formats.plural(len(summary.study.studies), "study", "studies")
+        return part if people == summary.samples else f"{part} in {formats.plural(summary.samples, 'session')}"
+    if summary.conversation is not None:
+        return (
+            f"{formats.plural(summary.samples, 'conversation')} ({formats.plural(summary.conversation.turns, 'turn')})"
+        )
+    return formats.plural(summary.samples, "question")
+
+
 def _read_as(settings: Mapping[str, Any]) -> Iterator[str]:
     """What was asked otherwise than by default: numbers of such runs are not alike."""
     if settings.get("dataset.history") == "golden":
         yield "golden answers as history"
     if settings.get("dataset.expected") == "printed":
         yield "against the printed answers"
+    if settings.get("dataset.wording"):
+        yield f"wording {settings['dataset.wording']}"
+    for option, told in (("relabel", "relabelled"), ("reorder", "options in reverse")):
+        if settings.get(f"dataset.{option}"):
+            yield told
 
 
 def _judge(told: Mapping[str, Any]) -> str:

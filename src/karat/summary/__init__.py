@@ -28,6 +28,8 @@ from karat.summary.model import (
     Summary,
 )
 from karat.summary.reading import Reading, plan_of, read, trusted
+from karat.summary.study_model import StudySummary
+from karat.summary.study_words import study_headline
 from karat.summary.words import REHEARSED, alone, conversation_warnings, headline, loss_warnings
 
 if TYPE_CHECKING:
@@ -59,10 +61,13 @@ def __getattr__(name: str) -> object:
     return getattr(importlib.import_module(f"{__name__}.{home}"), name)
 
 
-def summarize(run: RunFolder, *, scorings: Mapping[str, str] | None = None, level: float = 0.95) -> Summary:
+def summarize(
+    run: RunFolder, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: bool = False
+) -> Summary:
     """Every number of a run, finished or not.
 
     `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
+    `allow_code`: human studies may run code of their own, their `reducer`, from where they lay.
     The journal is streamed; what is kept grows with the planned trials by a few bytes
     each, and with scores by some twenty. Raises BadRun for a damaged run, BadOption for a
     scoring that the run does not have.
@@ -70,12 +75,12 @@ def summarize(run: RunFolder, *, scorings: Mapping[str, str] | None = None, leve
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
-        return _summary(run, scorings or {}, level)
+        return _summary(run, scorings or {}, level, allow_code=allow_code)
 
 
-def _summary(run: RunFolder, scorings: Mapping[str, str], level: float) -> Summary:
+def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow_code: bool) -> Summary:
     # The status first: a run that ends in between is then taken as running.
-    status = run.status()
+    status, info = run.status(), run.info
     reading, scorers = read(run), run.scorers()
     shown = _shown(reading, (*run.info.scorers, *scorers), scorings)
     ended = outcome(reading, shown)
@@ -83,8 +88,8 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float) -> Summa
     failures = failure_kinds(run, reading, ended)
     told = (*_server_warnings(run, each, failures), *_warnings(run, reading, status, total))
     figures = _figures(run, reading, scorers, shown, level=level) if shown else _NOTHING
-    info = run.info
     conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level)
+    study = _study(run, reading, scorers, shown, ended, allow_code=allow_code)
     return Summary(
         format=FORMAT_VERSION,
         run=info.run,
@@ -94,7 +99,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float) -> Summa
         kind=info.kind,
         status=status,
         level=level,
-        headline=alone(conversation) or figures.headline(total, info.kind),
+        headline=study_headline(study) or alone(conversation) or figures.headline(total, info.kind),
         conditions=tuple(reading.conditions),
         samples=len(reading.samples),
         repetitions=reading.repetitions,
@@ -106,11 +111,12 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float) -> Summa
         lowest=figures.lowest,
         failures=failures,
         duplicates=reading.duplicates,
-        warnings=(*told, *conversation_warnings(conversation), *figures.losses(info.kind)),
+        warnings=(*told, *_own(conversation, study), *figures.losses(info.kind)),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
         panel=figures.panel,
         conversation=conversation,
+        study=study,
     )
 
 
@@ -130,6 +136,26 @@ def _conversation(
     return conversation(run, reading, scorers, shown, *spent, level=level)
 
 
+def _study(
+    run: RunFolder,
+    reading: Reading,
+    scorers: tuple[ScorerInfo, ...],
+    shown: Mapping[str, str],
+    ended: Outcome,
+    *,
+    allow_code: bool,
+) -> StudySummary | None:
+    if run.info.kind != "study":
+        return None
+    from karat.summary.study import study
+
+    return study(run, reading, scorers, shown, ended, allow_code=allow_code)
+
+
+def _own(conversation: ConversationSummary | None, study: StudySummary | None) -> list[str]:
+    return [*conversation_warnings(conversation), *(study.warnings if study is not None else ())]
+
+
 class _Figures:
     """What needs numpy."""
 
@@ -146,6 +172,8 @@ class _Figures:
         self.lowest, self.samples, self.panel = lowest, samples, panel
 
     def losses(self, kind: str) -> list[str]:
+        if kind == "study":  # what is read of participants is no score that is compared
+            return []
         return loss_warnings(self.results, self.differences, bounds=kind != "conversation")
 
     def headline(self, total: Account, kind: str) -> str:

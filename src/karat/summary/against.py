@@ -33,21 +33,29 @@ def compare(
     condition_b: str | None = None,
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
+    allow_code: bool = False,
 ) -> Comparison:
     """What changed from `a` to `b`, over the questions that both have, by id and content.
+
+    Runs over human studies are compared by participant and test, in whatever words they were shown.
 
     Without conditions each condition of the same name is compared; two runs of one
     condition each are compared whatever it is called. Raises BadOption where there is
     nothing to compare, and what `summarize` raises.
     """
-    first = summarize(a, scorings=scorings, level=level)
-    second = first if b.path == a.path else summarize(b, scorings=scorings, level=level)
+    asked: dict[str, Any] = {"scorings": scorings, "level": level, "allow_code": allow_code}
+    first = summarize(a, **asked)
+    second = first if b.path == a.path else summarize(b, **asked)
     pairs = _conditions(first, second, condition_a, condition_b)
+    labels = _labels(first, second, condition_a, condition_b)
+    sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
+    if first.study is not None and second.study is not None:
+        from karat.summary.study_against import compare_studies
+
+        return compare_studies((a, b), (first, second), pairs, sides, allow_code=allow_code)
     metrics = _metrics(first, second)
     rows_a, rows_b, changed = _shared(first, second)
     pairings = _pairings(first, second, pairs, metrics, (rows_a, rows_b), level=level)
-    labels = _labels(first, second, condition_a, condition_b)
-    sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
     unit = "conversation" if first.conversation else "question"
     return Comparison(
         format=FORMAT_VERSION,

@@ -9,6 +9,7 @@ import msgspec
 
 from karat import formats
 from karat.summary.model import Difference, MetricInfo
+from karat.summary.study_comparison import StudyComparison, text_of
 
 __all__ = ["FORMAT_VERSION", "Comparison", "Flip", "Pairing", "Side"]
 
@@ -61,7 +62,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     only_b: int
     changed: int  # questions with the same id and another content: left out
     warnings: tuple[str, ...]
-    unit: str = "question"  # what is paired: question or conversation
+    unit: str = "question"  # what is paired: question, conversation or participant
+    study: StudyComparison | None = None  # of human studies, which have no pairings
 
     def table(self) -> list[dict[str, Any]]:
         """One row per pairing, raw numbers."""
@@ -103,6 +105,7 @@ def _text(found: Comparison) -> str:
     lines = [found.headline, "", f"{found.a.label} → {found.b.label}; differences are the second minus the first"]
     for one in found.pairings:
         lines += ["", *_pairing_lines(one, found.unit)]
+    lines += [] if found.study is None else text_of(found.study)
     counts = [
         formats.plural(found.only_a, found.unit) + " only in the first" if found.only_a else "",
         formats.plural(found.only_b, found.unit) + " only in the second" if found.only_b else "",

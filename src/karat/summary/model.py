@@ -12,6 +12,7 @@ import msgspec
 from karat.journal import ServerInfo
 from karat.summary.conversation_model import ConversationSummary
 from karat.summary.numbers import Estimate, Quantity
+from karat.summary.study_model import StudySummary
 
 __all__ = [
     "FORMAT_VERSION",
@@ -334,6 +335,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     table_of_samples: SampleTable | None = None  # None: nothing was scored
     panel: tuple[JudgePair, ...] = ()  # every two judges of a panel, metric by metric
     conversation: ConversationSummary | None = None  # None: no conversations, or not scored by `numeric`
+    study: StudySummary | None = None  # None: no human studies, or not scored by `replication`
 
     @property
     def offline(self) -> bool:

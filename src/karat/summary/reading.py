@@ -159,8 +159,7 @@ class Reading:
             return
         tally = self.tally(cell)
         for reply in answer.replies:
-            tally.pay(reply.dollars)
-            tally.use(reply.usage)
+            tally.heard(reply)
         earlier = self._answered(answer.trial, tally) if self._pending else False
         if self.answered[cell]:
             self.duplicates += 1
@@ -271,9 +270,11 @@ class Reading:
 
     def _book(self, waiting: _Waiting, tally: Tally) -> None:
         """What stands, of turns that were answered, is left: an answer may come to hold them."""
-        for dollars, usage in [*waiting.calls, *((reply.dollars, reply.usage) for reply in waiting.replies)]:
+        for dollars, usage in waiting.calls:
             tally.pay(dollars)
             tally.use(usage)
+        for reply in waiting.replies:
+            tally.heard(reply)
         tally.count(waiting.replies, answered=False)
         tally.failed_attempts += waiting.failed
         waiting.calls, waiting.replies, waiting.failed, waiting.tally = [], [], 0, tally

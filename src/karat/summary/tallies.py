@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import nan
 
 from karat.journal import Torn
-from karat.records import Usage
+from karat.records import NOT_ASKED, Usage
 from karat.summary.lines import CallLine, ReplyLine, ScoreLine
 
 __all__ = ["Calls", "Rows", "Tally"]
@@ -60,6 +60,12 @@ class Tally:
             self.judge_unknown += 1
         elif dollars:
             self.judge_dollars.append(dollars)
+
+    def heard(self, reply: ReplyLine) -> None:
+        """Books a reply. A turn that was not asked used nothing: it makes no unknown number of tokens a known one."""
+        self.pay(reply.dollars)
+        if reply.stop_reason != NOT_ASKED.stop_reason or reply.usage != NOT_ASKED.usage:
+            self.use(reply.usage)
 
     def use(self, usage: Usage | None) -> None:
         if usage is None:

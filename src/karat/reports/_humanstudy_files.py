@@ -1,0 +1,300 @@
+"""What HumanStudy-Bench writes: detailed_stats.csv, evaluation_results.json, benchmark_summary.json.
+
+From a run, or from a table of tests: both come as the same frozen values. What is not known is
+empty or null. PAS and ECS are the main numbers; everything else that is no count stands under
+`auxiliary`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from karat import formats
+from karat.summary.study_model import (
+    FindingResult,
+    LevelScore,
+    Participants,
+    SideNumbers,
+    StudyCondition,
+    StudyResult,
+    StudySummary,
+    StudyUsage,
+    TestResult,
+    TestRow,
+)
+
+__all__ = ["HEADER", "REPETITION", "detailed_rows", "files"]
+
+HEADER = (
+    "Study_ID", "Finding_ID", "Test_ID", "Condition", "Statistical_Test_Type", "Human_Test_Statistic",
+    "Agent_Test_Statistic", "Human_N_Eff", "Agent_N_Eff", "Log_BF_Human", "Log_BF_Agent", "Pi_Human", "Pi_Agent",
+    "PAS_Raw", "PAS_Directional", "ECS_Test", "Z_Diff", "Agent_Effect_Size", "Human_Effect_Size", "Agent_Effect_d",
+    "Human_Effect_d", "Direction_Match", "Coverage",
+)  # fmt: skip
+REPETITION = "Repetition"
+"""A last column of `detailed_stats.csv`, where there is more than one."""
+
+
+def files(part: StudySummary | None) -> dict[str, str]:
+    """File name → text. None: nothing was a study, and the files have no rows."""
+    results: list[Any] = []
+    whole: dict[str, Any] = {}
+    if part is not None:
+        results = [_evaluated(part, one, study) for one in part.conditions for study in one.studies]
+        whole = {one.condition: _benchmark(part, one) for one in part.conditions}
+    return {
+        "detailed_stats.csv": _detailed(part),
+        "evaluation_results.json": _json(results),
+        "benchmark_summary.json": _json(whole),
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _detailed(part: StudySummary | None) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    header = [*HEADER, REPETITION] if part is not None and part.repetitions > 1 else list(HEADER)
+    writer.writerow(header)
+    for row in detailed_rows(part) if part is not None else ():
+        writer.writerow([_cell(row[name]) for name in header])
+    return text.getvalue()
+
+
+def _cell(value: Any) -> str:
+    """A spreadsheet takes text that begins so for a formula, and runs it."""
+    if isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        return formats.raw(value)
+    text = formats.clean(value)
+    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "|", "%")) else text
+
+
+def detailed_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
+    """A row a test, condition and repetition, by the names of `HEADER` and `REPETITION`."""
+    for condition in part.conditions:
+        for finding in condition.findings:
+            for test in finding.tests:
+                for row in test.repetitions:
+                    values = _detail(condition.condition, finding, test, row)
+                    yield dict(zip((*HEADER, REPETITION), values, strict=True))
+
+
+def _detail(condition: str, finding: FindingResult, test: TestResult, row: TestRow) -> list[Any]:
+    human, agent = row.human, row.agent
+    named = [finding.study, finding.name, test.id, condition, test.kind]
+    evidence = [human.n_eff, agent.n_eff, human.log_bf, agent.log_bf, human.pi, agent.pi]
+    scores = [row.pas.value, row.pas_directional, row.ecs_test, row.z_diff]
+    effects = [agent.effect, human.effect, agent.d, human.d]
+    rest = [row.same_direction, row.coverage, row.repetition + 1]
+    return [*named, _statistic(human), _statistic(agent), *evidence, *scores, *effects, *rest]
+
+
+def _statistic(side: SideNumbers) -> Any:
+    if side.table is not None:
+        return ";".join(",".join(map(str, row)) for row in side.table)
+    return side.statistic
+
+
+def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult) -> dict[str, Any]:
+    """One study under one condition."""
+    info, score = part.info(study.study), study.score
+    return {
+        "study_id": study.study,
+        "title": info.title if info is not None else None,
+        "condition": condition.condition,
+        "repetitions": part.repetitions,
+        "score": score.pas.value,
+        "score_se": score.pas.se,
+        "score_directional": score.pas_directional,
+        "score_sd_between_repetitions": score.pas_sd,
+        "ecs_corr_study": score.ecs.value,
+        "ecs_interval_these_studies": _interval(score),
+        "reason": score.reason,
+        "tests_used": score.tests_used,
+        "tests_planned": score.tests_planned,
+        "coverage": score.coverage,
+        "participants": _people(study.participants),
+        "failure_rates": _failure_rates(study),
+        "usage": _usage([study.usage]),
+        "auxiliary": _auxiliary(score),
+        "finding_results": [_finding(one) for one in study.findings],
+        "test_results": [
+            _test(finding, test, row)
+            for finding in study.findings
+            for test in finding.tests
+            for row in test.repetitions
+        ],
+    }
+
+
+def _interval(score: LevelScore) -> list[float | None]:
+    return [score.ecs.low, score.ecs.high]
+
+
+def _auxiliary(score: LevelScore) -> dict[str, float | None]:
+    return {
+        "normalized_score": score.normalized,
+        "ecs_strict_study": score.ecs_strict,
+        "ecs_strict_study_chi2": score.ecs_strict_chi2,
+    }
+
+
+def _people(people: Participants) -> dict[str, int] | None:
+    """None where nobody told, as in a table of tests."""
+    found: dict[str, int] = msgspec.structs.asdict(people)
+    return found if people.planned else None
+
+
+def _failure_rates(study: StudyResult) -> dict[str, Any] | None:
+    """Shares of the planned participants, and of each arm's answers by what is wrong with them."""
+    people = study.participants
+    if not people.planned:
+        return None
+    return {
+        "not_answered": (people.planned - people.answered) / people.planned,
+        "not_parsed": (people.planned - people.parsed) / people.planned,
+        "stopped": people.stopped / people.planned,
+        "failures": dict(study.failures),
+        "not_run": study.not_run,
+        "arms": {
+            arm.arm: {"participants": _people(arm.participants), "unread": arm.unread, "read": arm.answers}
+            for arm in study.arms
+        },
+    }
+
+
+def _usage(parts: Sequence[StudyUsage]) -> dict[str, Any]:
+    """Sums; None where no call told."""
+    tokens = [_sum(one.input_tokens for one in parts), _sum(one.output_tokens for one in parts)]
+    return {
+        "calls": sum(one.calls for one in parts),
+        "input_tokens": tokens[0],
+        "output_tokens": tokens[1],
+        "total_tokens": _sum(tokens),
+        "total_cost": _sum(one.dollars for one in parts),
+        "calls_without_tokens": sum(one.tokens_unknown for one in parts),
+        "calls_without_price": sum(one.dollars_unknown for one in parts),
+    }
+
+
+def _sum(values: Any) -> Any:
+    known = [one for one in values if one is not None]
+    return sum(known) if known else None
+
+
+def _finding(one: FindingResult) -> dict[str, Any]:
+    return {
+        "sub_study_id": one.sub_study,
+        "finding_id": one.id,
+        "claim": one.claim,
+        "finding_score": one.pas.value,
+        "finding_score_se": one.pas.se,
+        "pas_directional": one.pas_directional,
+        "coverage": one.coverage,
+        "flagged": one.flagged,
+        "opposed": one.opposed,
+        "reason": one.reason,
+        "n_tests": one.tests_planned,
+        "tests_used": one.tests_used,
+        "auxiliary": {
+            "normalized_score": one.normalized,
+            "ecs_strict": one.ecs_strict,
+            "ecs_strict_chi2": one.ecs_strict_chi2,
+        },
+    }
+
+
+def _test(finding: FindingResult, test: TestResult, row: TestRow) -> dict[str, Any]:
+    return {
+        "finding_id": finding.id,
+        "sub_study_id": finding.sub_study,
+        "test_id": test.id,
+        "repetition": row.repetition + 1,
+        "reported": test.reported,
+        "pas": row.pas.value,
+        "pas_interval": [row.pas.low, row.pas.high],
+        "pas_directional": row.pas_directional,
+        "pi_human": row.human.pi,
+        "pi_agent": row.agent.pi,
+        "direction_match": row.same_direction,
+        "coverage": row.coverage,
+        "method": row.method,
+        "reasons": list(dict.fromkeys([*row.human.reasons, *row.agent.reasons])),
+        "auxiliary": {"ecs_test": row.ecs_test, "normalized_score": row.normalized},
+    }
+
+
+def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
+    """One condition over all studies: their configuration. `studies` and `findings` as in their `results.json`."""
+    whole, new = condition.benchmark, condition.benchmark.ecs_new
+    usage = _usage([one.usage for one in condition.studies])
+    return {
+        "average_pas_raw": whole.pas.value,
+        "average_pas_raw_interval": [whole.pas.low, whole.pas.high],
+        "average_ecs": whole.ecs.value,
+        "average_ecs_interval_these_studies": _interval(whole),
+        "average_ecs_interval_new_studies": [None, None] if new is None else [new.low, new.high],
+        "ecs_per_domain": {one.name: one.ecs.value for one in condition.domains},
+        "pas_raw_per_domain": {one.name: one.pas.value for one in condition.domains},
+        "reason": whole.reason,
+        "floor": condition.floor,
+        "repetitions": part.repetitions,
+        "pas_raw_sd_between_repetitions": whole.pas_sd,
+        "ecs_sd_between_repetitions": whole.ecs_sd,
+        "n_studies": whole.used,
+        "n_tests": whole.tests_used,
+        "n_tests_planned": whole.tests_planned,
+        "n_tests_with_effects": whole.tests_with_effects,
+        "participants": _people(condition.participants),
+        "total_tokens": usage["total_tokens"],
+        "total_cost": usage["total_cost"],
+        "usage": usage,
+        "convention": part.convention,
+        "auxiliary": {
+            "average_pas_directional": whole.pas_directional,
+            "average_normalized_score": whole.normalized,
+            "ecs_strict_overall": whole.ecs_strict,
+            "ecs_strict_overall_chi2": whole.ecs_strict_chi2,
+            "ecs_noise_ceiling": condition.noise_ceiling.value,
+            f"average_ecs_{part.convention_other}": condition.ecs_other.value,
+            "caricature_slope": condition.caricature.slope,
+        },
+        "studies": [_study_line(part, one) for one in condition.studies],
+        "findings": [line for one in condition.studies for line in _finding_lines(one)],
+    }
+
+
+def _study_line(part: StudySummary, one: StudyResult) -> Mapping[str, Any]:
+    info, usage = part.info(one.study), _usage([one.usage])
+    return {
+        "study_id": one.study,
+        "title": info.title if info is not None else None,
+        "pas_raw": one.score.pas.value,
+        "ecs": one.score.ecs.value,
+        "total_tokens": usage["total_tokens"],
+        "total_cost": usage["total_cost"],
+    }
+
+
+def _finding_lines(one: StudyResult) -> list[dict[str, Any]]:
+    return [
+        {
+            "study_id": one.study,
+            "finding_idx": at,
+            "sub_study_id": finding.sub_study,
+            "finding_id": finding.id,
+            "finding_score": finding.pas.value,
+            "n_tests": finding.tests_planned,
+        }
+        for at, finding in enumerate(one.findings)
+    ]

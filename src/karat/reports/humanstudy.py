@@ -1,0 +1,33 @@
+"""`--to humanstudy`: the files that HumanStudy-Bench writes, from a run over human studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from karat.journal import RunFolder
+from karat.reports import _humanstudy_files
+from karat.summary import Summary
+
+__all__ = ["Humanstudy"]
+
+
+class Humanstudy:
+    """`detailed_stats.csv`, `evaluation_results.json` and `benchmark_summary.json`, as HumanStudy-Bench has them.
+
+    For a folder: `--out FOLDER`. PAS and ECS are the main numbers, everything else stands under `auxiliary`; what is
+    not known is empty or null. With several repetitions a row of the table is one of them, by its last
+    column. A run over anything but human studies has no rows.
+    """
+
+    class Options(BaseModel):
+        """Nothing can be set: the format is theirs."""
+
+        model_config = ConfigDict(extra="forbid")
+
+    def __init__(self, options: Options | None = None) -> None:
+        pass
+
+    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
+        return _humanstudy_files.files(summary.study)

@@ -1,0 +1,64 @@
+"""One study, done once or several times: from everybody's answers to tests, and to what participants are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karat.datasets import StudyRun, study_experiments, study_reducer
+from karat.errors import BadPlugin
+from karat.journal import RunFolder
+from karat.replication import score_tests
+
+if TYPE_CHECKING:
+    from karat.datasets import Reducer, Response, StudyFile
+    from karat.replication import Agreement
+
+__all__ = ["CONVENTION", "REPLICATES", "Measured", "measured", "reducer_of", "seed_of"]
+
+REPLICATES = 2_000
+CONVENTION = "humanstudy"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """The tests of each experiment. Those of which too few answers could be read are without the agent's side."""
+
+    agreements: Sequence[Agreement]
+    runs: Sequence[StudyRun]
+
+
+def seed_of(run: RunFolder) -> int:
+    """Of what is drawn again: whatever the id is made of, the same run gives the same numbers."""
+    return int.from_bytes(blake2b(run.info.run.encode(), digest_size=8).digest())
+
+
+def measured(
+    file: StudyFile,
+    experiments: Sequence[Sequence[Response]],
+    *,
+    arms: Collection[str],
+    reducer: Reducer | None,
+    refused: str | None,
+) -> Measured:
+    """`experiments`: everybody's answers, for each. Raises nothing for what cannot be computed: it is the reason."""
+    found = study_experiments(file, experiments, reducer=reducer, refused=refused, arms=arms)
+    agreements = [score_tests(one.tests, convention=CONVENTION, min_coverage=file.min_coverage) for one in found]
+    runs = [
+        StudyRun(responses=responses, data=one.data or {}, scores=agreement.tests)
+        for responses, one, agreement in zip(experiments, found, agreements, strict=True)
+    ]
+    return Measured(agreements=agreements, runs=runs)
+
+
+def reducer_of(file: StudyFile, *, inside: Path, allowed: bool) -> tuple[Reducer | None, str | None]:
+    """The study's own code where it may run, or why it does not. `inside`: the run folder, which brings none."""
+    if file.reducer is None or not allowed:
+        return None, None
+    try:
+        return study_reducer(file, inside=inside), None
+    except BadPlugin as error:
+        return None, str(error)

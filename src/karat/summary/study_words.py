@@ -1,0 +1,119 @@
+"""What the numbers of a run over human studies allow to say: headline and warnings. No number is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from karat import formats
+from karat.summary.study_chance import beyond_chance
+from karat.summary.study_model import FindingResult, StudyCondition, StudyDifference, StudySummary
+
+__all__ = ["study_headline", "warnings_of"]
+
+_MOST_NAMED = 3
+
+
+def study_headline(part: StudySummary | None) -> str:
+    """The answer in one sentence, with its uncertainty; nothing for a run over anything else."""
+    if part is None:
+        return ""
+    if len(part.conditions) == 1:
+        return _alone(part.conditions[0], part)
+    beyond = beyond_chance([one.pas for one in part.differences])
+    shown = [one for one, clear in zip(part.differences, beyond, strict=True) if clear]
+    scored = [one for one in part.conditions if one.benchmark.pas.value is not None]
+    if not scored:
+        return f"No score under any of {formats.plural(len(part.conditions), 'condition')}: {_why(part.conditions[0])}"
+    if not part.differences or all(one.pas.value is None for one in part.differences):
+        return _alone(scored[0], part)
+    if shown:
+        first = max(shown, key=lambda one: abs(one.pas.value or 0.0))
+        return _beats(first, part)
+    first = max(part.differences, key=lambda one: abs(one.pas.value or 0.0))
+    by = f"{formats.signed(first.pas.value)} {formats.signed_interval(first.pas.low, first.pas.high)}".rstrip()
+    over = formats.plural(first.pas.n, "test")
+    best = max(scored, key=lambda one: one.benchmark.pas.value or 0.0)
+    looked_at = f" in any of {len(part.differences)} comparisons (Holm)" if len(part.differences) > 1 else ""
+    return f"No difference shown in PAS{looked_at}: {first.b} against {first.a} {by} over {over}; {_scores(best)}"
+
+
+def _beats(one: StudyDifference, part: StudySummary) -> str:
+    value, low, high = one.pas.value or 0.0, one.pas.low, one.pas.high
+    better, other = (one.b, one.a) if value > 0 else (one.a, one.b)
+    if value < 0 and low is not None and high is not None:
+        low, high = -high, -low
+    by = formats.estimate(abs(value), low, high)
+    found = part.of(better)
+    scores = f"; {_scores(found)}" if found is not None else ""
+    return f"{better} is closer to people than {other} by {by} PAS over {formats.plural(one.pas.n, 'test')}{scores}"
+
+
+def _alone(one: StudyCondition, part: StudySummary) -> str:
+    whole = one.benchmark
+    if whole.pas.value is None:
+        return f"{one.condition}: no score: {_why(one)}"
+    tests = f"{formats.count(whole.tests_used)} of {formats.plural(whole.tests_planned, 'test')}"
+    studies = formats.plural(len(part.studies), "study", "studies")
+    people = f"{formats.count(one.participants.parsed)} of {formats.count(one.participants.planned)} participants read"
+    return f"{_scores(one)} over {tests} in {studies}, {people}"
+
+
+def _scores(one: StudyCondition) -> str:
+    pas, ecs = one.benchmark.pas, one.benchmark.ecs
+    floor = " (floor)" if one.floor else ""
+    found = f"{one.condition}{floor}: PAS {formats.estimate(pas.value, pas.low, pas.high)}"
+    if one.benchmark.ceiling is not None:
+        found += f" (a perfect copy: {formats.number(one.benchmark.ceiling)})"
+    return found + (f", ECS {formats.estimate(ecs.value, ecs.low, ecs.high)}" if ecs.value is not None else "")
+
+
+def _why(one: StudyCondition) -> str:
+    return formats.clean(one.benchmark.reason or "nothing was answered")
+
+
+def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
+    """What stands between the numbers and what they seem to say. `lost`: samples of no study that the run keeps."""
+    if lost:
+        yield f"{formats.plural(lost, 'sample')} of studies that the run folder does not keep: left out"
+    for info in part.studies:
+        if info.reducer is not None and not info.reduced:
+            yield f"{info.study}: its own code ({formats.clean(info.reducer)}) did not run, and made no scores"
+        if len(info.arms) < info.arms_in_file:
+            arms = f"{formats.count(len(info.arms))} of {formats.plural(info.arms_in_file, 'arm')}"
+            yield f"{info.study}: {arms} run; findings that need the others have no score"
+    for one in part.conditions:
+        yield from _of_condition(one)
+    if not any(one.floor for one in part.conditions):
+        yield "no floor beside these numbers: run the same with `agent: {type: floor}` to see what random answers get"
+
+
+def _of_condition(one: StudyCondition) -> Iterator[str]:
+    scored = [finding for finding in one.findings if finding.pas.value is not None]
+    without = [finding for finding in one.findings if finding.pas.value is None]
+    if not scored:
+        yield f"{one.condition}: no score: {_why(one)}"
+    elif without:
+        count = f"{formats.count(len(without))} of {formats.plural(len(one.findings), 'finding')}"
+        reasons = "; ".join(dict.fromkeys(formats.clean(finding.reason or "not known") for finding in without[:2]))
+        yield f"{one.condition}: {count} without a score ({_named(without)}): {reasons}"
+    flagged = [finding for finding in scored if finding.flagged]
+    if flagged:
+        least = min(finding.coverage for finding in flagged if finding.coverage is not None)
+        count = formats.plural(len(flagged), "finding rests", "findings rest")
+        yield (
+            f"{one.condition}: {count} on fewer than 80 % of the participants, at worst {formats.share(least)} "
+            f"({_named(flagged)}): the number may be one of those who answered"
+        )
+    opposed = [finding for finding in scored if any(test.decisive for test in finding.tests)]
+    if opposed:
+        count = formats.plural(len(opposed), "finding has", "findings have")
+        yield (
+            f"{one.condition}: {count} a decisive effect opposite to people's ({_named(opposed)}): "
+            "PAS counts it as agreement, directional PAS does not"
+        )
+
+
+def _named(findings: Sequence[FindingResult]) -> str:
+    shown = ", ".join(f"{one.study}/{one.name}" for one in findings[:_MOST_NAMED])
+    more = len(findings) - _MOST_NAMED
+    return f"{formats.clean(shown)}{f' and {more} more' if more > 0 else ''}"

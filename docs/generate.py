@@ -30,6 +30,10 @@ FAMILIES = {
         "Datasets",
         "What is asked: `dataset.kind` in the experiment file, with the options in the same block.",
     ),
+    "importers": (
+        "Importers",
+        "What others wrote down becomes a draft: `karat import NAME PATH`, with options as `--set KEY=VALUE`.",
+    ),
     "reports": ("Reports", "The forms of a result: `karat report RUN --to NAME`."),
     "scorers": (
         "Scorers",

@@ -112,6 +112,35 @@ TOYS = {
                 ]
                 return Dataset(kind="toy", path=path, sha256=hashlib.sha256(raw).hexdigest(), samples=samples)
     ''',
+    "importers": '''
+        """One file."""
+
+        from __future__ import annotations
+
+        from collections.abc import Sequence
+        from pathlib import Path
+
+        from pydantic import BaseModel, ConfigDict
+
+        from karat.importers import Draft
+
+        __all__ = ["Toy"]
+
+
+        class Toy:
+            """Drafts a dataset that says a name."""
+
+            class Options(BaseModel):
+                model_config = ConfigDict(extra="forbid")
+
+                name: str = "toy draft"  # what is said
+
+            def __init__(self, options: Options) -> None:
+                self._name = options.name
+
+            def drafts(self, path: Path) -> Sequence[Draft]:
+                return [Draft(name="toy", files={"toy.txt": self._name}, counts={"lines": 1})]
+    ''',
     "reports": '''
         """One line."""
 
@@ -215,6 +244,7 @@ def test_it_is_documented(house):
         "agents": "| `loudness` | whole number | `1` | how many exclamation marks follow |",
         "scorers": "| `factor` | number | `1.0` | what each of them counts |",
         "datasets": '| `ending` | text | `"?"` | what is added to each line |',
+        "importers": '| `name` | text | `"toy draft"` | what is said |',
         "reports": '| `greeting` | text | `"toy report"` | what the line begins with |',
     }
     for family, row in explained.items():
@@ -235,6 +265,16 @@ def test_it_runs_and_reports(house, workplace):
     report = python(house, workplace, "-m", "karat", "report", run, "--to", "toy")
     assert report.returncode == 0, report.stderr
     assert report.stdout == "toy report: 2 samples\n"
+
+
+def test_it_imports(house, workplace):
+    done = python(house, workplace, "-m", "karat", "import", "toy", "lines.txt", "--set", "name=mine")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == ["draft  lines  open", "toy        1     0"]
+    assert (workplace / "toy" / "toy.txt").read_text(encoding="utf-8") == "mine"
+    wrong = python(house, workplace, "-m", "karat", "import", "toy", "lines.txt", "--set", "nam=mine")
+    assert wrong.returncode == 2
+    assert "did you mean 'name'?" in wrong.stderr
 
 
 def test_a_class_beside_the_experiment_needs_no_installation(house, workplace):

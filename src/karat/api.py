@@ -147,15 +147,18 @@ def open(run: RunLike, *, results: str | os.PathLike[str] = "results") -> RunFol
     raise BadRun(text, f"there is no such folder, and no run in {results} is called so{hint}")
 
 
-def summarize(run: RunLike, *, scorings: Mapping[str, str] | None = None, level: float = 0.95) -> Summary:
+def summarize(
+    run: RunLike, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: bool = False
+) -> Summary:
     """Every number of a run, finished or not: `print` it, or use `.table()`, `.to_frame()` and its fields.
 
     `scorings` (scorer → digest, or its beginning) shows an older scoring than the newest;
-    `level` is that of the intervals. Asks nobody, changes nothing.
+    `level` is that of the intervals (but for PAS and ECS: 0.95). `allow_code`: human studies may run
+    code of their own, from the folder they lay in. Asks nobody, changes nothing.
     """
     from karat import summary
 
-    return summary.summarize(open(run), scorings=scorings, level=level)
+    return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code)
 
 
 def compare(
@@ -165,6 +168,7 @@ def compare(
     *,
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
+    allow_code: bool = False,
 ) -> Comparison:
     """What changed, question by question: interval, p (Holm), and the questions that flipped.
 
@@ -176,10 +180,12 @@ def compare(
     first = open(run)
     if b is None:
         second = _second_run(first, a)
-        return summary.compare(first, second, scorings=scorings, level=level)
+        return summary.compare(first, second, scorings=scorings, level=level, allow_code=allow_code)
     if not isinstance(a, str):
         raise BadOption("karat.compare", "want (run, condition, condition) or (run, run)")
-    return summary.compare(first, first, condition_a=a, condition_b=b, scorings=scorings, level=level)
+    return summary.compare(
+        first, first, condition_a=a, condition_b=b, scorings=scorings, level=level, allow_code=allow_code
+    )
 
 
 def _opened(path: Path) -> RunFolder:

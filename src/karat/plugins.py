@@ -343,7 +343,8 @@ def _sentence(item: Mapping[str, Any], path: Sequence[str], model: type[BaseMode
     if kind == "string_type" and isinstance(got, (bool, int, float)):
         return f"must be text, got {shown(got)}; put it in quotes"
     if kind in _WISHES:
-        near = did_you_mean(str(got), _members(context.get("expected", "")), listing=False)
+        known = _members(context.get("expected", "")) if isinstance(got, str) else ()
+        near = did_you_mean(str(got), known, listing=False)
         return f"must be {_WISHES[kind].format(**context)}, got {shown(got)}{near}"
     if kind == "value_error":
         return str(context.get("error", item["msg"]))

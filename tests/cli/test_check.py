@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 PLAN = """\
-sums: 4 samples × 2 conditions × 1 repetition = 8 agent calls, 8 judge calls
+sums: 4 samples × 2 conditions × 1 repetition = 8 agent calls
 
 dataset      golden, questions.jsonl (sha256 DIGEST)
 agent        command

@@ -7,7 +7,7 @@ import pytest
 
 from karat.cli import cli
 
-COMMANDS = ("init", "lint", "check", "rehearse", "run", "score", "report", "plot", "compare", "list")
+COMMANDS = ("init", "import", "lint", "check", "rehearse", "run", "score", "report", "plot", "compare", "list")
 
 
 def shown(command: click.Command, name: str) -> str:

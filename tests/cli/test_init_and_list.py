@@ -7,6 +7,8 @@ import shlex
 import pytest
 
 from karat import plugins
+from karat.config.presets import presets
+from karat.datasets import shipped_studies
 
 
 def test_init_writes_an_example_that_runs_as_it_stands(process, here):
@@ -35,7 +37,24 @@ def test_init_writes_conversations_that_run_as_they_stand(process, here):
     assert "numerical" in done.out
 
 
-@pytest.mark.parametrize("kind", ["golden", "conversation"])
+def test_init_writes_a_study_that_checks_and_runs_as_it_stands(process, here):
+    made = process("init", "study", "mine")
+    assert made.out.splitlines() == [
+        f"mine/{name}"
+        for name in (
+            "README.md", "bridge/README.md", "bridge/copy.jsonl", "bridge/materials/bridge.md", "bridge/study.yaml",
+            "experiment.yaml",
+        )
+    ]  # fmt: skip
+    commands = [shlex.split(line) for line in made.err.partition("Next:\n")[2].splitlines()]
+    for words in [*commands, ["karat", "check", "mine/bridge"], ["karat", "lint", "mine/bridge"]]:
+        done = process(*words[1:])
+        assert done.code == 0, done.err
+        assert "warning" not in done.err
+    assert all(name in process("report", "latest").out for name in ("empty", "human", "demographic", "background"))
+
+
+@pytest.mark.parametrize("kind", ["golden", "conversation", "study"])
 def test_the_commands_of_the_example_s_readme_work(process, here, kind):
     process("init", kind, ".")
     text = (here / "README.md").read_text(encoding="utf-8")
@@ -72,6 +91,47 @@ def test_every_plug_in_is_listed_with_its_options(karat, family):
         )
         shown = karat("list", family, name)
         assert all(f"  {option['name']}: " in shown.out for option in one["options"])
+
+
+def test_shipped_studies_are_listed(karat):
+    names = list(shipped_studies())
+    found = karat("list", "studies", "--json").json
+    assert [one["name"] for one in found["studies"]] == names
+    framing = next(one for one in found["studies"] if one["name"] == "framing")
+    assert {key: framing[key] for key in ("domain", "participants", "questions", "findings", "tests")} == {
+        "domain": "cognition", "participants": 1350, "questions": 1350, "findings": 5, "tests": 6,
+    }  # fmt: skip
+    shown = karat("list", "studies").out.splitlines()
+    assert shown[0].split() == ["name", "title", "domain", "participants", "findings", "tests", "source"]
+    assert [line.split()[0] for line in shown[1:]] == names
+    assert "Tversky & Kahneman (1981)" in shown[1 + names.index("framing")]
+
+
+def test_one_study_is_shown_with_its_arms_and_tests(karat):
+    page = karat("list", "studies", "beauty_contest")
+    assert "166 participants in 10 groups, 664 questions" in page.out
+    assert "dataset: {kind: study, path: beauty_contest}" in page.out
+    found = karat("list", "studies", "beauty_contest", "--json").json["study"]
+    assert (len(found["arms"]), len(found["tests"]), found["groups"]) == (3, 8, 10)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["studies", "framng"], "NAME: no study 'framng' comes with karat (did you mean 'framing'?)"),
+        (["presets", "humann"], "no preset is called 'humann' (did you mean 'human'?)"),
+        (["study"], "'study' is not one of"),
+    ],
+)
+def test_a_name_that_is_not_there(karat, words, said):
+    done = karat("list", *words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_presets_are_listed_with_their_text(karat):
+    assert [line.split()[0] for line in karat("list", "presets").out.splitlines()] == list(presets())
+    assert str(presets()["human"].text) in karat("list", "presets", "human").out
 
 
 def test_rubrics_are_listed_with_their_text(karat):

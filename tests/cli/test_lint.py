@@ -148,3 +148,38 @@ def test_many_findings_are_counted_and_the_first_are_shown(karat, here):
     shown = karat("lint", "dev.json").out.splitlines()
     assert shown[0] == "dev.json: 30 conversations, 60 turns; 60 turns to be doubted"
     assert shown[-1] == "  … and 10 more; --json or --quarantine FILE has all"
+
+
+def test_studies_show_the_numbers_that_nothing_checks(karat):
+    done = karat("lint", "framing")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0] == "framing: 1,350 samples; 1 published number to be doubted"
+    assert "calculator F5 T1  unchecked" in done.out
+    found = karat("lint", "shipped", "--json").json
+    assert (found["kind"], found["samples"], found["turns"]) == ("study", 3588, 5182)
+    assert found["doubted"][0]["id"].startswith("beauty_contest: ")
+
+
+def test_a_study_without_doubts(karat):
+    assert karat("lint", "trust", "--set", "findings=F1").code == 0
+    assert karat("lint", "impressions").out == "impressions: 376 samples; nothing contradicts itself\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["framng"], "and no study of that name comes with karat (did you mean 'framing'?)"),
+        (["e.yaml"], "is an experiment file: `karat check` looks at it"),
+        (["plain"], "'plain' is a folder without a study.yaml"),
+        (["bad.yaml"], "study (line 1): "),
+        (["framing", "--quarantine", "x"], "--quarantine: is for conversations"),
+        (["framing", "--set", "arm=x"], "no such key (did you mean 'arms'?)"),
+    ],
+)
+def test_what_is_no_study_to_be_looked_at(karat, here, words, said):
+    (here / "plain").mkdir()
+    (here / "e.yaml").write_text("dataset: {path: x}\nagent: {type: floor}\n", encoding="utf-8")
+    (here / "bad.yaml").write_text("study: a b\narms: {}\nfindings: []\n", encoding="utf-8")
+    done = karat("lint", *words)
+    assert done.code == 2
+    assert said in done.err

@@ -283,7 +283,7 @@ def test_rest_of_the_file_is_read_though_the_dataset_is_wrong(read: Read) -> Non
     with pytest.raises(BadExperiment) as caught:
         read("dataset: {kind: nonsense}\n" + REST.replace("{}", "{mcp_servers: [x]}"))
     assert [fault.place for fault in caught.value.faults] == [
-        "dataset.path",
         "dataset.kind",
+        "dataset.path",
         "conditions.baseline.mcp_servers.0",
     ]

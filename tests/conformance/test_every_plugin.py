@@ -9,6 +9,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from karat.scorers import ScorerSetting, Verdict, as_verdicts, metrics_of
 from karat.summary import summarize
 from karat.testing.models import ModelServer, serve
 
-FAMILIES = ("agents", "datasets", "reports", "scorers")
+FAMILIES = ("agents", "datasets", "importers", "reports", "scorers")
 EVERY = [(family, name) for family in FAMILIES for name in plugins.names(family)]
 
 # What a plug-in cannot do without; everything else must have a default.
@@ -142,6 +143,26 @@ def test_a_dataset_kind_names_every_fault_and_raises_nothing_else(name: str, con
         kind.load(path)
     assert bad.value.faults
     assert all(fault.place and fault.message for fault in bad.value.faults)
+
+
+@pytest.mark.parametrize("name", plugins.names("importers"))
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"[]", b"null", b"{}", b'{"a": [{}]}', b"[" * 10_000])
+def test_an_importer_drafts_what_it_can_read_or_refuses_with_every_fault(
+    name: str, content: bytes, tmp_path: Path
+) -> None:
+    """Of a folder whose every file is junk: drafts are plain names and texts, and nothing is written."""
+    for file in ("metadata.json", "ground_truth.json", "materials/one.json"):
+        path = tmp_path / "material" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    before = sorted(tmp_path.rglob("*"))
+    importer = plugins.build(plugins.find("importers", name), {})
+    with suppress(BadDataset):
+        for draft in importer.drafts(tmp_path / "material"):
+            assert Path(draft.name).name == draft.name
+            assert all(Path(file).parts[0] not in ("/", "..") for file in draft.files)
+            assert all(one.place and one.question and one.source for one in draft.open)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from karat.datasets._study_human import human_side
 from karat.datasets._study_sides import agent_side
 from karat.datasets._study_tests import Response, data_of, tallied, to_study_tests
 from karat.errors import BadDataset, BadOption
-from karat.replication import Side, score_tests
+from karat.replication import Side, measure, score_tests
 from karat.sql import Limits
 
 from .studies import STUDY, read
@@ -384,3 +384,28 @@ def test_a_reducer_runs_only_where_it_is_handed_in(tmp_path: Path) -> None:
 def test_a_column_made_of_nothing_needs_every_field(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY.replace("AS risky", "AS daring, random() > 0.5 AS risky"))
     assert to_study_tests(study, [*some("gain", 4, choice="A"), *some("loss", 4)])[0].coverage == 0
+
+
+@pytest.mark.parametrize("kind", ["ttest_ind", "welch", "anova", "variance_ratio"])
+def test_answers_that_differ_by_rounding_alone_have_no_spread(kind: str) -> None:
+    """The mean of three times 0.1 is not 0.1: the t of two such groups would be 10¹⁶."""
+    side = agent_side(a_test(kind), in_groups([0.1] * 3, [0.3, 0.1 + 0.2, 0.3]))
+    assert side.missing is not None
+    assert "spread" in side.missing
+
+
+def test_a_difference_that_is_always_the_same_has_no_spread() -> None:
+    data = {"x": [0.3, 0.8, 1.5], "y": [0.2, 0.7, 1.4]}  # 0.1 each time, but for rounding
+    assert (
+        agent_side(a_test("ttest_paired", against="y"), data).missing == "all answers are the same: there is no spread"
+    )
+    assert agent_side(a_test("correlation", against="y"), {"x": [0.1] * 4, "y": [1, 2, 3, 4]}).missing is not None
+
+
+@pytest.mark.parametrize(("apart", "r"), [([1, 1, 1, 1, 1], 1), ([-2, -2, -2, -1], -1), ([1, 1, -1, 1], 0.5)])
+def test_the_rank_biserial_of_tied_differences_stays_within_one(apart: list[int], r: float) -> None:
+    """(W+ − W−) over all ranks, whatever ties do to the spread of z; at 1 it has no d."""
+    side = agent_side(a_test("wilcoxon", against="y"), {"x": apart, "y": [0] * len(apart)})
+    found = measure("wilcoxon", side, method="z")
+    assert found.effect == pytest.approx(r, abs=1e-12)
+    assert np.isnan(found.d) == (abs(r) == 1)

@@ -7,6 +7,7 @@ and click, nothing else; what a command works with is imported when it is carrie
 from __future__ import annotations
 
 import importlib
+import keyword
 
 import click
 
@@ -16,6 +17,7 @@ __all__ = ["cli"]
 
 _COMMANDS = (
     "init",
+    "import",
     "lint",
     "check",
     "rehearse",
@@ -37,7 +39,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"karat.cli.commands.{cmd_name}").command
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command: click.Command = importlib.import_module(f"karat.cli.commands.{module}").command
         return command
 
     def resolve_command(

@@ -42,12 +42,13 @@ def show_outcome(
     again: tuple[File, Chosen] | None = None,
     scorings: Mapping[str, str] | None = None,
     warnings: Sequence[str] = (),
+    allow_code: bool = False,
 ) -> Exit:
     """The result of `run` or `score`: the table, the files, the next commands.
 
-    `again`: how `run` was called; `warnings`: what the journal cannot know.
+    `again`: how `run` was called; `warnings`: what the journal cannot know; `allow_code`: of human studies, their own.
     """
-    summary = summarize(outcome.run, scorings=scorings)
+    summary = summarize(outcome.run, scorings=scorings, allow_code=allow_code)
     summary = msgspec.structs.replace(summary, warnings=(*summary.warnings, *warnings))
     failed = max(outcome.failed, summary.total.ledger.failed)
     code = _exit(outcome, failed)

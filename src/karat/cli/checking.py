@@ -35,6 +35,7 @@ class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     servers: tuple[str, ...]
     gates: tuple[str, ...]
+    preset: str | None = None  # of a study's participants
 
 
 class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +45,14 @@ class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     offline: bool
     metrics: tuple[str, ...]
+
+
+class CheckedStudy(msgspec.Struct, frozen=True, kw_only=True):
+    """What of one study is run."""
+
+    name: str
+    participants: int
+    questions: int  # under one condition, once
 
 
 class CheckedServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +78,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: int
     agent: str
     agent_calls: int
-    judge_calls: int  # answers × scorers × judges of a panel × repeats
+    judge_calls: int  # answers × scorers that ask a model × judges of a panel × repeats
     dataset: str
     dataset_kind: str
     sha256: str
@@ -84,6 +93,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     results: str  # where the run folder will be
     problems: tuple[str, ...]  # why it is not ready
     warnings: tuple[str, ...]
+    studies: tuple[CheckedStudy, ...] = ()  # human studies only
 
     def __str__(self) -> str:
         return "\n".join(formats.clean(line) for line in _lines(self)) + "\n"
@@ -102,6 +112,7 @@ def check(
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
     )
     scorers = _scorers(experiment)
+    asking = {one.name for one in scorers if not one.offline}
     found = asyncio.run(_started(experiment, selected, start)) if start else {}
     servers = _servers(selected, found)
     problems = [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
@@ -111,11 +122,11 @@ def check(
         name=experiment.name,
         ready=not problems,
         samples=len(selected.samples),
-        conditions=tuple(_conditions(selected)),
+        conditions=tuple(_conditions(experiment, selected)),
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
         agent_calls=_agent_calls(selected),
-        judge_calls=len(selected) * sum(_calls(spec) for spec in experiment.scorers),
+        judge_calls=len(selected) * sum(_calls(spec) for spec in experiment.scorers if spec.name in asking),
         dataset=str(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
@@ -130,6 +141,16 @@ def check(
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
         warnings=experiment.warnings,
+        studies=tuple(_study(study.study, selected) for study in dataset.studies),
+    )
+
+
+def _study(name: str, selected: Plan) -> CheckedStudy:
+    own = [one for one in selected.samples if one.detail["study"] == name]
+    return CheckedStudy(
+        name=name,
+        participants=sum(len(one.detail.get("members", (one,))) for one in own),
+        questions=sum(len(one.turns) for one in own),
     )
 
 
@@ -206,23 +227,23 @@ def _servers(selected: Plan, found: dict[str, ToolList | ServerFault]) -> tuple[
     return tuple(checked)
 
 
-def _conditions(selected: Plan) -> list[CheckedCondition]:
+def _conditions(experiment: Experiment, selected: Plan) -> list[CheckedCondition]:
     return [
         CheckedCondition(
             name=condition.name,
             servers=tuple(server.name for server in condition.mcp_servers),
             gates=tuple(gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)),
+            preset=getattr(experiment.resolved.get(f"conditions.{condition.name}.preset"), "value", None),
         )
         for condition in selected.conditions
     ]
 
 
 def _lines(found: Checked) -> list[str]:
-    size = (
-        f"{formats.plural(found.samples, 'sample')} × {formats.plural(len(found.conditions), 'condition')} × "
-        f"{formats.plural(found.repetitions, 'repetition')}"
-    )
-    calls = f"{formats.plural(found.agent_calls, 'agent call')}, {formats.plural(found.judge_calls, 'judge call')}"
+    times = f"{formats.plural(len(found.conditions), 'condition')} × {formats.plural(found.repetitions, 'repetition')}"
+    calls = formats.plural(found.agent_calls, "agent call")
+    if found.judge_calls:
+        calls += f", {formats.plural(found.judge_calls, 'judge call')}"
     limits = [
         f"{found.max_concurrent} at a time",
         f"{formats.duration(found.timeout_seconds)} for an answer",
@@ -241,16 +262,36 @@ def _lines(found: Checked) -> list[str]:
         "running": [", ".join(limits)],
         "results": [f"{found.results}/"],
     }
-    lines = [f"{found.name}: {size} = {calls}", ""]
+    if len(found.studies) > 1:
+        studies = [f"{_study_size(one)}, {one.name}" for one in found.studies]
+        blocks["dataset"] += studies
+    lines = [f"{found.name}: {_size(found)} × {times} = {calls}", ""]
     for title, block in blocks.items():
         lines += [f"{title if row == 0 else '':13}{line}" for row, line in enumerate(block)]
     return lines
 
 
+def _size(found: Checked) -> str:
+    if not found.studies:
+        return formats.plural(found.samples, "sample")
+    whole = CheckedStudy(
+        name="",
+        participants=sum(one.participants for one in found.studies),
+        questions=sum(one.questions for one in found.studies),
+    )
+    several = f"{formats.plural(len(found.studies), 'study', 'studies')}, " if len(found.studies) > 1 else ""
+    return several + _study_size(whole)
+
+
+def _study_size(one: CheckedStudy) -> str:
+    return f"{formats.plural(one.participants, 'participant')}, {formats.plural(one.questions, 'question')}"
+
+
 def _condition_line(condition: CheckedCondition) -> str:
     servers = f" with {', '.join(condition.servers)}" if condition.servers else ""
     gates = f" ({', '.join(condition.gates)})" if condition.gates else ""
-    return f"{condition.name}{servers}{gates}"
+    preset = f" (preset {condition.preset})" if condition.preset else ""
+    return f"{condition.name}{servers}{gates}{preset}"
 
 
 def _scorer_line(scorer: CheckedScorer) -> str:

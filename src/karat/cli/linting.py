@@ -17,7 +17,7 @@ from karat.errors import BadExperiment, BadOption
 if TYPE_CHECKING:
     from karat.cli.options import Linting
 
-__all__ = ["Lint", "lint", "write_quarantine"]
+__all__ = ["Lint", "dataset_options", "lint", "write_quarantine"]
 
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
@@ -25,6 +25,7 @@ FORMAT_VERSION = 1
 _SHOWN = 50  # turns or samples; --json and --quarantine have all
 _WIDEST = 76  # columns of what shows a reason
 _LONGEST_ID = 48  # columns
+_DOUBTED = {"conversation": "turn", "study": "published number"}
 
 
 class Lint(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +55,7 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
             return [f"{formats.clean(self.file)}: {what} could be looked at; a run would refuse the file"]
         if not self.doubted:
             return [f"{formats.clean(self.file)}: {what}; nothing contradicts itself"]
-        doubted = formats.plural(len(self.doubted), "turn" if self.kind == "conversation" else "sample")
+        doubted = formats.plural(len(self.doubted), _DOUBTED.get(self.kind, "sample"))
         return [f"{formats.clean(self.file)}: {what}; {doubted} to be doubted"]
 
     def _reasons(self) -> list[str]:
@@ -92,7 +93,7 @@ def lint(asked: Linting) -> Lint:
     plugin = plugins.find("datasets", kind, allow_code=False)
     if not hasattr(plugin, "lint"):
         raise BadOption("--kind", f"datasets of kind '{kind}' have no rules to be looked at by")
-    options = _options(plugin, asked.settings)
+    options = dataset_options(plugin, asked.settings)
     found = plugins.build(plugin, options, folder=Path.cwd()).lint(asked.dataset)
     return Lint(
         file=str(asked.dataset),
@@ -115,7 +116,8 @@ def write_quarantine(found: Lint, path: Path) -> str:
     return f"wrote {path}: name it in the experiment as `dataset.quarantine`"
 
 
-def _options(plugin: type[Any], settings: tuple[str, ...]) -> dict[str, Any]:
+def dataset_options(plugin: type[Any], settings: tuple[str, ...]) -> dict[str, Any]:
+    """The options that `--set` gives. Raises BadOption and BadExperiment."""
     given = {}
     for text in settings:
         key, equals, value = text.partition("=")

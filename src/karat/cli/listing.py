@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from karat import formats, plugins
+from karat.config.presets import presets
 from karat.errors import UnknownPlugin
 
 __all__ = ["Listed", "Listing", "Option", "family", "one"]
@@ -60,8 +61,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 def family(name: str) -> Listing:
     """Every plug-in of a family that is installed."""
-    if name == "rubrics":
-        return Listing(family=name, plugins=tuple(_rubrics()))
+    if name in _TEXTS:
+        return Listing(family=name, plugins=tuple(_TEXTS[name]()))
     return Listing(
         family=name,
         plugins=tuple(
@@ -76,7 +77,7 @@ def one(family_name: str, name: str) -> Listed:
     there = {listed.name: listed for listed in family(family_name).plugins}
     if name not in there:
         raise UnknownPlugin(family_name, name, there)
-    if family_name == "rubrics":
+    if family_name in _TEXTS:
         return there[name]
     about = inspect.getdoc(plugins.find(family_name, name, allow_code=False)) or ""
     return msgspec.structs.replace(there[name], about=about)
@@ -99,6 +100,18 @@ def _rubrics() -> list[Listed]:
                 )
             )
     return found
+
+
+def _presets() -> list[Listed]:
+    """The system prompts that say who takes part in a study."""
+    return [
+        Listed(family="presets", name=one.name, summary=one.summary, source="built in", about=one.text or "")
+        for one in presets().values()
+    ]
+
+
+_TEXTS = {"rubrics": _rubrics, "presets": _presets}
+"""Families of texts, which can be told nothing."""
 
 
 def _first_comment(text: str) -> str:

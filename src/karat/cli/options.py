@@ -23,11 +23,15 @@ __all__ = [
     "File",
     "Linting",
     "Scorers",
+    "Shown",
     "StudyTests",
+    "allow_code",
     "answers",
     "dark",
     "debug",
     "experiment_file",
+    "import_folder",
+    "import_settings",
     "linting",
     "out",
     "output",
@@ -38,10 +42,10 @@ __all__ = [
     "results",
     "run_argument",
     "scorers",
-    "scoring",
     "selection",
     "settings",
     "show_help",
+    "shown",
     "study_tests",
 ]
 
@@ -69,7 +73,7 @@ class File:
 class StudyTests:
     """What a file of statistical tests is made into."""
 
-    kind: str  # "answers", "conversation", "study-tests"
+    kind: str  # "answers", "conversation", "study", "study-tests"
     to: str | None
     out: Path | None
     convention: str
@@ -118,6 +122,14 @@ class Scorers:
 
     def __bool__(self) -> bool:
         return self.judge is not None or bool(self.scorers)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """Which numbers of a run are shown."""
+
+    scorings: dict[str, str]  # scorer → digest, or its beginning
+    allow_code: bool  # human studies may run their own
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,7 +199,7 @@ linting = _gathered(
     Linting,
     click.argument("dataset", type=click.Path(path_type=Path)),
     click.option(
-        "--kind", metavar="NAME", help="The kind of dataset: conversation or golden; default: what the file looks like."
+        "--kind", metavar="NAME", help="The kind: conversation, golden or study; default: what the file looks like."
     ),
     click.option(
         "--set",
@@ -280,6 +292,19 @@ run_argument = click.argument("run", metavar="RUN")
 out = click.option(
     "--out", type=click.Path(path_type=Path), metavar="PATH", help="Write there instead of standard output."
 )
+import_folder = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder for the draft (of several: their folders); default: the draft's name, in this one.",
+)
+import_settings = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the importer (`karat list importers NAME` shows them). Repeatable.",
+)
 plot_folder = click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -300,10 +325,11 @@ study_tests = _gathered(
     StudyTests,
     click.option(
         "--kind",
-        type=click.Choice(["answers", "conversation", "study-tests"]),
+        type=click.Choice(["answers", "conversation", "study", "study-tests"]),
         default="answers",
         show_default=True,
         help="What the file holds. conversation: one turn of a conversation a row, with numbers as answers. "
+        "study: what a participant of a human study answered a row. "
         "study-tests: one statistical test a row, people beside an agent.",
     ),
     click.option("--to", metavar="NAME", help="Of study tests. humanstudy: the three files of HumanStudy-Bench."),
@@ -349,6 +375,11 @@ def _keys(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> 
     return values
 
 
+allow_code = click.option(
+    "--allow-code",
+    is_flag=True,
+    help="Let human studies run their own code, `reducer`, from the folder they lay in. Look at it first.",
+)
 report_settings = click.option(
     "--set",
     "asked",
@@ -367,7 +398,7 @@ def _scorings(_: click.Context, option: click.Parameter, given: tuple[str, ...])
     return {name: digest for name, _, digest in pairs}
 
 
-scoring = click.option(
+_scoring = click.option(
     "--scoring",
     "scorings",
     multiple=True,
@@ -375,3 +406,4 @@ scoring = click.option(
     metavar="SCORER=DIGEST",
     help="Show this scoring instead of the newest (the beginning of its digest is enough). Repeatable.",
 )
+shown = _gathered("shown", Shown, _scoring, allow_code)

@@ -66,6 +66,7 @@ def score_answers(
     """Makes an ordinary run of the answers in a file. Also returns what was left out of the file.
 
     Kind "conversation": one turn a row; what is wrong with the file then stands in the run itself.
+    Kind "study": what one participant answered a row, to everything or to one task or round.
     """
     from karat.redact import Redactor
 
@@ -79,8 +80,11 @@ def score_answers(
         raise
     keep_hidden(experiment.secrets)
     output.say(*(f"warning: {text}" for text in experiment.warnings))
-    told = turn_answers.checked(_recorded(experiment), experiment, strict=answers.strict, output=output)
+    held = _recorded(experiment)
+    told = turn_answers.checked(held, experiment, strict=answers.strict, output=output)
     left_out = _left_out(file, experiment) if kind == "answers" else []
+    if kind == "study" and answers.strict:
+        _refuse_faults(file, held, experiment)
     if left_out and answers.strict:
         raise BadDataset(str(file), [Fault(place="file", message=text) for text in left_out])
     with following(output, Redactor(experiment.secrets)) as watch:
@@ -88,6 +92,14 @@ def score_answers(
             watch.notice(text)
         outcome = asyncio.run(api.carry_out(experiment, results=results, watch=watch, handle_signals=True))
     return outcome, left_out
+
+
+def _refuse_faults(file: Path, held: Any, experiment: Experiment) -> None:
+    """Raises BadDataset where rows and participants do not meet; without --strict the run says so."""
+    names = [condition.name for condition in experiment.conditions]
+    told = held.told(experiment.load_dataset(), conditions=names, repetitions=experiment.execution.num_repetitions)
+    if "faults" in told:
+        raise BadDataset(str(file), [Fault(place="file", message=told["faults"])])
 
 
 def _holds_conversations(dataset: Path) -> bool:
@@ -183,12 +195,12 @@ def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind
 def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str) -> dict[str, Any]:
     replay = plugins.find("agents", "replay")
     columns = turn_answers.named(answers.columns, replay, kind=kind)
-    turns = kind == "conversation"
-    usual: dict[str, Any] = {"scorers": ["numeric"]} if turns else {"judge": {"type": "overlap"}}
+    rows = {"conversation": {"turns": columns}, "study": {"participants": columns}}.get(kind, columns)
+    usual: dict[str, Any] = {"judge": {"type": "overlap"}} if kind == "answers" else {}  # else the dataset's own
     return {
         "name": file.stem,
-        "dataset": {"path": str(answers.dataset), **({"kind": "conversation"} if turns else {})},
-        "agent": {"type": "replay", "path": str(file.absolute()), **({"turns": columns} if turns else columns)},
+        "dataset": {"path": str(answers.dataset), **({} if kind == "answers" else {"kind": kind})},
+        "agent": {"type": "replay", "path": str(file.absolute()), **rows},
         "conditions": {"answers": {}},
         "execution": {"num_repetitions": 1, "max_failures": _NEVER},
         **({"scorers": [], **_keys(wanted)} if wanted else usual),

@@ -50,9 +50,10 @@ def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
     if asked.plot is not None:
         _plot(scored, asked.plot, output)
     if asked.to == "humanstudy" and asked.out is not None:
-        from karat.cli.replication_files import write_humanstudy
+        from karat.reports import humanstudy_files, save
+        from karat.summary.study_told import summary_of_tests
 
-        for written in write_humanstudy(scored, asked.out):
+        for written in save(humanstudy_files(summary_of_tests(scored)), asked.out):
             output.say(f"wrote {written}")
         return
     _show(scored, draws, asked, output)

@@ -29,7 +29,8 @@ _OF_SAMPLES = {
 
 def named(pairs: Sequence[str], replay: type[Any], *, kind: str) -> dict[str, str]:
     """`--map TARGET=COLUMN` as options of the agent. Raises BadOption for targets that there are not."""
-    known = (*replay.turn_columns, "first_turn") if kind == "conversation" else tuple(_OF_SAMPLES)
+    own = {"conversation": (*replay.turn_columns, "first_turn"), "study": replay.participant_columns}
+    known = own.get(kind, tuple(_OF_SAMPLES))
     found: dict[str, str] = {}
     for pair in pairs:
         target, equals, column = (part.strip() for part in pair.partition("="))
@@ -42,7 +43,7 @@ def named(pairs: Sequence[str], replay: type[Any], *, kind: str) -> dict[str, st
         if target in found:
             raise BadOption("--map", f"'{target}' is there twice: '{found[target]}' and '{column}'")
         found[target] = column
-    return found if kind == "conversation" else {_OF_SAMPLES[target]: column for target, column in found.items()}
+    return found if kind in own else {_OF_SAMPLES[target]: column for target, column in found.items()}
 
 
 def checked(held: Any, experiment: Experiment, *, strict: bool, output: Output) -> list[str]:

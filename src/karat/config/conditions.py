@@ -8,6 +8,7 @@ from typing import Any
 
 from karat.config import digests
 from karat.config.model import ConditionModel, McpTraffic, RemoteServer, StdioServer
+from karat.config.presets import presets
 from karat.config.reader import Reader
 from karat.documents.nodes import Node, plain
 from karat.errors import did_you_mean
@@ -157,12 +158,18 @@ def _condition(
     chosen = _chosen(read, f"{place}.mcp_servers", values.get("mcp_servers"), known)
     variant = _variant(read, f"{place}.agent", node.get("agent"), base)
     checked = read.model(ConditionModel, values, place)
+    if values.get("preset") is not None and values.get("system_prompt") is not None:
+        read.fault(f"{place}.preset", "is a system prompt of its own: leave out one of `preset` and `system_prompt`")
     if checked is None or variant is None:
         return None
     if checked.require_mcp_tool_use and not checked.mcp_servers:
         message = "no trial can meet this: the condition has no mcp_servers"
         read.fault(f"{place}.require_mcp_tool_use", message)
     shown = read.shown(checked.model_dump(exclude={"agent"}), node)
+    if checked.preset is None:
+        del shown["preset"]
+    else:
+        shown["system_prompt"] = presets()[checked.preset].text
     gate = Gate(
         require_mcp_tool_use=checked.require_mcp_tool_use, require_mcp_tool_success=checked.require_mcp_tool_success
     )
@@ -171,7 +178,7 @@ def _condition(
         position=position,
         digest=digests.condition_digest(shown["system_prompt"], [server.digest for server in chosen], gate),
         agent=variant.spec,
-        system_prompt=checked.system_prompt,
+        system_prompt=checked.system_prompt if checked.preset is None else shown["system_prompt"],
         mcp_servers=tuple(chosen),
         gate=gate,
     )

@@ -167,7 +167,10 @@ class ConditionModel(BaseModel):
 
     model_config = Strictly
 
-    system_prompt: Text | None = None  # null: none
+    system_prompt: Text | None = None  # null: none; of a study {{ profile.age }} stands for the participant's
+    preset: Literal["empty", "human", "demographic", "background"] | None = (
+        None  # studies: one of karat's system prompts
+    )
     mcp_servers: list[Name] = []  # names from `mcp_servers`; the agent sees these and no others
     require_mcp_tool_use: bool = False  # an attempt without a call of an MCP tool fails
     require_mcp_tool_success: bool = False  # an attempt whose MCP calls all failed fails

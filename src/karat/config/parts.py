@@ -13,6 +13,7 @@ from karat.config import conditions, sections
 from karat.config.advice import judge_advice, keys_of, models_of
 from karat.config.environment import expand
 from karat.config.model import Execution
+from karat.config.personas import check_personas
 from karat.config.reader import Reader
 from karat.config.secrets import Secrets, find_secrets
 from karat.documents.nodes import Node, plain, printable
@@ -85,6 +86,8 @@ def read_parts(root: Node, *, folder: Path, env: Mapping[str, str], name: str, b
     agent = conditions.agent(read)
     servers = conditions.servers(read)
     conditioned = conditions.conditions(read, servers, agent)
+    if dataset is not None:
+        check_personas(read, dataset, conditioned)
     parts = Parts(
         name=name,
         version=version,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 from karat import plugins
 from karat.config.model import DatasetSpec, Execution, PriceModel
 from karat.config.reader import Reader
+from karat.datasets import shipped_studies
 from karat.documents.nodes import Node, plain
-from karat.errors import did_you_mean
+from karat.errors import BadOption, BadPlugin, MissingExtra, UnknownPlugin, did_you_mean
 from karat.models import Price
 from karat.records import ScorerSpec
 
@@ -23,6 +25,7 @@ class DatasetPart:
 
     spec: DatasetSpec
     written: str  # the path as the file gives it
+    plugin: type[Any]
     judged: bool
     scorer: str | None = None  # what scores it where the file names no scorer
 
@@ -68,22 +71,22 @@ def dataset(read: Reader) -> DatasetPart | None:
         return None
     # A misspelt path is one fault, not two.
     misspelt = "path" not in values and did_you_mean("path", values, listing=False)
-    path = None if misspelt else _dataset_path(read, values.pop("path", None))
-    kind = values.pop("kind", None) or "golden"
+    text, kind = values.pop("path", None), values.pop("kind", None) or "golden"
     if not isinstance(kind, str):
         read.fault("dataset.kind", "must be the name of a kind of dataset, e.g. golden")
         return None
     plugin = read.plugin("datasets", kind, "dataset.kind")
+    path = None if misspelt else _dataset_path(read, text, plugin)
     if plugin is not None:
         values = _known_options(read, plugin, values)
     options = read.options(plugin, values, "dataset") if plugin is not None else None
-    if options is None or path is None:
+    if plugin is None or options is None or path is None:
         return None
     node = read.root.get("dataset", "path")
     written = read.shown(node.value if node is not None else "", node)
     spec = DatasetSpec(kind=kind, path=path, options=options)
     scorer = getattr(plugin, "scorer", None)
-    return DatasetPart(spec, written, judged=bool(getattr(plugin, "judged", False)), scorer=scorer)
+    return DatasetPart(spec, written, plugin, judged=bool(getattr(plugin, "judged", False)), scorer=scorer)
 
 
 def _known_options(read: Reader, plugin: type[Any], values: dict[str, Any]) -> dict[str, Any]:
@@ -95,11 +98,33 @@ def _known_options(read: Reader, plugin: type[Any], values: dict[str, Any]) -> d
     return {key: values[key] for key in read.known_keys("dataset", values, known)}
 
 
-def _dataset_path(read: Reader, text: Any) -> Path | None:
+def _dataset_path(read: Reader, text: Any, plugin: type[Any] | None) -> Path | None:
+    located = getattr(plugin, "locate", None)
+    if located is not None and isinstance(text, str):
+        return _located(read, text, located)
     if not isinstance(text, str) or not text or "\0" in text:
-        what = "is required" if text is None else "must be the path of a file"
-        read.fault("dataset.path", f"{what}, e.g. questions.jsonl")
+        what = (
+            "is required" if text is None else "must be one path or name" if located else "must be the path of a file"
+        )
+        read.fault("dataset.path", f"{what}, e.g. {'framing' if located else 'questions.jsonl'}")
         return None
+    return _file(read, text)
+
+
+def _located(read: Reader, text: str, locate: Callable[[str, Sequence[Path]], Any]) -> Path | None:
+    """What a kind of dataset with places of its own finds under the path."""
+    try:
+        found = locate(text, list(dict.fromkeys([Path.cwd(), read.folder])))
+    except BadOption as bad:
+        read.fault("dataset.path", str(bad).removeprefix(f"{bad.option}: "))
+        return None
+    for note in found.notes:
+        read.warn("dataset.path", note)
+    path: Path = found.path.absolute()
+    return path
+
+
+def _file(read: Reader, text: str) -> Path | None:
     here, beside = Path(text).absolute(), read.folder / text
     if here.is_file():
         if beside.is_file() and not here.samefile(beside):
@@ -109,14 +134,18 @@ def _dataset_path(read: Reader, text: Any) -> Path | None:
     if beside.is_file():
         return beside
     if here.is_dir() or beside.is_dir():
-        read.fault("dataset.path", f"'{text}' is a folder; name the file in it")
+        folder = here if here.is_dir() else beside
+        holds = any((one / "study.yaml").is_file() for one in (folder, *folder.glob("*/")))
+        hint = "holds a study: write `kind: study`" if holds else "is a folder; name the file in it"
+        read.fault("dataset.path", f"'{text}' {hint}")
         return None
     if here.exists() or beside.exists():
         read.fault("dataset.path", f"'{text}' is not a regular file (but a device or a pipe); name a file of samples")
         return None
     where = "the working directory" + (" or the experiment's folder" if read.folder != Path.cwd() else "")
     near = did_you_mean(here.name, [*_files(beside.parent), *_files(here.parent)], listing=False)
-    read.fault("dataset.path", f"there is no file '{text}' in {where}{near}")
+    study = "; a study of that name comes with karat: `kind: study`" if text in shipped_studies() else ""
+    read.fault("dataset.path", f"there is no file '{text}' in {where}{near}{study}")
     return None
 
 
@@ -131,7 +160,7 @@ def scorers(read: Reader, part: DatasetPart | None) -> list[ScorerPart]:
     """The kind of dataset's own where the file names none; the judge, then what `scorers:` lists."""
     listed = read.root.get("scorers")
     none_listed = listed is None or listed.value is None
-    found = [_judge(read, needed=(part is None or part.judged) and none_listed)]
+    found = [_judge(read, needed=_judged(read, part) and none_listed)]
     if part is not None and part.scorer is not None and none_listed:
         found.insert(0, _scorer(read, part.scorer, part.scorer, {}, _Where("scorers.0", "scorers.0", None)))
     if listed is not None and isinstance(listed.value, list):
@@ -143,6 +172,18 @@ def scorers(read: Reader, part: DatasetPart | None) -> list[ScorerPart]:
         if any(one.spec.name == other.spec.name for other in good[:index]):
             read.fault(one.place, f"is a second scorer called '{one.spec.name}'; give it a `name` of its own")
     return good
+
+
+def _judged(read: Reader, part: DatasetPart | None) -> bool:
+    """Whether the kind of dataset needs a judge: also of one whose path or options are wrong."""
+    if part is not None:
+        return part.judged
+    kind = read.root.get("dataset", "kind")
+    try:
+        plugin = plugins.find("datasets", str(kind.value if kind is not None else "golden"), folder=read.folder)
+    except (UnknownPlugin, BadPlugin, MissingExtra):
+        return True
+    return bool(getattr(plugin, "judged", False))
 
 
 def _judge(read: Reader, *, needed: bool) -> ScorerPart | None:

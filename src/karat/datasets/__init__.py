@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from karat.errors import Fault
-from karat.records import Sample
+from karat.records import Condition, Sample
 
 if TYPE_CHECKING:
-    from karat.datasets._rows import Rows
-    from karat.datasets._study_fields import Read
-    from karat.datasets._study_format import StudyFile
-    from karat.datasets._study_tests import Reducer, Response
-    from karat.replication import StudyTest
+    from numpy.random import Generator
 
-__all__ = ["Dataset", "DatasetKind", "Doubted", "Linted", "kind_of", "quarantine_text", "read_rows", "sample_digest"]
+    from karat.datasets._rows import Rows
+    from karat.datasets._study_bootstrap import StudyDraws
+    from karat.datasets._study_contents import HeldTest as HeldTest
+    from karat.datasets._study_contents import StudyContents as StudyContents
+    from karat.datasets._study_copied import CopyTest as CopyTest
+    from karat.datasets._study_experiments import Experiment as Experiment
+    from karat.datasets._study_fields import Read
+    from karat.datasets._study_format import Finding as Finding
+    from karat.datasets._study_format import StudyFile as StudyFile
+    from karat.datasets._study_format import Test as Test
+    from karat.datasets._study_personas import PersonaNames
+    from karat.datasets._study_tests import Reducer as Reducer
+    from karat.datasets._study_tests import Response as Response
+    from karat.journal import RunFolder, StudyCopy
+    from karat.redact import Redactor
+    from karat.replication import StudyTest, TestScore
+
+__all__ = [
+    "Dataset",
+    "DatasetKind",
+    "Doubted",
+    "Linted",
+    "keep_studies",
+    "kept_studies",
+    "kind_of",
+    "persona_names",
+    "prompt_for",
+    "quarantine_text",
+    "read_rows",
+    "sample_digest",
+    "turn_question",
+]
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +55,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     sha256: str  # hex, of the file's raw bytes
     samples: Sequence[Sample]
+    studies: tuple[StudyFile, ...] = ()  # human studies: those that are run, as they are shown
 
     def __iter__(self) -> Iterator[Sample]:
         return iter(self.samples)
@@ -58,12 +86,22 @@ class Linted(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...] = ()  # for which a run would refuse the file
 
 
+class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A study under one condition, in one repetition: what its participants are drawn again from."""
+
+    responses: Sequence[Response]  # a row for everybody who was asked
+    data: Mapping[str, Sequence[Any]]  # column → values: what `derive` gave of them; not yet reduced
+    scores: Sequence[TestScore]  # the study's tests, as `karat.replication.score_tests` measured them
+
+
 class DatasetKind(Protocol):
     """Reads one kind of file. Raises BadDataset with every fault of the file at once.
 
     `judged` (class attribute): whether answers need a judge when the file names no scorer.
-    A kind may also have `scorer` (class attribute), the name of what scores it then, and
-    `lint(path) -> Linted`, which `karat lint` calls.
+    A kind may also have `scorer` (class attribute), the name of what scores it then;
+    `lint(path) -> Linted`, which `karat lint` calls; `locate(text, folders)` (static), where what
+    `dataset.path` says is not always a file; and `attributes(path)`, what is known of participants,
+    whose system prompts may then say `{{ profile.… }}`.
     """
 
     judged: bool
@@ -82,6 +120,8 @@ def kind_of(path: Path) -> str:
     """Which kind of dataset a file looks like. Raises BadDataset where nothing can be read at all."""
     from karat.datasets._conversation_reading import looks_like_conversations
 
+    if path.suffix in {".yaml", ".yml"} or path.is_dir() or not (path.suffix or path.exists()):
+        return "study"
     return "conversation" if looks_like_conversations(path) else "golden"
 
 
@@ -105,11 +145,51 @@ def shipped_studies() -> dict[str, Path]:
     return {path.parent.name: path for path in sorted(found)}
 
 
+def study_of(path: Path) -> Path | None:
+    """The `study.yaml`, or folder of several studies, that a path or a shipped name means; None where it means none.
+
+    A file counts where it is called `study.yaml`, or reads as a study.
+    """
+    from karat.datasets._study_places import study_of as found
+
+    return found(path)
+
+
 def read_study(path: Path) -> StudyFile:
     """A study, from its folder or its `study.yaml`. Raises BadDataset with every fault of it."""
     from karat.datasets import _study_reading
 
     return _study_reading.read_study(path)
+
+
+def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:
+    """What a run folder keeps of its studies: what `run.json` says of each, and its file below `studies/`."""
+    if not studies:
+        return []
+    from karat.datasets import _study_kept
+
+    return _study_kept.keep(studies, redact=redact)
+
+
+def kept_studies(run: RunFolder) -> list[StudyFile]:
+    """The studies that a run folder keeps, for their analysis. Raises BadRun where they are not as it left them."""
+    from karat.datasets import _study_kept
+
+    return _study_kept.kept(run)
+
+
+def study_samples(study: StudyFile) -> list[Sample]:
+    """The participants of a study, all arms, as a dataset has them unless told otherwise."""
+    from karat.datasets.study import Study
+
+    return list(Study(Study.Options()).samples(study))
+
+
+def study_contents(study: StudyFile, samples: Sequence[Sample], *, copies: bool = True) -> StudyContents:
+    """What a study holds, with the samples that were made of it; with `copies` the human copy test as well."""
+    from karat.datasets import _study_contents
+
+    return _study_contents.contents_of(study, samples, copies=copies)
 
 
 def read_answers(sample: Sample, turn: int, text: str) -> Read:
@@ -129,6 +209,33 @@ def study_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
     return _study_samples.question_of(sample, turn, replies)
 
 
+def turn_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
+    """What is sent in an open turn (from 0), given the replies to all turns before it (None: there is none).
+
+    None: nothing; neither this turn nor a later one of its seat is asked any more. A function of its
+    arguments alone, so that a run that goes on asks what it would have asked.
+    """
+    from karat.datasets import _study_seats
+
+    return _study_seats.turn_question(sample, turn, replies)
+
+
+def prompt_for(condition: Condition, sample: Sample, seat: int | None) -> str | None:
+    """The condition's system prompt as who sits there reads it: in a study, with {{ profile.… }} filled."""
+    if condition.system_prompt is None or "study" not in sample.detail:
+        return condition.system_prompt
+    from karat.datasets import _study_seats
+
+    return _study_seats.filled_prompt(condition.system_prompt, sample, seat)
+
+
+def persona_names(prompt: str, attributes: Collection[str]) -> PersonaNames:
+    """What a study's system prompt asks for, of participants with these attributes."""
+    from karat.datasets import _study_personas
+
+    return _study_personas.persona_names(prompt, attributes)
+
+
 def study_responses(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> list[Response]:
     """The rows of `responses` of one sample, from the answers read in each of its turns; None: there was no reply."""
     from karat.datasets import _study_samples
@@ -145,3 +252,52 @@ def study_tests(study: StudyFile, responses: Sequence[Response], *, reducer: Red
     from karat.datasets._study_tests import to_study_tests
 
     return to_study_tests(study, responses, reducer=reducer)
+
+
+def study_experiments(
+    study: StudyFile,
+    experiments: Sequence[Sequence[Response]],
+    *,
+    reducer: Reducer | None = None,
+    refused: str | None = None,
+    arms: Collection[str] = (),
+) -> list[Experiment]:
+    """The tests of several experiments with one study, each with the rows of `data` that they were made from.
+
+    Raises nothing for what cannot be computed: those tests have no agent's side and say why.
+    `refused`: why its `reducer` does not run. `arms`: those that were run; empty: all.
+    """
+    from karat.datasets import _study_experiments
+
+    return _study_experiments.carried_out(study, experiments, reducer=reducer, refused=refused, arms=arms)
+
+
+def study_reducer(study: StudyFile, *, inside: Path) -> Reducer:
+    """The function that `study.reducer` names, out of the study's folder: its code is imported, and runs when called.
+
+    `inside`: a run folder, which never brings code. Raises BadPlugin.
+    """
+    from karat.datasets import _study_reducer
+
+    return _study_reducer.load_reducer(study, inside=inside)
+
+
+def study_draws(
+    study: StudyFile,
+    runs: Sequence[StudyRun],
+    *,
+    rng: Generator,
+    replicates: int = 2_000,
+    convention: str = "humanstudy",
+    reducer: Reducer | None = None,
+) -> list[StudyDraws]:
+    """Replicates of the study's tests in every run, from participants (in games groups) drawn again.
+
+    One draw serves all tests of the study and all runs, by participant: differences between them are
+    paired. `reducer`: the study's own code, where it may run; it runs in each of 200 replicates.
+    """
+    from karat.datasets import _study_bootstrap
+
+    return _study_bootstrap.study_draws(
+        study, runs, rng=rng, replicates=replicates, convention=convention, reducer=reducer
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from karat.datasets._study_columns import OWN, column_type, shape_of_data
-from karat.datasets._study_format import Answered, Arm, StudyFile, Task, Test
+from karat.datasets._study_format import Answered, Arm, Relabelled, StudyFile, Task, Test
 from karat.datasets._study_prompts import ANSWER_FORM, forms_in, known_names
 from karat.datasets._study_rounds import round_names, round_task
 from karat.datasets._study_test_checks import check_test
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Checked", "check"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_SHORT = re.compile(r"\w[\w.-]{0,99}\Z")  # ids of samples and files of runs begin with it
 _MOST = 1e15  # of a number in a profile
 
 
@@ -48,6 +49,8 @@ def check(
     that could not; `sql`: ask the SQL engine what `derive` gives.
     """
     found = Checked(root=node)
+    if study.study and not _SHORT.match(study.study):
+        found.fault(("study",), f"must be a short name of letters, digits, _, . and -, got {shown(study.study)}")
     for name, arm in study.arms.items():
         _check_arm(found, study, name, arm, whole=whole)
     _check_types(found, study)
@@ -90,9 +93,12 @@ def _check_arm(found: Checked, study: StudyFile, name: str, arm: Arm, *, whole: 
             found.fault((*here, "fields", twice), "another task of the arm has a field of this name")
         seen |= set(task.fields)
         _check_fields(found, study, (*here, "fields"), fields)
+        if arm.tasks is not None:
+            _check_relabelled(found, task.relabel, fields, (*here, "relabel", "fields"))
         if rounds is None:
             known = known_names(study, arm, task) if whole else None
             _check_material(found, study, arm, task, (*here, "prompt"), known=known)
+    _check_relabelled(found, arm.relabel, arm.answered, (*place, "relabel", "fields"))
     if rounds is not None:
         _check_rounds(found, study, arm, place, whole=whole)
 
@@ -125,6 +131,18 @@ def _check_fields(found: Checked, study: StudyFile, place: Place, fields: Mappin
         _check_field(found, here, one)
 
 
+def _check_relabelled(found: Checked, relabel: Relabelled | None, fields: Mapping[str, Answered], place: Place) -> None:
+    """What is answered to other amounts must be what `derive` counts: the same fields, types and labels."""
+    for name, one in (relabel.fields if relabel is not None else {}).items():
+        first = fields.get(name)
+        if first is None:
+            found.fault((*place, name), f"relabels no field of its own{did_you_mean(name, fields)}")
+        elif (one.type, one.labels, one.optional) != (first.type, first.labels, first.optional):
+            found.fault((*place, name), f"must stay a {first.type} with the same options: `derive` counts them")
+        else:
+            _check_field(found, (*place, name), one)
+
+
 def _check_field(found: Checked, place: Place, one: Answered) -> None:
     if one.type in {"choice", "rank"}:
         if len(one.labels) < 2:
@@ -141,8 +159,9 @@ def _check_field(found: Checked, place: Place, one: Answered) -> None:
         found.fault((*place, "range"), f"is for number and likert; this is a {one.type}")
     if low is not None and high is not None and low >= high:
         found.fault((*place, "range"), f"must go from low to high, got {low:g} to {high:g}")
-    if one.whole and one.type != "number":
-        found.fault((*place, "whole"), f"is for number; this is a {one.type}")
+    for key, given in (("whole", one.whole), ("scale", one.scale != 1)):
+        if given and one.type != "number":
+            found.fault((*place, key), f"is for number; this is a {one.type}")
 
 
 def _check_material(

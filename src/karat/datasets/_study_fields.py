@@ -181,7 +181,7 @@ def _in_prose(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
             continue
         end = min(mark.end() + _CLAUSE, marks[at + 1].start() if at + 1 < len(marks) else len(text))
         said = _SENTENCE_END.split(text[mark.end() : end], maxsplit=1)[0]
-        value = value_of(re.sub(r"\W+and\W*$", "", said), fields[name])
+        value = value_of(re.sub(r"\W+and(?:\W+(?:my|the|for my|for the))?\W*$", "", said), fields[name])
         if value.kind not in {MISSING, INVALID} and _bare(said) != _bare(described(fields[name])):
             found.setdefault(name, []).append(value)
     return found

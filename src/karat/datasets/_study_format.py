@@ -18,6 +18,7 @@ __all__ = [
     "Human",
     "Level",
     "Participants",
+    "Relabelled",
     "Rounds",
     "StudyDraft",
     "StudyFile",
@@ -65,6 +66,7 @@ class Answered(_Part):
     whole: bool = False  # number: only whole ones
     hint: Text | None = None  # how the answer form describes it; null: from type, options and range
     optional: bool = False  # an answer without it is complete
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # number: answers are divided by it in `responses`
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -77,6 +79,13 @@ class Answered(_Part):
         return self.options if isinstance(self.options, dict) else {}
 
 
+class Relabelled(_Part):
+    """What `dataset.relabel` changes in an arm or a task, besides its materials: the same decision in other figures."""
+
+    values: dict[str, Scalar] = {}  # in place of those of the same name
+    fields: dict[str, Answered] = {}  # in place of those of the same name: another range, hint and `scale`
+
+
 class Task(_Part):
     """One thing that a participant is shown, and what is answered to it."""
 
@@ -84,6 +93,7 @@ class Task(_Part):
     fields: dict[str, Answered]
     name: Text | None = None  # null: the prompt's file name
     values: dict[str, Scalar] = {}  # what {{ … }} of the prompt stands for, besides `profile`
+    relabel: Relabelled | None = None
 
 
 class Rounds(_Part):
@@ -103,6 +113,7 @@ class Arm(_Part):
     fields: dict[str, Answered] | None = None
     tasks: list[Task] | None = None
     values: dict[str, Scalar] = {}
+    relabel: Relabelled | None = None
     n: Positive | None = None  # how many people there were
     rounds: Rounds | None = None  # null: the study's
 
@@ -246,6 +257,9 @@ class StudyFile:
     persons: tuple[dict[str, Any], ...] = ()  # of `participants.given`
     warnings: tuple[str, ...] = ()  # what cannot be checked, and what is read otherwise than it looks
     reorder: bool = False  # options are shown the last one first
+    wording: str | None = None  # of the materials, where another than their own was asked for
+    relabel: bool = False  # materials and amounts are the relabelled ones, where there are any
+    data: bytes = field(default=b"", repr=False)  # study.yaml as it was read
 
     @property
     def folder(self) -> Path:

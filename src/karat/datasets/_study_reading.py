@@ -26,22 +26,24 @@ from karat.datasets._study_format import (
     Test,
     level_name,
 )
+from karat.datasets._study_relabel import WORDING, changes, relabelled
 from karat.documents.nodes import Node, Place, dotted, line_of, plain
 from karat.documents.reader import parse
 from karat.errors import BadDataset, Fault, did_you_mean
 
-__all__ = ["read_study"]
+__all__ = ["read_kept_study", "read_study"]
 
 Model = TypeVar("Model", bound=pydantic.BaseModel)
 _HUMAN = set(Human.model_fields) - {"levels"}
 _WHERE = "study.yaml"
 
 
-def read_study(path: Path, *, sql: bool = True, wording: str | None = None) -> StudyFile:
+def read_study(path: Path, *, sql: bool = True, wording: str | None = None, relabel: bool = False) -> StudyFile:
     """The study of a folder, or of its `study.yaml`. Raises BadDataset with every fault.
 
     `sql=False` leaves out what a process of its own has to be started for: whether `derive` is
     SQL that gives the columns the tests name. `wording`: take `gain.WORDING.md` for `gain.md`, where there is one.
+    `relabel`: the study in other names and amounts, as far as it has any.
     """
     path = path / _WHERE if path.is_dir() else path
     try:
@@ -53,8 +55,28 @@ def read_study(path: Path, *, sql: bool = True, wording: str | None = None) -> S
     if document.root is None or not isinstance(document.root.value, dict):
         faults = document.faults or [Fault(place="file", message="must be a mapping: study, title, arms, findings, …")]
         raise BadDataset(str(path), faults)
-    reader = _Reader(root=document.root, folder=path.parent, wording=wording, faults=list(document.faults))
-    found = reader.study(path, data, document.warnings, sql=sql)
+    reader = _Reader(
+        root=document.root, folder=path.parent, wording=WORDING if relabel else wording, relabel=relabel,
+        faults=list(document.faults),
+    )  # fmt: skip
+    return _found(reader, path, data, document.warnings, sql=sql)
+
+
+def read_kept_study(path: Path, data: bytes, *, persons: Iterable[Mapping[str, Any]] = ()) -> StudyFile:
+    """A study out of a run folder, for its analysis: without materials, and without asking the SQL engine.
+
+    `persons`: what stands for those of a list. Everything else is checked as in a file. Raises BadDataset.
+    """
+    document = parse(data, what="a study file")
+    if document.root is None or not isinstance(document.root.value, dict):
+        raise BadDataset(str(path), document.faults or [Fault(place="file", message="is empty")])
+    kept = tuple(dict(person) for person in persons)
+    reader = _Reader(root=document.root, folder=path.parent, kept=kept, faults=list(document.faults))
+    return _found(reader, path, data, document.warnings, sql=False)
+
+
+def _found(reader: _Reader, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool) -> StudyFile:
+    found = reader.study(path, data, warnings, sql=sql)
     if reader.faults or found is None:
         ordered = sorted(dict.fromkeys(reader.faults), key=lambda fault: fault.line or 0)
         raise BadDataset(str(path), ordered)
@@ -68,6 +90,8 @@ class _Reader:
     root: Node
     folder: Path
     wording: str | None = None
+    relabel: bool = False
+    kept: tuple[dict[str, Any], ...] | None = None  # of a run folder: persons; its materials are not there
     reworded: int = 0  # materials that have this wording
     faults: list[Fault] = field(default_factory=list)
 
@@ -79,10 +103,12 @@ class _Reader:
         rounds = self.part(Rounds, values["rounds"], ("rounds",)) if values.get("rounds") is not None else None
         arms = {name: self.part(Arm, one, ("arms", name)) for name, one in _pairs(values.get("arms"))}
         good = {name: _with_rounds(arm, rounds) for name, arm in arms.items() if arm is not None}
+        others = self.relabel and any(changes(arm) for arm in good.values())
+        good = {name: relabelled(arm) for name, arm in good.items()} if others else good
         findings = [self.part(Finding, one, ("findings", at)) for at, one in enumerate(_listed(values.get("findings")))]
         materials = self._materials(good)
         persons, persons_digest = self._persons(participants)
-        digest = sha256(data)
+        digest = sha256(data + b"relabelled" * others)
         for one in [*(text for _, text in sorted(materials.items())), persons_digest]:
             digest.update(len(one).to_bytes(8, "big") + one.encode("utf-8", "surrogatepass"))
         said = draft or StudyDraft.model_construct(**{"derive": "", **_texts(values)})
@@ -91,7 +117,8 @@ class _Reader:
             sha256=digest.hexdigest(), participants=participants or Participants(), design=said.design, arms=good,
             order=said.order, derive=said.derive, findings=tuple(one for one in findings if one is not None),
             min_coverage=said.min_coverage, license=said.license, caveat=said.caveat, reducer=said.reducer,
-            materials=materials, persons=persons, warnings=tuple(warnings),
+            materials=materials, persons=persons, warnings=tuple(warnings), data=data, relabel=self.relabel,
+            wording=None if self.relabel else self.wording,
         )  # fmt: skip
         whole = draft is not None and len(good) == len(arms) and participants is not None
         tests = self._readable_tests(values)
@@ -183,11 +210,16 @@ class _Reader:
 
     def _materials(self, arms: Mapping[str, Arm]) -> dict[str, str]:
         found: dict[str, str] = {}
+        if self.kept is not None:
+            return found
         for name, arm in arms.items():
             for place, prompt in _prompts(arm):
                 if prompt not in found and (text := self._material(("arms", name, *place), prompt)) is not None:
                     found[prompt] = text
-        if self.wording is not None and found and not self.reworded:
+        if self.relabel and not self.reworded and not any(changes(arm) for arm in arms.values()):
+            message = f"the study has no other names and amounts: no `relabel:`, no material such as gain.{WORDING}.md"
+            self.fault(("relabel",), message)
+        elif self.wording is not None and found and not self.reworded and not self.relabel:
             there = {one.name.split(".")[-2] for one in self.folder.rglob("*.*.md")}
             hint = did_you_mean(self.wording, there)
             self.fault(("wording",), f"no material has a wording '{self.wording}', as gain.{self.wording}.md{hint}")
@@ -217,6 +249,8 @@ class _Reader:
     def _persons(self, participants: Participants | None) -> tuple[tuple[dict[str, Any], ...], str]:
         if participants is None or participants.given is None:
             return (), ""
+        if self.kept is not None:
+            return self.kept, ""
         place: Place = ("participants", "given")
         if _leads_out(participants.given):
             self.fault(place, f"'{participants.given}' lies outside of the study's folder")

@@ -20,6 +20,7 @@ __all__ = ["agent_side"]
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Sequence[Any]]
 NAN = float("nan")
+ROUNDING = 1e-12  # of the largest number: what differs by less differs by rounding
 
 
 def agent_side(test: Test, data: Columns) -> Side:
@@ -29,10 +30,10 @@ def agent_side(test: Test, data: Columns) -> Side:
     """
     from karat.replication import Side
 
-    absent = [name for name in _columns(test) if name not in data]
+    absent = [name for name in columns_of(test) if name not in data]
     if absent:
         return Side(missing=f"derive gives no column '{absent[0]}'")
-    groups = _groups(test, data)
+    groups = group_rows(test, data)
     if test.kind == "contingency":
         return _table(test, data, groups)
     if test.kind in {"binomial", "proportion"}:
@@ -40,15 +41,15 @@ def agent_side(test: Test, data: Columns) -> Side:
     if test.kind in {"ttest_paired", "ttest_one", "wilcoxon", "correlation", "spearman"}:
         rows = np.concatenate(groups) if groups else np.arange(len(data[test.measure]))
         return _one_group(test, data, np.sort(rows))
-    return _several_groups(test, [_known(_numbers(data[test.measure])[rows]) for rows in groups])
+    return _several_groups(test, [_known(numbers_of(data[test.measure])[rows]) for rows in groups])
 
 
-def _columns(test: Test) -> list[str]:
+def columns_of(test: Test) -> list[str]:
     named = [test.groups.column] if test.groups is not None else []
     return [*named, test.measure, *([test.against] if isinstance(test.against, str) else [])]
 
 
-def _groups(test: Test, data: Columns) -> list[NDArray[np.intp]]:
+def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
     """The rows of each level; without groups there are none."""
     if test.groups is None:
         return []
@@ -56,7 +57,7 @@ def _groups(test: Test, data: Columns) -> list[NDArray[np.intp]]:
     return [np.flatnonzero(names == name) for name in test.groups.names]
 
 
-def _numbers(values: Sequence[Any]) -> Floats:
+def numbers_of(values: Sequence[Any]) -> Floats:
     """Numbers and truths as floats; whatever else is missing."""
     good = (float(one) if isinstance(one, (bool, int, float)) else NAN for one in values)
     return np.fromiter(good, dtype=np.float64, count=len(values))
@@ -74,7 +75,7 @@ def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
     truth = test.outcomes is None
     rows = []
     for group in groups:
-        seen = [_outcome(values[at], truth=truth) for at in group]
+        seen = [outcome_of(values[at], truth=truth) for at in group]
         rows.append(tuple(sum(one == name for one in seen) for name in names))
     empty = [name for name, row in zip(test.groups.names if test.groups else (), rows, strict=True) if not sum(row)]
     if empty or len(rows) < 2:
@@ -82,7 +83,7 @@ def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
     return Side(table=tuple(rows))
 
 
-def _outcome(value: Any, *, truth: bool) -> str | None:
+def outcome_of(value: Any, *, truth: bool) -> str | None:
     if value is None:
         return None
     if truth and not isinstance(value, bool):
@@ -95,7 +96,7 @@ def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
 
     rows = np.concatenate(groups) if groups else np.arange(len(data[test.measure]))
     values = data[test.measure]
-    seen = [_outcome(values[at], truth=True) for at in rows]
+    seen = [outcome_of(values[at], truth=True) for at in rows]
     k, n = seen.count("true"), seen.count("true") + seen.count("false")
     if not n:
         return Side(missing="no answer could be used")
@@ -105,9 +106,9 @@ def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
 def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
     from karat.replication import Side
 
-    first = _numbers(data[test.measure])[rows]
+    first = numbers_of(data[test.measure])[rows]
     if isinstance(test.against, str):
-        second = _numbers(data[test.against])[rows]
+        second = numbers_of(data[test.against])[rows]
     else:
         second = np.full_like(first, 0.0 if test.against is None else float(test.against))
     good = np.isfinite(first) & np.isfinite(second)
@@ -117,10 +118,10 @@ def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
     if test.kind == "wilcoxon":
         return _signed_ranks(first - second)
     apart = first - second
-    n = len(apart)
-    if n < 2 or not apart.std(ddof=1) > 0:
+    n, sd = len(apart), _sd(apart, of=np.concatenate([first, second]))
+    if n < 2 or not sd > 0:
         return Side(missing=_no_spread(n))
-    return Side(statistic=float(apart.mean() / (apart.std(ddof=1) / math.sqrt(n))), n1=float(n), df1=n - 1.0)
+    return Side(statistic=float(apart.mean() / (sd / math.sqrt(n))), n1=float(n), df1=n - 1.0)
 
 
 def _correlation(kind: str, first: Floats, second: Floats) -> Side:
@@ -129,11 +130,11 @@ def _correlation(kind: str, first: Floats, second: Floats) -> Side:
     if kind == "spearman" and len(first):
         first, second = _ranks(first), _ranks(second)
     n = len(first)
-    if n < 3 or not (first.std() > 0 and second.std() > 0):
+    if n < 3 or not (_sd(first) > 0 and _sd(second) > 0):
         return Side(missing=_no_spread(n))
     a, b = first - first.mean(), second - second.mean()
     r = float(a @ b / math.sqrt(float(a @ a) * float(b @ b)))
-    return Side(statistic=max(-1.0, min(1.0, r)), n1=float(n))
+    return Side(statistic=math.copysign(1.0, r) if 1 - abs(r) < ROUNDING else r, n1=float(n))
 
 
 def _signed_ranks(apart: Floats) -> Side:
@@ -144,9 +145,9 @@ def _signed_ranks(apart: Floats) -> Side:
     n = len(apart)
     if n < 1:
         return Side(missing="no two answers differ")
-    above = float(_ranks(np.abs(apart))[apart > 0].sum())
-    spread = n * (n + 1) * (2 * n + 1) / 24 - _tie_term(np.abs(apart)) / 48
-    return Side(statistic=(above - n * (n + 1) / 4) / math.sqrt(spread), n1=float(n))
+    above, ties = float(_ranks(np.abs(apart))[apart > 0].sum()), _tie_term(np.abs(apart))
+    spread = n * (n + 1) * (2 * n + 1) / 24 - ties / 48
+    return Side(statistic=(above - n * (n + 1) / 4) / math.sqrt(spread), n1=float(n), tie_term=ties)
 
 
 def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
@@ -165,9 +166,9 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
         u = float(_ranks(together)[: len(samples[0])].sum()) - sizes[0] * (sizes[0] + 1) / 2
         return Side(statistic=u, tie_term=_tie_term(together), **pair)
     if test.kind == "variance_ratio":
-        one, two = (float(sample.var(ddof=1)) for sample in samples)
+        one, two = (_sd(sample) ** 2 for sample in samples)
         return Side(statistic=one / two, **pair) if two > 0 and one > 0 else Side(missing="no spread in a group")
-    described = [(len(one), float(one.mean()), float(one.std(ddof=1))) for one in samples]
+    described = [(len(one), float(one.mean()), _sd(one)) for one in samples]
     statistic = statistic_of_means(test.kind, [(float(n), mean, sd) for n, mean, sd in described])
     if math.isnan(statistic):
         return Side(missing="all answers within each group are the same: there is no spread")
@@ -177,6 +178,17 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     above = float(np.sign(described[0][1] - described[1][1]))
     sign = int(above) if df1 == 1 and above else None
     return Side(statistic=statistic, df1=df1, df2=sum(sizes) - len(sizes), sizes=tuple(sizes), sign=sign, **pair)
+
+
+def _sd(values: Floats, *, of: Floats | None = None) -> float:
+    """The standard deviation; 0 where the values differ by no more than rounding of the numbers they come from.
+
+    The sum of squares of three times 0.1 is 6e-34, and a t of it would be 10¹⁶.
+    """
+    if len(values) < 2:
+        return 0.0
+    largest = float(np.abs(values if of is None else of).max())
+    return float(values.std(ddof=1)) if float(np.ptp(values)) > ROUNDING * largest else 0.0
 
 
 def _ranks(values: Floats) -> Floats:

@@ -12,12 +12,21 @@ from karat.datasets._study_human import human_side
 from karat.datasets._study_sides import agent_side
 from karat.datasets._study_test_checks import arms_of
 from karat.errors import BadOption
-from karat.sql import Limits, Selected, Table, select
+from karat.sql import Limits, Selected, Table, select, select_each
 
 if TYPE_CHECKING:
     from karat.replication import StudyTest
 
-__all__ = ["Response", "Tallied", "arms_of_finding", "data_of", "tallied", "to_study_tests"]
+__all__ = [
+    "Response",
+    "Tallied",
+    "arms_of_finding",
+    "data_of",
+    "data_of_each",
+    "tallied",
+    "to_study_tests",
+    "untested",
+]
 
 Columns = Mapping[str, Sequence[Any]]
 Reducer = Callable[[Columns], Columns]
@@ -70,33 +79,65 @@ def to_study_tests(
         raise BadOption("--allow-code", why)
     columns: Columns = (data or data_of(study, responses, limits=limits)).columns
     columns = reducer(columns) if reducer is not None and study.reducer is not None else columns
-    found = []
-    for finding in findings or study.findings:
-        for test in finding.tests:
-            counts = tallied(study, responses, test, needed=fields_needed(study, test, shape))
-            shares = [one.parsed / one.asked if one.asked else 0.0 for one in counts.values()]
-            found.append(
-                StudyTest(
-                    study=study.study,
-                    finding=finding.id,
-                    sub_study=finding.sub_study,
-                    test=test.id,
-                    kind=test.kind,
-                    domain=study.domain,
-                    human=human_side(test, study.arms),
-                    agent=agent_side(test, columns),
-                    coverage=min(shares, default=0.0),
-                )
-            )
-    return found
+    return [
+        StudyTest(
+            study=study.study,
+            finding=finding.id,
+            sub_study=finding.sub_study,
+            test=test.id,
+            kind=test.kind,
+            domain=study.domain,
+            human=human_side(test, study.arms),
+            agent=agent_side(test, columns),
+            coverage=_coverage(study, responses, test, fields_needed(study, test, shape)),
+        )
+        for finding in findings or study.findings
+        for test in finding.tests
+    ]
+
+
+def untested(study: StudyFile, responses: Sequence[Response], why: str) -> list[StudyTest]:
+    """The tests without the agent's side, and the reason: what would give it cannot run."""
+    from karat.replication import Side, StudyTest
+
+    return [
+        StudyTest(
+            study=study.study,
+            finding=finding.id,
+            sub_study=finding.sub_study,
+            test=test.id,
+            kind=test.kind,
+            domain=study.domain,
+            human=human_side(test, study.arms),
+            agent=Side(missing=why),
+            coverage=_coverage(study, responses, test, test.needs or tuple(study.fields)),
+        )
+        for finding, test in study.tests
+    ]
+
+
+def _coverage(study: StudyFile, responses: Sequence[Response], test: Test, needed: Sequence[str]) -> float:
+    counts = tallied(study, responses, test, needed=needed)
+    return min((one.parsed / one.asked if one.asked else 0.0 for one in counts.values()), default=0.0)
 
 
 def data_of(study: StudyFile, responses: Sequence[Response], *, limits: Limits | None = None) -> Selected:
     """The table `data`: what `derive` makes of `responses`. Raises BadOption."""
+    return select(study.derive, {"responses": _table(study, responses)}, limits=limits, place="derive")
+
+
+def data_of_each(
+    study: StudyFile, experiments: Sequence[Sequence[Response]], *, limits: Limits | None = None
+) -> list[Selected]:
+    """The table `data` of each of several experiments with the same study, made by one process. Raises BadOption."""
+    tables = [_table(study, responses) for responses in experiments]
+    return select_each(study.derive, "responses", tables, limits=limits, place="derive")
+
+
+def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
     types = responses_types(study)
     rows = [one for one in responses if one.answered]
-    columns = {name: [_cell(one, name) for one in rows] for name in types}
-    return select(study.derive, {"responses": Table(types=types, columns=columns)}, limits=limits, place="derive")
+    return Table(types=types, columns={name: [_cell(one, name) for one in rows] for name in types})
 
 
 def _cell(response: Response, column: str) -> Any:

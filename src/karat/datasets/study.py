@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from karat.datasets import Dataset
+from karat.datasets import Dataset, Linted
 from karat.datasets._packed import Packed
+from karat.datasets._study_choice import chosen_arms, chosen_folders, chosen_of_several
 from karat.datasets._study_people import people
-from karat.datasets._study_reading import read_study
+from karat.datasets._study_places import Located, is_study, locate, studies_below
 from karat.datasets._study_rounds import groups_of
 from karat.datasets._study_samples import group_sample, person_sample
-from karat.errors import BadOption, did_you_mean
+from karat.datasets._study_several import read_studies
+from karat.errors import BadOption
 
 if TYPE_CHECKING:
     from karat.datasets._study_format import StudyFile
@@ -24,11 +28,18 @@ if TYPE_CHECKING:
 __all__ = ["Study"]
 
 Key = Annotated[str, Strict(), Field(min_length=1)]
-Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+Keys = Annotated[
+    list[Key], BeforeValidator(lambda value: [] if value is None else [value] if isinstance(value, str) else value)
+]
 
 
 class Study:
-    """A published human experiment: the participants, what each is shown, and how they answer (`study.yaml`)."""
+    """Published human experiments: who takes part, what each is shown, and how they answer (`study.yaml`).
+
+    `path` is a `study.yaml`, a folder with one, a folder of several study folders, or a name: of a study
+    that comes with karat (`karat list studies`), or `shipped` for all of them. Ids of samples begin with
+    `STUDY/` where there are several; a study's participants are the same whichever others are run.
+    """
 
     judged = False
     scorer = "replication"
@@ -42,32 +53,77 @@ class Study:
         per_arm: Annotated[int, Strict(), Field(ge=1)] | None = (
             None  # participants in each arm; null: as the study says
         )
-        arms: Keys = []  # only these; empty: all
-        findings: Keys = []  # only the arms of these, as F1 or sub_study/F1; empty: all
+        studies: Keys = []  # of a folder of several: only these folders; empty: all
+        arms: Keys = []  # only these; of several studies as study/arm; empty: all
+        findings: Keys = []  # only the arms of these: F1, sub_study/F1, of several studies study/F1; empty: all
+        stop_after_unread: Annotated[int, Strict(), Field(ge=1)] | None = (
+            2  # replies in a row of which nothing can be read: the participant is asked no more; null: never
+        )
         wording: Annotated[str, Strict(), Field(pattern=r"^[\w-]+$")] | None = (
             None  # of the materials: gain.WORDING.md is shown for gain.md, where there is one
         )
+        relabel: Annotated[bool, Strict()] = False  # other names and amounts are shown, in studies that have any
         reorder: Annotated[bool, Strict()] = False  # options are shown the last one first
 
     def __init__(self, options: Options) -> None:
         self._options = options
 
-    def load(self, path: Path) -> Dataset:
-        """The participants. Raises BadDataset with every fault of the study, BadOption for arms it does not have."""
-        study = replace(read_study(path, wording=self._options.wording), reorder=self._options.reorder)
-        arms = chosen_arms(study, arms=self._options.arms, findings=self._options.findings)
-        samples = Packed()
-        for sample in self._samples(study, arms):
-            samples.append(sample)
-        return Dataset(kind="study", path=study.path, sha256=study.sha256, samples=samples)
+    @staticmethod
+    def locate(text: str, folders: Sequence[Path]) -> Located:
+        """The study that `path` names, or the folder of several. Raises BadOption."""
+        return locate(text, folders=folders)
 
-    def _samples(self, study: StudyFile, arms: Sequence[str]) -> Iterator[Sample]:
-        """A sample a participant; in games one a group."""
-        options = self._options
+    def attributes(self, path: Path) -> dict[str, tuple[str, ...]]:
+        """Study → what is known of its participants, as `{{ profile.… }}` names it. Raises BadDataset, BadOption."""
+        studies = self._read(path, sql=False)
+        return {one.study: one.attributes for one in studies}
+
+    def load(self, path: Path) -> Dataset:
+        """The participants. Raises BadDataset with every fault, BadOption for arms that are not there."""
+        studies, several = self._read(path), _several(path)
+        own, options = self._options, {"arms": self._options.arms, "findings": self._options.findings}
+        if several:
+            chosen = chosen_of_several(studies, **options)
+        else:
+            chosen = {studies[0].study: chosen_arms(studies[0], **options)}
+        kept = tuple(replace(one, reorder=own.reorder) for one in studies if one.study in chosen)
+        samples = Packed()
+        for one in kept:
+            for sample in self.samples(one, chosen[one.study]):
+                samples.append(sample if not several else _within(one.study, sample, position=len(samples)))
+        digest = _digest_of(kept) if several else kept[0].sha256
+        return Dataset(
+            kind="study", path=path if several else kept[0].path, sha256=digest, samples=samples, studies=kept
+        )
+
+    def lint(self, path: Path) -> Linted:
+        """What in the human numbers cannot be checked, and what is wrong. Raises nothing for faults of studies."""
+        from karat.datasets._study_lint import lint
+
+        return lint(path, self)
+
+    def _read(self, path: Path, *, sql: bool = True) -> list[StudyFile]:
+        """The studies that are run; one, where the path is not a folder of several."""
+        own = self._options
+        if own.relabel and own.wording is not None:
+            raise BadOption("dataset.relabel", "shows words of its own: leave out `wording`")
+        files = [path]
+        if _several(path):
+            below = {one.parent.name: one for one in studies_below(path)}
+            files = [below[name] for name in chosen_folders(list(below), own.studies)]
+        elif own.studies:
+            raise BadOption("dataset.studies", "is for a folder of several studies; this path is one")
+        return read_studies(files, folder=path, sql=sql, wording=own.wording, relabel=own.relabel)
+
+    def samples(self, study: StudyFile, arms: Sequence[str] | None = None) -> Iterator[Sample]:
+        """A sample a participant; in games one a group. Without `arms`: of all arms."""
+        options, arms = self._options, list(study.arms) if arms is None else arms
         alone = [name for name in arms if study.arms[name].rounds is None]
         position = 0
         for person in people(study, alone, seed=options.seed, per_arm=options.per_arm):
-            yield person_sample(study, person, position=position, seed=options.seed)
+            yield person_sample(
+                study, person, position=position, seed=options.seed, stop_after_unread=options.stop_after_unread
+            )
             position += 1
         for name in arms:
             rounds = study.arms[name].rounds
@@ -75,35 +131,22 @@ class Study:
                 continue
             players = people(study, [name], seed=options.seed, per_arm=options.per_arm)
             for number, members in enumerate(groups_of(rounds, players), 1):
-                yield group_sample(study, name, members, name=f"{name}-group-{number:02d}", position=position)
+                yield group_sample(
+                    study, name, members, name=f"{name}-group-{number:02d}", position=position,
+                    stop_after_unread=options.stop_after_unread,
+                )  # fmt: skip
                 position += 1
 
 
-def chosen_arms(study: StudyFile, *, arms: Collection[str] = (), findings: Collection[str] = ()) -> list[str]:
-    """The arms that are run, in the order of the file. Raises BadOption for what the study does not have.
-
-    `findings` are named by id, or as `sub_study/id` where an id stands twice.
-    """
-    _check("dataset.arms", arms, study.arms)
-    known = [*(one.id for one in study.findings), *(f"{one.sub_study}/{one.id}" for one in study.findings)]
-    _check("dataset.findings", findings, known)
-    chosen = set(arms or study.arms)
-    if findings:
-        from karat.datasets._study_tests import arms_of_finding
-
-        needed = {
-            arm
-            for finding in study.findings
-            if {finding.id, f"{finding.sub_study}/{finding.id}"} & set(findings)
-            for arm in arms_of_finding(study, finding)
-        }
-        chosen &= needed
-        if not chosen:
-            raise BadOption("dataset.findings", "none of the chosen arms is needed by these findings")
-    return [name for name in study.arms if name in chosen]
+def _several(path: Path) -> bool:
+    return path.is_dir() and not is_study(path)
 
 
-def _check(option: str, asked: Iterable[str], known: Collection[str]) -> None:
-    for name in asked:
-        if name not in known:
-            raise BadOption(option, f"the study has no '{name}'{did_you_mean(name, known)}")
+def _within(study: str, sample: Sample, *, position: int) -> Sample:
+    """One of several studies' samples: they may be called alike in two studies."""
+    metadata = {"study": study, **sample.metadata}
+    return msgspec.structs.replace(sample, id=f"{study}/{sample.id}", position=position, metadata=metadata)
+
+
+def _digest_of(studies: Iterable[StudyFile]) -> str:
+    return sha256("".join(f"{one.study} {one.sha256}\n" for one in studies).encode()).hexdigest()

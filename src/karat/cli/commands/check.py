@@ -20,17 +20,45 @@ __all__ = ["command"]
 @options.results
 @options.output()
 def command(source: options.File, chosen: options.Chosen, no_start: bool, results: Path, output: Output) -> Exit:
-    """Validate the experiment in FILE and print its plan; no agent is asked, nothing is written.
+    """Validate the experiment or study in FILE and print what it is; no agent is asked, nothing is written.
 
     All faults are listed at once, each with its place and what is wanted. Each MCP server is
     started and its tools are listed; a broken one is a fault. Exit code 2 where `karat run`
     would not begin.
+
+    A study is a study.yaml, a folder with one or with several, or a name from `karat list studies`.
+    Its arms and tests are shown with what people gave, and answers that copy people's (copy.jsonl)
+    are put through its SQL and tests: exit code 2 where they do not give people's result. --set
+    then takes options of the dataset, e.g. wording=other.
     """
     from karat.cli.checking import check
+    from karat.cli.checking_studies import asked_study
 
+    study = asked_study(source.file)
+    if study is not None:
+        return _study(study, source, chosen, output)
     start = output.say if not no_start else None
     found = check(source.load(), selection=chosen.as_selection(), results=results, start=start)
     output.result(str(found), found)
+    output.say(*(f"warning: {text}" for text in found.warnings))
+    output.complain(*found.problems)
+    return Exit.DONE if found.ready else Exit.CHANGE_SOMETHING
+
+
+def _study(study: Path, source: options.File, chosen: options.Chosen, output: Output) -> Exit:
+    from karat.cli.checking_studies import check_studies, refuse_flags
+    from karat.errors import BadDataset, Fault
+
+    refuse_flags(
+        limit=chosen.limit, only_sample=chosen.only_samples, only_condition=chosen.only_conditions,
+        env_file=source.env_file,
+    )  # fmt: skip
+    found = check_studies(study, settings=source.settings)
+    if found.studies or output.as_json:
+        output.result(str(found), found)
+    if found.faults:
+        faults = [Fault(place=one.place, message=one.message, line=one.line) for one in found.faults]
+        raise BadDataset(found.path, faults)
     output.say(*(f"warning: {text}" for text in found.warnings))
     output.complain(*found.problems)
     return Exit.DONE if found.ready else Exit.CHANGE_SOMETHING

@@ -16,12 +16,14 @@ __all__ = ["command"]
 @click.command("compare")
 @click.argument("first", metavar="RUN[:CONDITION]")
 @click.argument("second", metavar="RUN[:CONDITION]")
-@options.scoring
+@options.shown
 @options.results
 @options.output()
-def command(first: str, second: str, scorings: dict[str, str], results: Path, output: Output) -> Exit:
+def command(first: str, second: str, shown: options.Shown, results: Path, output: Output) -> Exit:
     """Show what changed from the first to the second, question by question.
 
+    Of human studies: PAS and ECS of the second less those of the first, paired by participant in
+    whatever words they were asked, and the tests that moved, those that turned round first.
     For each metric: the mean difference with its interval, p (Holm, over all comparisons), and
     the questions that moved most. Without conditions, those that both runs have are compared.
     A second RUN may be left out: `karat compare RUN:baseline :with-docs`.
@@ -31,6 +33,13 @@ def command(first: str, second: str, scorings: dict[str, str], results: Path, ou
 
     run_a, condition_a = split(first, results=results)
     run_b, condition_b = split(second, results=results, otherwise=run_a)
-    found = compare(run_a, run_b, condition_a=condition_a, condition_b=condition_b, scorings=scorings)
+    found = compare(
+        run_a,
+        run_b,
+        condition_a=condition_a,
+        condition_b=condition_b,
+        scorings=shown.scorings,
+        allow_code=shown.allow_code,
+    )
     output.result(str(found), found)
     return Exit.DONE

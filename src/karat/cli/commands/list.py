@@ -10,7 +10,7 @@ from karat.cli.output import Output
 
 __all__ = ["command"]
 
-_FAMILIES = ("agents", "scorers", "datasets", "reports", "rubrics")
+_FAMILIES = ("agents", "scorers", "datasets", "reports", "importers", "rubrics", "studies", "presets")
 
 
 @click.command("list")
@@ -21,7 +21,14 @@ def command(family: str, name: str | None, output: Output) -> Exit:
     """Show the plug-ins of a family, or with NAME all that one can be told.
 
     Those of other packages that are installed here are listed too, with where they come from.
+    Also the human studies that come with karat, and the presets, which say who takes part in one.
     """
+    if family == "studies":
+        from karat.cli import listing_studies
+
+        shown = listing_studies.studies() if name is None else listing_studies.study(name)
+        output.result(str(shown), shown)
+        return Exit.DONE
     from karat.cli import listing
 
     if name is None:

@@ -18,7 +18,7 @@ __all__ = ["command"]
 @options.plot_folder
 @options.plot_forms
 @options.dark
-@options.scoring
+@options.shown
 @options.results
 @options.output()
 def command(
@@ -26,7 +26,7 @@ def command(
     out: Path,
     forms: tuple[str, ...],
     dark: bool,
-    scorings: dict[str, str],
+    shown: options.Shown,
     results: Path,
     output: Output,
 ) -> Exit:
@@ -42,7 +42,7 @@ def command(
     from karat.summary.words import REHEARSED
 
     opened = api.open(run, results=results)
-    found = charts(api.summarize(opened, scorings=scorings))
+    found = charts(api.summarize(opened, scorings=shown.scorings, allow_code=shown.allow_code))
     drawn = draw(found, out, forms, dark=dark, output=output)
     output.result(str(drawn), drawn)
     if not found:

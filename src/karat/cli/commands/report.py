@@ -19,7 +19,7 @@ __all__ = ["command"]
 @click.option("--to", metavar="NAME", help="terminal (default), json, csv, keval; `karat list reports` shows all.")
 @options.out
 @options.report_settings
-@options.scoring
+@options.shown
 @options.results
 @options.output()
 def command(
@@ -27,7 +27,7 @@ def command(
     to: str | None,
     out: Path | None,
     asked: dict[str, Any],
-    scorings: dict[str, str],
+    shown: options.Shown,
     results: Path,
     output: Output,
 ) -> Exit:
@@ -42,7 +42,7 @@ def command(
 
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
-    summary = api.summarize(folder, scorings=scorings)
+    summary = api.summarize(folder, scorings=shown.scorings, allow_code=shown.allow_code)
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
     if folder.info.rehearsed and name != "terminal":  # a spreadsheet has no place for it

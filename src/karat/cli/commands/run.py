@@ -18,6 +18,7 @@ __all__ = ["command"]
 @options.selection
 @click.option("--resume", metavar="RUN", help="Go on with a run: ask only what has no answer, score what has no score.")
 @click.option("--retry-failed", is_flag=True, help="With --resume: also ask again where the agent was at fault.")
+@options.allow_code
 @options.results
 @options.output(events=True)
 def command(
@@ -25,6 +26,7 @@ def command(
     chosen: options.Chosen,
     resume: str | None,
     retry_failed: bool,
+    allow_code: bool,
     results: Path,
     output: Output,
 ) -> Exit:
@@ -56,4 +58,4 @@ def command(
             handle_signals=True,
         )
         outcome = asyncio.run(carrying)
-    return show_outcome(outcome, output, again=(source, chosen))
+    return show_outcome(outcome, output, again=(source, chosen), allow_code=allow_code)

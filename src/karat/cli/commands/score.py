@@ -20,7 +20,7 @@ __all__ = ["command"]
 @options.answers
 @options.study_tests
 @options.results
-@options.scoring
+@options.shown
 @options.output(events=True)
 def command(
     target: str,
@@ -28,7 +28,7 @@ def command(
     answers: options.Answers,
     tests: options.StudyTests,
     results: Path,
-    scorings: dict[str, str],
+    shown: options.Shown,
     output: Output,
 ) -> Exit:
     """Score answers again, or answers that were made elsewhere; no agent is asked.
@@ -39,6 +39,7 @@ def command(
     if you like, `condition` and `repetition`; it becomes a run of its own. With --kind
     conversation: one turn a row, with numbers or programs as answers
     (docs/how-to/score-conversations.md); turns without a row are wrong. With --kind
+    study: what participants of the study --dataset answered (docs/how-to/run-human-studies.md). With --kind
     study-tests: a CSV with one statistical test a row, of people and of an agent, becomes PAS
     and ECS (docs/explanation/replication.md).
     """
@@ -57,4 +58,4 @@ def command(
     else:
         left_out = []
         outcome = scoring.score_run(target, wanted, answers, results, output)
-    return after.show_outcome(outcome, output, scorings=scorings, warnings=left_out)
+    return after.show_outcome(outcome, output, scorings=shown.scorings, warnings=left_out, allow_code=shown.allow_code)

@@ -1,11 +1,13 @@
-"""The examples that `karat init` writes: one folder a kind, copied as it is.
+"""The examples that `karat init` writes: one folder a kind, copied as it is, with what is below it.
 
 A file that ends in `.in` is written without it: so an example's Python is no module of karat's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import msgspec
@@ -34,19 +36,25 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
     source = files(__name__) / kind
     if kind not in _KINDS:
         raise BadOption("KIND", f"there is no kind '{kind}'{did_you_mean(kind, _KINDS)}")
-    if not source.is_dir():
-        raise BadOption(
-            "KIND", f"an example of the kind '{kind}' comes with a later version; `golden` and `conversation` are here"
-        )
-    texts = {folder / entry.name.removesuffix(".in"): entry.read_bytes() for entry in source.iterdir()}
-    there = sorted(path.name for path in texts if path.exists() or path.is_symlink())
+    texts = {folder / path.removesuffix(".in"): data for path, data in _files(source)}
+    there = sorted(path.relative_to(folder).as_posix() for path in texts if path.exists() or path.is_symlink())
     if there:
         raise BadOption("DIR", f"{folder} already holds {', '.join(there)}; name another folder (nothing was written)")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, data in sorted(texts.items()):
+            path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("xb") as file:
                 file.write(data)
     except OSError as error:
         raise BadOption("DIR", f"cannot write {error.filename or folder}: {error.strerror}") from error
     return Scaffolded(kind=kind, folder=str(folder), files=tuple(str(path) for path in sorted(texts)))
+
+
+def _files(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
+    """Every file of an example, by its path."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files(entry, f"{below}{entry.name}/")
+        else:
+            yield f"{below}{entry.name}", entry.read_bytes()

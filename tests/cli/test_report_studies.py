@@ -1,0 +1,69 @@
+"""A human study from the file to its reports, in both of its forms, on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXPERIMENT = """\
+name: side-effects
+dataset: {kind: study, path: side_effects, per_arm: 6}
+agent: {type: floor}
+conditions: {plain: {}, asked: {system_prompt: "You are {{ profile.age }} years old."}}
+execution: {num_repetitions: 1}
+"""
+
+
+@pytest.fixture
+def runs(karat: Callable[..., Any], here: Path) -> tuple[str, str]:
+    """The study as it is, and relabelled."""
+    (here / "e.yaml").write_text(EXPERIMENT, encoding="utf-8")
+    assert karat("run", "e.yaml", "-q").code == 0
+    assert karat("run", "e.yaml", "-q", "--set", "dataset.relabel=true").code == 0
+    found = {}
+    for path in (here / "results").iterdir():
+        settings = json.loads((path / "run.json").read_text(encoding="utf-8"))["experiment"]
+        found[bool(settings["dataset.relabel"]["value"])] = str(path)
+    return found[False], found[True]
+
+
+def test_a_run_has_its_files_of_humanstudy(karat: Callable[..., Any], here: Path, runs: tuple[str, str]) -> None:
+    done = karat("report", runs[0], "--to", "humanstudy", "--out", "files")
+    assert done.code == 0
+    names = {"detailed_stats.csv", "evaluation_results.json", "benchmark_summary.json"}
+    assert {path.name for path in (here / "files").iterdir()} == names
+    assert len((here / "files" / "detailed_stats.csv").read_text(encoding="utf-8").splitlines()) == 1 + 2 * 4
+    refused = karat("report", runs[0], "--to", "humanstudy")
+    assert refused.code == 2
+    assert "name a folder for them" in refused.err
+
+
+def test_a_report_says_what_was_shown(karat: Callable[..., Any], runs: tuple[str, str]) -> None:
+    plain, other = (karat("report", run, "--set", "width=100").out for run in runs)
+    assert "· relabelled ·" in other and "relabelled" not in plain
+    assert "24 participants of 1 study × 2 conditions × 1 repetition = 48 trials" in plain
+    assert "plain (floor)" in plain
+    assert "Scores\n" not in plain
+
+
+def test_both_forms_are_compared_condition_by_condition(karat: Callable[..., Any], runs: tuple[str, str]) -> None:
+    done = karat("compare", *runs)
+    assert done.code == 0
+    assert done.out.count("relabelled: 24 asked, 24 answered, 24 parsed") == 2
+    assert done.out.count("paired: the same participants, drawn together") == 2
+    found = karat("compare", *runs, "--json").json
+    assert found["unit"] == "participant"
+    assert [len(one["tests"]) for one in found["study"]["pairings"]] == [4, 4]
+    assert found["study"]["pairings"][0]["paired"] is True
+
+
+def test_a_run_has_its_charts(karat: Callable[..., Any], here: Path, runs: tuple[str, str]) -> None:
+    done = karat("plot", runs[0], "--out", "charts", "--format", "json", "--json")
+    assert done.code == 0
+    names = [chart["name"] for chart in done.json["charts"]]
+    assert {"agreement-plain", "participants-plain", "participants-asked"} <= set(names)
+    assert (here / "charts" / "participants-asked.vl.json").exists()

@@ -12,7 +12,7 @@ import pytest
 from karat.agents._participants import ParticipantColumns, RecordedParticipants
 from karat.datasets import read_answers, shipped_studies
 from karat.datasets.study import Study
-from karat.errors import BadDataset
+from karat.errors import AgentFault, BadDataset
 from karat.records import Sample, Turn
 
 FIELDS: dict[str, Any] = {"number": {"type": "number", "range": [0, 100]}}
@@ -44,7 +44,10 @@ def held(folder: Path, rows: Iterable[dict[str, Any]], **columns: str) -> Record
 
 
 def said(found: RecordedParticipants, sample: Sample, condition: str = "a", repetition: int = 0) -> list[str | None]:
-    replies = [found.reply(sample, turn, condition, repetition) for turn in range(len(sample.turns))]
+    try:
+        replies = [found.reply(sample, turn, condition, repetition) for turn in range(len(sample.turns))]
+    except AgentFault as fault:
+        return ["missing" if fault.kind == "not_recorded" else fault.kind]
     return [None if reply.absent else reply.text for reply in replies]
 
 
@@ -64,7 +67,7 @@ ROWS: dict[str, tuple[list[dict[str, Any]], list[str | None]]] = {
         [{"participant": "gain-001", "text": "any"}, {"participant": "gain-001", "task": "two", "text": "2"}],
         ["any", "2"],
     ),
-    "another arm": ([{"participant": "gain-001", "arm": "loss", "text": "1"}], [None, None]),
+    "another arm": ([{"participant": "gain-001", "arm": "loss", "text": "1"}], ["missing"]),
     "another condition": (
         [
             {"participant": "gain-001", "condition": "b", "text": "b"},
@@ -72,7 +75,7 @@ ROWS: dict[str, tuple[list[dict[str, Any]], list[str | None]]] = {
         ],
         ["x", None],
     ),
-    "somebody else": ([{"participant": "gain-002", "text": "1"}], [None, None]),
+    "somebody else": ([{"participant": "gain-002", "text": "1"}], ["missing"]),
     "one task only": ([{"participant": "gain-001", "task": "one", "text": "1"}], ["1", None]),
 }
 
@@ -104,10 +107,10 @@ def test_every_member_gets_what_they_said_in_each_round(tmp_path: Path) -> None:
 
 def test_repetitions_count_up_or_are_named(tmp_path: Path) -> None:
     found = held(tmp_path, [{"participant": "gain-001", "text": text} for text in "xyz"])
-    assert [said(found, alone(), repetition=number)[0] for number in range(4)] == ["x", "y", "z", None]
+    assert [said(found, alone(), repetition=number)[0] for number in range(4)] == ["x", "y", "z", "missing"]
     assert found.repetitions == 3
     named = held(tmp_path, [{"participant": "gain-001", "text": "x", "repetition": 1, "condition": "b"}])
-    assert [said(named, alone(), "b", number)[0] for number in range(2)] == [None, "x"]
+    assert [said(named, alone(), "b", number)[0] for number in range(2)] == ["missing", "x"]
     assert list(named.conditions) == ["b"]
 
 

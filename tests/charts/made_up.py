@@ -20,6 +20,7 @@ from karat.summary.conversation_model import (
     Stratum,
 )
 from karat.summary.numbers import Estimate
+from karat.summary.study_floor import Guesses, floor_of
 from karat.summary.study_model import ArmCount, Participants, StudySummary
 from karat.summary.study_told import summary_of_tests
 
@@ -128,7 +129,10 @@ def conversations(*conditions: str) -> ConversationSummary:
 
 
 def studies(agreement: Agreement, *conditions: str, floor: str | None = None) -> StudySummary:
-    """The same agreement under each condition, with participants of whom a part could be read."""
+    """The same agreement under each condition, with participants of whom a part could be read.
+
+    `floor`: a condition whose agent answers at random; it brings the reference as well.
+    """
     sure = score_uncertainty(agreement, rng=np.random.default_rng(1), replicates=60)
     part = summary_of_tests(dict.fromkeys(conditions, (agreement, sure)))
     people = Participants(planned=60, asked=58, answered=50, parsed=45, stopped=2)
@@ -140,7 +144,13 @@ def studies(agreement: Agreement, *conditions: str, floor: str | None = None) ->
         )
         whole = Participants(**{key: len(each) * value for key, value in structs.asdict(people).items()})
         made.append(structs.replace(one, studies=each, participants=whole, floor=one.condition == floor))
-    return structs.replace(part, conditions=tuple(made))
+    tests = [score.test for score in agreement.tests]
+    guesses = [
+        Guesses(study=name, tests=[[test for test in tests if test.study == name]] * 2)
+        for name in dict.fromkeys(test.study for test in tests)
+    ]
+    beside = floor_of(guesses, {}, questions=60) if floor is not None else None
+    return structs.replace(part, conditions=tuple(made), floor=beside)
 
 
 def _arm(name: str, *, parsed: int = 25) -> ArmCount:

@@ -123,6 +123,6 @@ def spoilt(say: Say, *, every: int, by: str = "") -> Say:
     """The same, but for one participant in so many, who says something else."""
 
     def otherwise(sample: Sample, turn: int, condition: str, repetition: int) -> str:
-        return by if sample.position % every == 0 else say(sample, turn, condition, repetition)
+        return by if int(sample.id.rpartition("-")[2]) % every == 0 else say(sample, turn, condition, repetition)
 
     return otherwise

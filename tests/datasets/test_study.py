@@ -35,8 +35,12 @@ def test_a_participant_is_a_sample_and_a_task_a_turn(tmp_path: Path) -> None:
     dataset = load(tmp_path)
     assert dataset.kind == "study"
     assert Counter(sample.metadata["arm"] for sample in dataset) == {"gain": 152, "loss": 155, "rating": 40}
-    first, last = dataset.samples[0], dataset.samples[-1]
-    assert (first.id, first.position, len(first.turns)) == ("gain-001", 0, 1)
+    assert (dataset.samples[0].id, dataset.samples[0].position) == ("loss-001", 0)  # the largest arm begins
+    first, last = (
+        next(one for one in dataset if one.id == "gain-001"),
+        next(one for one in dataset if one.id == "rating-040"),
+    )
+    assert len(first.turns) == 1
     assert first.turns[0].question == (
         MATERIALS["gain"] + "\n\nEnd your answer with one line in this form:\nchoice: A or B"
     )

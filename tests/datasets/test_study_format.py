@@ -62,6 +62,12 @@ def test_a_prompt_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
         read(tmp_path / "study", STUDY.replace("materials/gain.md", "../secret.md"), sql=False)
 
 
+@pytest.mark.parametrize("call", ["random()", "uuid ()", "NOW()"])
+def test_derive_gives_the_same_numbers_each_time(tmp_path: Path, call: str) -> None:
+    with pytest.raises(BadDataset, match="something else each time"):
+        read(tmp_path, STUDY.replace("first - second AS apart", f"first - second AS apart, {call} AS other"))
+
+
 def changed(*pairs: tuple[str, str], materials: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:
     text = STUDY
     for old, new in pairs:
@@ -253,3 +259,21 @@ def test_whatever_stands_in_a_study_it_is_read_or_its_faults_are_told(tmp_path: 
         here[last] = data.draw(st.sampled_from(JUNK))
     with suppress(BadDataset):
         read(tmp_path, yaml.safe_dump(content, allow_unicode=True), sql=False)
+
+
+def test_degrees_of_freedom_fit_the_sizes_also_where_none_are_printed(tmp_path: Path) -> None:
+    anova = (
+        """{loss: {n: 155, mean: 5}, gain: {n: 152, mean: 4}, F: 9.1, df1: 1, df2: DF, sign: 1, reported: "F = 9.1"}"""
+    )
+    before = STUDY[: STUDY.index("      - id: T1")]
+    test = """\
+      - id: T1
+        kind: anova
+        groups: {column: arm, levels: [loss, gain]}
+        measure: risky
+        expect: greater
+        human: """
+    text = before + test + anova
+    assert read(tmp_path / "right", text.replace("DF", "305")).tests[0][1].human.df2 == 305
+    with pytest.raises(BadDataset, match="306 degrees of freedom do not fit the sizes, which give 305"):
+        read(tmp_path / "wrong", text.replace("DF", "306"))

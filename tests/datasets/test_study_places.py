@@ -62,10 +62,8 @@ def test_what_is_no_path_is_refused(text, tmp_path):
 def test_several_studies_are_told_apart_by_their_ids(folder):
     found = load(folder)
     one, two = load(folder / "one" / "study.yaml"), load(folder / "two" / "study.yaml")
-    assert [sample.id for sample in found] == [
-        *(f"one/{sample.id}" for sample in one),
-        *(f"two/{sample.id}" for sample in two),
-    ]
+    assert [sample.id for sample in found if sample.id.startswith("one/")] == [f"one/{sample.id}" for sample in one]
+    assert [sample.id for sample in found if sample.id.startswith("two/")] == [f"two/{sample.id}" for sample in two]
     assert [sample.position for sample in found] == list(range(len(one) + len(two)))
     assert [study.study for study in found.studies] == ["one", "two"]
     assert (
@@ -181,7 +179,8 @@ def test_a_name_that_files_cannot_carry_is_a_fault(name, tmp_path):
 def test_a_folder_of_groups_keeps_them_apart():
     found = Study(Study.Options(findings=["beauty_contest/four_rounds/F4"])).load(locate("shipped", folders=[]).path)
     assert {sample.id.split("-")[0] for sample in found} == {"beauty_contest/half", "beauty_contest/two_thirds"}
-    rows = study_responses(found.samples[0], [{"number": 3.0}])
+    first = next(sample for sample in found if sample.id == "beauty_contest/half-group-01")
+    rows = study_responses(first, [{"number": 3.0}])
     assert (rows[0].group, rows[0].participant) == ("half-group-01", "half-001")
 
 

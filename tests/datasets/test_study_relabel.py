@@ -122,6 +122,29 @@ def test_a_study_without_other_names_says_so() -> None:
         load("alcohol_norms", relabel=True)
 
 
+def test_of_several_studies_those_that_have_the_form_are_named(tmp_path: Path) -> None:
+    shipped = shipped_studies()["framing"].parents[1]
+    with pytest.raises(BadDataset) as caught:
+        Study(Study.Options(relabel=True)).load(shipped)
+    without = sorted(set(shipped_studies()) - set(RELABELLED))
+    *each_of_them, last = caught.value.faults
+    assert [fault.place for fault in each_of_them] == [f"{name}: relabel" for name in without]
+    assert str(last) == (f"studies: those that have such a form can be chosen: `studies: [{', '.join(RELABELLED)}]`")
+    assert len(Study(Study.Options(relabel=True, studies=list(RELABELLED))).load(shipped).studies) == len(RELABELLED)
+
+    for name in ("one", "two"):
+        folder = write(tmp_path / name)
+        text = (folder / "study.yaml").read_text(encoding="utf-8")
+        (folder / "study.yaml").write_text(text.replace("study: ", f"study: {name}_", 1), encoding="utf-8")
+    material = next((tmp_path / "two").rglob("gain.md"))
+    material.with_name("gain.plain.md").write_bytes(material.read_bytes())
+    with pytest.raises(BadDataset, match=r"studies: those that have .*`studies: \[\w+\]`"):
+        Study(Study.Options(wording="plain")).load(tmp_path)
+    with pytest.raises(BadDataset) as nobody:
+        Study(Study.Options(wording="strange")).load(tmp_path)
+    assert [fault for fault in nobody.value.faults if fault.place == "studies"] == []
+
+
 def test_relabelling_and_a_wording_do_not_go_together() -> None:
     with pytest.raises(BadOption, match="shows words of its own: leave out `wording`"):
         load("framing", relabel=True, wording="other")

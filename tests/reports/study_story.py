@@ -27,9 +27,9 @@ def story(folder: Path, *, repetitions: int = 1) -> RunFolder:
         said = like(sample, turn, condition, repetition)
         if condition == "against":
             return json.dumps({name: _other(name, value) for name, value in json.loads(said).items()})
-        if condition == "shy" and sample.position % 3 == 0:
+        if condition == "shy" and int(sample.id.rpartition("-")[2]) % 3 == 0:
             return "I am sorry, but I cannot answer this question."
-        if condition == "shy" and "army" in sample.id and sample.position % 3 == 1:
+        if condition == "shy" and "army" in sample.id and int(sample.id.rpartition("-")[2]) % 3 == 1:
             return "blame: 17\npraise: 17\nintentional: yes"
         return said
 

@@ -59,8 +59,8 @@ def _without_time(summary: Summary) -> Summary:
 def test_every_table_says_how_many_were_asked_answered_and_parsed(summary: Summary, run: RunFolder) -> None:
     text = terminal(summary, run, width=120)
     titles = (
-        "Agreement with people", "Differences between conditions", "By domain", "By study", "By finding",
-        "Opposite directions", "Findings without a score", "What could not be read", "Auxiliary numbers",
+        "Agreement with people", "Differences between conditions", "Above the floor", "By domain", "By study",
+        "By finding", "Opposite directions", "Findings without a score", "What could not be read", "Auxiliary numbers",
     )  # fmt: skip
     for title in titles:
         table = text.partition(f"\n{title}\n")[2].partition("\n\n")[0]
@@ -80,15 +80,58 @@ def test_many_findings_are_cut_to_the_least_alike_and_those_without_a_score(summ
     assert "--set findings" not in terminal(summary, run, width=120, findings=0)
 
 
-def test_a_floor_is_named_and_its_absence_too(summary: Summary, run: RunFolder) -> None:
+def test_the_floor_stands_beside_every_condition_and_is_no_condition(summary: Summary, run: RunFolder) -> None:
     part = summary.study
     assert part is not None
-    assert "no floor beside these numbers" in " ".join(terminal(summary, run, width=120).split())
+    assert part.floor is not None
+    text = terminal(summary, run, width=120)
+    for title in ("Agreement with people", "By domain", "By study"):
+        table = text.partition(f"\n{title}\n")[2].partition("\n\n")[0]
+        assert "floor (random answers)" in table, title
+    between = text.partition("\nDifferences between conditions\n")[2].partition("\n\n")[0]
+    assert "floor" not in between
+    above = text.partition("\nAbove the floor\n")[2].partition("\n\n")[0]
+    assert [f"{name} − floor" in above for name in CONDITIONS] == [True] * 3
     first = msgspec.structs.replace(part.conditions[0], floor=True)
-    with_floor = msgspec.structs.replace(part, conditions=(first, *part.conditions[1:]))
-    text = " ".join(terminal(msgspec.structs.replace(summary, study=with_floor), run, width=120).split())
-    assert "like (floor)" in text
-    assert "floor: random answers, what knowing nothing gives." in text
+    own = msgspec.structs.replace(part, conditions=(first, *part.conditions[1:]))
+    both = terminal(msgspec.structs.replace(summary, study=own), run, width=120)
+    assert "like (floor)" in both
+    assert "floor (random answers)" in both
+
+
+def test_why_there_is_no_floor_is_said(summary: Summary, run: RunFolder) -> None:
+    part = summary.study
+    assert part is not None
+    assert part.floor is not None
+    whole = part.floor.benchmark
+    nothing = msgspec.structs.replace(whole.pas, value=None, low=None, high=None, se=None, reason="say --allow-code")
+    none = msgspec.structs.replace(part.floor, benchmark=msgspec.structs.replace(whole, pas=nothing))
+    text = terminal(msgspec.structs.replace(summary, study=msgspec.structs.replace(part, floor=none)), run, width=120)
+    assert "No floor (random answers): say --allow-code." in " ".join(text.split())
+    assert "Above the floor" not in text
+    table = msgspec.structs.replace(part, floor=None)
+    assert "floor" not in terminal(msgspec.structs.replace(summary, study=table), run, width=120)
+
+
+def test_files_hold_the_floor(summary: Summary, run: RunFolder) -> None:
+    part = summary.study
+    assert part is not None
+    assert part.floor is not None
+    first = next(csv.DictReader(io.StringIO(Csv(Csv.Options()).render(summary, run)["tests.csv"])))
+    test = part.floor.tests[0]
+    assert (test.study, test.finding, test.test) == (first["study"], first["finding"], first["test"])
+    assert test.pas == pytest.approx(float(first["floor_pas"]))
+    files = Humanstudy().render(summary, run)
+    told = json.loads(files["benchmark_summary.json"])["like"]["auxiliary"]["floor"]
+    more = part.floor.of("like")
+    assert more is not None
+    assert (told["average_pas_raw"], told["pas_raw_above_floor"]) == (part.floor.benchmark.pas.value, more.pas.value)
+    results = json.loads(files["evaluation_results.json"])
+    floors = {one.name: one.pas.value for one in part.floor.studies}
+    assert {one["study_id"]: one["auxiliary"]["floor_score"] for one in results} == floors
+    tree = json.loads(Json().render(summary, run)["summary.json"])["study"]["floor"]
+    assert tree["benchmark"]["shown"]["pas"].startswith(f"{part.floor.benchmark.pas.value:.3f} [")
+    assert tree["differences"][0]["shown"]["pas"].startswith("+0.")
 
 
 def test_an_agent_without_a_score_has_a_dash_and_the_reason(summary: Summary, run: RunFolder) -> None:

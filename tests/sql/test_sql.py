@@ -29,6 +29,12 @@ def test_rows_come_back_as_they_were_given():
     assert len(found) == 3
 
 
+def test_half_a_surrogate_pair_loses_no_row():
+    table = Table(types={"said": "text"}, columns={"said": ["\ud800x", "\U0001f600", 'it "is"\\u0000\x00']})
+    found = select("SELECT said FROM responses", {"responses": table}).columns["said"]
+    assert found[0].endswith("x") and found[1:] == ["\U0001f600", 'it "is"\\u0000\x00']
+
+
 def test_null_is_no_answer():
     found = select(
         "SELECT choice IN ('A', 'B') AS picked, list_position(\"order\", 'q') AS place, x * 2 AS twice, "
@@ -58,6 +64,34 @@ def test_the_shape_says_what_a_column_is_made_of():
     assert shape.types == {"participant": "VARCHAR", "more": "DOUBLE", "picked": "BOOLEAN"}
     assert (shape.sources["more"], shape.sources["twice"], shape.sources["picked"]) == (("twice",), ("x",), ("choice",))
     assert "B" in shape.constants
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("SELECT went, x AS m FROM responses UNION ALL SELECT went, choice = 'A' FROM responses", "choice x"),
+        ("SELECT NULL AS m UNION SELECT x FROM responses UNION ALL SELECT len(\"order\") FROM responses", "order x"),
+        ("SELECT *, x AS m FROM responses UNION ALL SELECT *, choice = 'A' FROM responses", "choice x"),
+        ("SELECT x AS m, * FROM responses UNION ALL SELECT choice = 'A', * FROM responses", "choice x"),
+        ("SELECT participant, x AS m FROM responses UNION ALL SELECT choice, COLUMNS('went') FROM responses", "x"),
+        ("SELECT x AS m FROM responses UNION BY NAME SELECT choice AS n, went AS m FROM responses", "went x"),
+        ("(SELECT x AS m FROM responses UNION SELECT went FROM responses) EXCEPT SELECT len(choice) FROM responses",
+         "went x"),
+        ("WITH a AS (SELECT *, 1 AS k FROM responses UNION ALL SELECT *, choice FROM responses) SELECT k AS m FROM a",
+         "choice"),
+        ("SELECT m FROM (SELECT x AS m FROM responses UNION ALL SELECT went FROM responses) AS a", "went x"),
+        ("SELECT participant, NULL AS m FROM responses UNION ALL SELECT participant, 1 FROM responses WHERE x > 1", ""),
+    ],
+)  # fmt: skip
+def test_a_column_of_a_union_is_made_of_what_each_part_puts_there(sql: str, wanted: str) -> None:
+    sources = shape_of(sql, {"responses": TYPES}).sources
+    found: set[str] = set()
+    waiting = ["m"]
+    while waiting:
+        new = set(sources.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
+    assert found & set(TYPES) == set(wanted.split())
 
 
 @pytest.mark.parametrize(
@@ -132,3 +166,9 @@ def test_each_content_has_the_whole_time_and_no_more():
     tables = [Table(types={"x": "number"}, columns={"x": [1]})] * 2
     with pytest.raises(BadOption, match=r"longer than 0\.5 seconds"):
         select_each(endless, "responses", tables, limits=Limits(seconds=0.5))
+
+
+def test_a_value_that_python_cannot_hold_is_told_without_pythons_traceback():
+    with pytest.raises(BadOption, match="CAST them to text") as told:
+        select("SELECT now() AS x", {"t": Table(types={"a": "number"}, columns={"a": [1]})})
+    assert "/" not in str(told.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tests.datasets.copied_runs import Say, copy_of, put_through, several
 from tests.reports.study_story import story
 
+from karat.datasets import random_reply
 from karat.journal import RunFolder
 from karat.records import Sample
 from karat.summary import Comparison, compare, summarize
@@ -70,8 +72,9 @@ def test_who_knows_the_paper_alone_is_found_out(tmp_path: Path, golden: Any) -> 
 
     def without_memory(sample: Sample, turn: int, condition: str, repetition: int) -> str:
         del turn, condition, repetition
-        calls = "yes" if "harm" not in sample.id and sample.position % 4 else "no"
-        return json.dumps({"blame": 3, "praise": 3 + sample.position % 2, "intentional": calls})
+        number = int(sample.id.rpartition("-")[2])
+        calls = "yes" if "harm" not in sample.id and number % 4 else "no"
+        return json.dumps({"blame": 3, "praise": 3 + number % 2, "intentional": calls})
 
     plain = named(put_through(tmp_path / "plain", path, as_published), "aaaaaaaa")
     other = named(put_through(tmp_path / "other", path, without_memory, options={"relabel": True}), "bbbbbbbb")
@@ -85,6 +88,28 @@ def test_who_knows_the_paper_alone_is_found_out(tmp_path: Path, golden: Any) -> 
     assert moved == sorted(moved, reverse=True)
     assert "the other direction" in compared.headline
     golden("compare-study.txt", str(compared))
+
+
+def test_noise_around_nothing_changes_signs_and_flips_no_test(tmp_path: Path) -> None:
+    path, _ = as_people(tmp_path, "side_effects")
+
+    def at_random(seed: str) -> Say:
+        return lambda sample, turn, *_: random_reply(sample, turn, random.Random(f"{seed}/{sample.id}/{turn}"))
+
+    first, second = (put_through(tmp_path / seed, path, at_random(seed)) for seed in ("a", "b"))
+    compared = compare(first, second)
+    found = only(compared)
+    for one in found.tests:
+        assert one.d_a is not None and one.d_b is not None
+        assert one.change.low is not None and one.change.high is not None
+        assert one.sign_changed == (one.d_a * one.d_b < 0)
+        assert one.flipped == (one.sign_changed and not one.change.low <= 0 <= one.change.high)
+    assert any(one.sign_changed for one in found.tests)
+    assert not any(one.flipped for one in found.tests)
+    assert "direction" not in compared.headline
+    assert "    (sign changed) side_effects/" in str(compared)
+    assert "0 of 4 tests in the other direction" in str(compared)
+    assert "holds 0 or is not known: it may be chance, and is not counted" in str(compared)
 
 
 def test_two_conditions_of_a_run_differ_as_its_own_report_says(tmp_path: Path) -> None:

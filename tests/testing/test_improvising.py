@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 from karat.testing.models import ModelServer, serve
 from karat.testing.models.asked import read_request
+from karat.testing.models.forms import filled_in
 from karat.testing.models.improvise import improvised, value_of
 
 jsonschema: Any = importlib.import_module("jsonschema")  # has no types
@@ -216,3 +217,41 @@ def test_a_schema_that_refers_to_itself_ends():
         "required": ["children"],
     }
     jsonschema.validate(value_of(tree, "x"), tree)
+
+
+FORM = """Say what you think.
+
+End your answer with 7 lines in this form:
+choice: A or B
+more: first, second or neither
+order: red, green, blue in your order, the first one first, with commas between
+guess: a whole number from 3 to 7
+share: 0 to 100, person a: shy
+price: an amount in dollars, 5 or more
+why: your words
+"""
+
+
+def test_a_form_is_filled_in_as_it_asks():
+    filled = filled_in(FORM, "seed")
+    assert filled is not None
+    assert filled == filled_in(FORM, "seed") != filled_in(FORM, "another seed")
+    answers = dict(line.split(": ") for line in filled.splitlines())
+    assert list(answers) == ["choice", "more", "order", "guess", "share", "price", "why"]
+    assert answers["choice"] in {"A", "B"}
+    assert answers["more"] in {"first", "second", "neither"}
+    assert sorted(answers["order"].split(", ")) == ["blue", "green", "red"]
+    assert 3 <= int(answers["guess"]) <= 7
+    assert 0 <= int(answers["share"]) <= 100
+    assert int(answers["price"]) >= 5
+    assert answers["why"]
+
+
+def test_only_the_last_form_of_a_question_counts():
+    assert filled_in("One line in this form:\nold: A\n\nNo: one line in this form:\nnew: B\n", "x") == "new: B"
+    assert filled_in("Which form do you like? A: this, or B: that?", "x") is None
+
+
+@given(lines=st.text(max_size=200), seed=st.text(max_size=5))
+def test_any_text_may_stand_where_a_form_does(lines, seed):
+    filled_in(f"End in this form:\n{lines}", seed)

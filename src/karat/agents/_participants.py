@@ -17,7 +17,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from karat.datasets import read_rows
-from karat.errors import BadDataset, Fault, did_you_mean
+from karat.errors import AgentFault, BadDataset, Fault, did_you_mean
 from karat.formats import plural
 from karat.records import Reply, Sample
 
@@ -68,9 +68,15 @@ class RecordedParticipants:
             raise BadDataset(str(path), faults[:_MOST_FAULTS])
 
     def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
-        """What was recorded; nothing, with `stop_reason` "not_recorded", where there is no row."""
+        """What was recorded; nothing, with `stop_reason` "not_recorded", where this turn alone has no row.
+
+        Raises AgentFault where the whole sample has none: whoever said nothing at all has not answered.
+        """
         key = self._find(sample, turn, condition, repetition)
         if key is None:
+            if all(self._find(sample, at, condition, repetition) is None for at in range(len(sample.turns))):
+                place = f"sample '{sample.id}', condition '{condition}', repetition {repetition}"
+                raise AgentFault("not_recorded", f"{self.path.name} holds no row for {place}")
             return Reply(text="", stop_reason="not_recorded", dollars=0.0)
         said = self._rows[key]
         if not isinstance(said, str):

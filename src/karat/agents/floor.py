@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from karat.agents import AgentSetting, turns_from
-from karat.agents._at_random import at_random
 from karat.agents._look_up import looked_up
+from karat.datasets import random_reply
 from karat.mcp import Tool, Tools
 from karat.records import Condition, Reply, Sample, Trial, Turn
 
@@ -74,7 +74,7 @@ class _Guessing:
     """A participant of a study, who sees nothing but which fields there are."""
 
     def __init__(self, sample: Sample, first: int, *, seed: int) -> None:
-        self._fields, self._seed = sample.detail["fields"], seed
+        self._sample, self._seed = sample, seed
         self._turns = turns_from(sample, first)
         self._asked = 0
 
@@ -85,7 +85,7 @@ class _Guessing:
     async def ask(self, turn: Turn) -> Reply:
         number = self._turns[self._asked]
         self._asked += 1
-        text = at_random(self._fields[number], random.Random(f"{self._seed}/{number}"))
+        text = random_reply(self._sample, number, random.Random(f"{self._seed}/{number}"))
         return Reply(text=text, dollars=0.0, model="floor")
 
 

@@ -33,7 +33,8 @@ class Replay:
     it is wrong, and its conversation goes on.
 
     With `participants` it has what participants of a human study said: a row each, for each of
-    their tasks or rounds. What has no row is not answered.
+    their tasks or rounds. A task or round without a row is not answered; a participant without any is
+    missing, as a sample without an answer is.
     """
 
     class Options(BaseModel):

@@ -19,10 +19,10 @@ SERIES = ("asked", "answered", "parsed")
 
 def participation_charts(found: StudySummary) -> tuple[Chart, ...]:
     """Agreement, effects and their differences of each condition, with the floor beside; then who took part."""
-    floor = next((one for one in found.conditions if one.floor), None)
+    floor = found.floor if found.floor is not None and found.floor.benchmark.pas.value is not None else None
     charts: list[Chart] = []
     for one in found.conditions:
-        charts += drawn_charts(of_condition(one, floor=None if one.floor else floor))
+        charts += drawn_charts(of_condition(one, floor=floor))
     return (*charts, *(chart for one in found.conditions for chart in _coverage(one)))
 
 

@@ -9,7 +9,7 @@ from statistics import fmean
 from karat.charts.chart import apart
 from karat.replication import Agreement, Uncertainty
 from karat.summary.numbers import Estimate
-from karat.summary.study_model import StudyCondition, TestResult
+from karat.summary.study_model import StudyCondition, StudyFloor, TestResult
 
 __all__ = ["Drawn", "Line", "TestShown", "of_agreement", "of_condition"]
 
@@ -107,7 +107,7 @@ def of_agreement(agreement: Agreement, sure: Uncertainty, *, condition: str) -> 
     )  # fmt: skip
 
 
-def of_condition(found: StudyCondition, *, floor: StudyCondition | None = None) -> Drawn:
+def of_condition(found: StudyCondition, *, floor: StudyFloor | None = None) -> Drawn:
     """Of a condition of a run: means over repetitions. `floor`: random answers, drawn beside."""
     beside = {} if floor is None else _posteriors(floor)
     keyed = [
@@ -144,12 +144,8 @@ def _span(found: Estimate) -> Span:
 Key = tuple[str, str, str, str]
 
 
-def _posteriors(floor: StudyCondition) -> dict[Key, float]:
-    return {
-        (finding.study, finding.sub_study, finding.id, test.id): _mean([one.agent.pi for one in test.repetitions])
-        for finding in floor.findings
-        for test in finding.tests
-    }
+def _posteriors(floor: StudyFloor) -> dict[Key, float]:
+    return {(one.study, one.sub_study, one.finding, one.test): _known(one.pi) for one in floor.tests}
 
 
 def _of_test(name: str, study: str, test: TestResult, floor: float) -> TestShown:

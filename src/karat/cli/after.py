@@ -92,7 +92,8 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         commands.append((typed("score", run, missing_scores(outcome.run, summary)), "score what has no score"))
     scored = [name for name in summary.conditions if _is_scored(summary, name)]
     if len(scored) > 1:
-        commands.append((typed("compare", f"{run}:{scored[0]}", f":{scored[1]}"), "question by question"))
+        by = "question by question" if summary.study is None else "test by test"
+        commands.append((typed("compare", f"{run}:{scored[0]}", f":{scored[1]}"), by))
     if scored:
         commands.append((typed("report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet"))
     width = max((len(command) for command, _ in commands), default=0)

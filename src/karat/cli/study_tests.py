@@ -91,7 +91,8 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadDataset(str(path), [Fault(place="file", message=f"cannot be read: {error}")]) from error
+        message = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise BadDataset(str(path), [Fault(place="file", message=message)]) from error
     reader = csv.DictReader(text.splitlines())
     columns = list(reader.fieldnames or [])
     faults = [

@@ -12,6 +12,8 @@ from karat.errors import Fault
 from karat.records import Condition, Sample
 
 if TYPE_CHECKING:
+    from random import Random
+
     from numpy.random import Generator
 
     from karat.datasets._rows import Rows
@@ -197,6 +199,23 @@ def read_answers(sample: Sample, turn: int, text: str) -> Read:
     from karat.datasets import _study_fields, _study_samples
 
     return _study_fields.read_answers(text, _study_samples.fields_of(sample, turn))
+
+
+def random_answers(sample: Sample, turn: int, dice: Random) -> dict[str, float | str | list[str]]:
+    """What somebody answers in one turn (from 0) who does not read it: every answer is as likely as any other.
+
+    In the shape that `read_answers` gives; the draws are those of `random_reply`.
+    """
+    from karat.datasets import _study_at_random
+
+    return _study_at_random.random_values(sample.detail["fields"][turn], dice)
+
+
+def random_reply(sample: Sample, turn: int, dice: Random) -> str:
+    """The same as the text of a reply, in the form that was asked for."""
+    from karat.datasets import _study_at_random
+
+    return _study_at_random.random_text(sample.detail["fields"][turn], dice)
 
 
 def study_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:

@@ -63,7 +63,19 @@ def check(
     return found
 
 
+_EACH_TIME = re.compile(
+    r"\b(random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|now|today|get_current_timestamp|get_current_time"
+    r"|current_localtime(?:stamp)?|transaction_timestamp|nextval|currval)\s*\(",
+    re.IGNORECASE,
+)
+
+
 def _shape(found: Checked, study: StudyFile) -> Shape | None:
+    if (again := _EACH_TIME.search(study.derive)) is not None:
+        found.fault(
+            ("derive",), f"{again[1]}() gives something else each time: the same answers must give the same numbers"
+        )
+        return None
     try:
         return shape_of_data(study)
     except BadOption as error:

@@ -29,6 +29,18 @@ _MARKS = 1_000  # places with a key that are looked at: the last ones
 _BLOCK = 4_000  # characters of an answer that goes on over lines
 _CLAUSE = 80  # characters behind a key in a sentence
 _SENTENCE_END = re.compile(r"[\n;?!]|\.(?!\d)")
+_CLAUSE_END = re.compile(r",|\band\b")  # `my first is A and my second is B`: the words of one field are not the other's
+_EXAMPLE = re.compile(r"\b(?:for example|e\.g\.|such as|like|not|never)\W{0,6}(?:```(?:json)?\s{0,3})?$", re.IGNORECASE)
+_SUPPOSED = re.compile(r"\b(?:if|suppose|supposing|assuming|unless|whether|when)\b", re.IGNORECASE)
+_NOT_OWN = re.compile(  # `the worst choice is A`, `most people's choice is A`, `I will not write choice: A`
+    r"\b(?:not|never|can ?not|refuse|avoid|against|wrong|worst|worse|bad|last|lowest|highest|least|second|first|other"
+    r"|others|most|some|people|friend|his|her|their|your|he|she|they|form|format|example)\b|n['’]t\b|(?<!\bit)(?<!\bthat)['’]s\b",
+    re.IGNORECASE,
+)
+_REVOKED = re.compile(
+    r"\s*(?:actually|wait|correction|on second thought|scratch that|never ?mind|i(?: have|['’]ve)? changed my mind)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,11 +68,13 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     {'choice': 'refused'}
     """
     text = text[-_LONGEST:]
-    firm = _in_json(text, fields)
+    firm, revoked = _in_json(text, fields), False
     for name, found in _in_lines(text, fields).items():
         firm.setdefault(name, []).extend(found)
     if firm:
-        for name, found in _in_prose(text[_end_of_form(text, fields) :], fields).items():
+        behind = text[_end_of_form(text, fields) :]
+        revoked = _REVOKED.match(behind) is not None
+        for name, found in _in_prose(behind, fields).items():
             firm.setdefault(name, []).extend(found)  # a change of mind
     loose = _in_prose(text, fields)
     declined = refuses(text)
@@ -68,6 +82,8 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     kinds: dict[str, str] = {}
     for name, one in fields.items():
         settled = _settled(firm.get(name, [])) or _settled(loose.get(name, []))
+        if revoked and settled is not None and settled.answer is not None:
+            settled = Value(kind=CONTRADICTORY)
         if settled is None and len(fields) == 1:
             settled = _alone(text, one)
         if settled is not None and settled.answer is not None:
@@ -101,19 +117,25 @@ def _alone(text: str, one: Answered) -> Value | None:
     return found if found.kind != INVALID else None
 
 
+class _Pairs(tuple[tuple[str, Any], ...]):
+    """A JSON object with every key it has: one that stands twice may say two things."""
+
+    __slots__ = ()
+
+
 def _in_json(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
     found: dict[str, list[Value]] = {}
+    names = {_folded(name): name for name in fields}
     for item in _objects(text):
-        keys = {_folded(key): value for key, value in item.items()}
-        for name, one in fields.items():
-            if _folded(name) in keys:
-                found.setdefault(name, []).append(_of_json(keys[_folded(name)], one))
+        for key, value in item:
+            if (name := names.get(_folded(key))) is not None:
+                found.setdefault(name, []).append(_of_json(value, fields[name]))
     return found
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a text, as many as are worth trying."""
-    decoder = json.JSONDecoder()
+def _objects(text: str) -> Iterator[_Pairs]:
+    """The JSON objects of a text, as many as are worth trying; those that a sentence gives as an example are not."""
+    decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
     at = text.find("{")
     for _ in range(_OBJECTS):
         if at < 0:
@@ -123,7 +145,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             end = at + 1
         else:
-            if isinstance(item, dict):
+            if isinstance(item, _Pairs) and not _EXAMPLE.search(text[max(0, at - 40) : at]):
                 yield item
         at = text.find("{", end)
 
@@ -131,10 +153,10 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 def _of_json(value: Any, one: Answered) -> Value:
     if value is None or value in ("", []):
         return Value(kind=MISSING)
+    if isinstance(value, _Pairs):
+        return Value(kind=INVALID)
     if isinstance(value, list):
         return value_of(", ".join(map(str, value)), one) if one.type == "rank" else Value(kind=INVALID)
-    if isinstance(value, dict):
-        return Value(kind=INVALID)
     if isinstance(value, bool):
         value = {True: "yes", False: "no"}[value] if {"yes", "no"} <= set(one.labels) else str(value).lower()
     return value_of(str(value), one)
@@ -177,7 +199,7 @@ def _in_prose(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
     marks = list(_prose_keys(tuple(fields)).finditer(text))[-_MARKS:]
     for at, mark in enumerate(marks):
         name = names[_folded(mark["key"])]
-        if fields[name].type in {"text", "rank"}:
+        if fields[name].type in {"text", "rank"} or not _own(text, mark.start()):
             continue
         end = min(mark.end() + _CLAUSE, marks[at + 1].start() if at + 1 < len(marks) else len(text))
         said = _SENTENCE_END.split(text[mark.end() : end], maxsplit=1)[0]
@@ -185,6 +207,12 @@ def _in_prose(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
         if value.kind not in {MISSING, INVALID} and _bare(said) != _bare(described(fields[name])):
             found.setdefault(name, []).append(value)
     return found
+
+
+def _own(text: str, at: int) -> bool:
+    """Whether a key within a sentence is the participant's own answer, by the words before it."""
+    sentence = _SENTENCE_END.split(text[max(0, at - _CLAUSE) : at])[-1]
+    return _SUPPOSED.search(sentence) is None and _NOT_OWN.search(_CLAUSE_END.split(sentence)[-1]) is None
 
 
 @lru_cache(maxsize=256)

@@ -224,6 +224,8 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
     free = _free(test, printed, total, len(levels_of(test, numbers.arms)))
     if free and dfs and dfs[-1] not in free:
         numbers.doubt(f"{dfs[-1]:g} degrees of freedom are printed, sizes give {listed(free)}", "reported")
+    if free and own and not dfs and own[-1] not in free:
+        numbers.doubt(f"{own[-1]:g} degrees of freedom do not fit the sizes, which give {listed(free)}", "df2")
 
 
 def _free(test: Test, printed: str, total: float, groups: int) -> list[float]:

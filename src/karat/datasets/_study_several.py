@@ -40,10 +40,21 @@ def read_studies(
         for fault in one.faults
     ]
     studies = [one for one in found if isinstance(one, StudyFile)]
+    if relabel or wording is not None:
+        faults += _with_form(files, found, "relabel" if relabel else "wording")
     faults += _alike(studies)
     if faults:
         raise BadDataset(str(folder), faults)
     return studies
+
+
+def _with_form(files: Sequence[Path], found: Sequence[StudyFile | BadDataset], option: str) -> Iterator[Fault]:
+    """Which of the studies have the form that is asked for, where some have it and some do not."""
+    without = [isinstance(one, BadDataset) and any(fault.place == option for fault in one.faults) for one in found]
+    names = [file.parent.name for file, lacks in zip(files, without, strict=True) if not lacks]
+    if names and any(without):
+        choice = f"studies: [{', '.join(names)}]"
+        yield Fault(place="studies", message=f"those that have such a form can be chosen: `{choice}`")
 
 
 def _alike(studies: Sequence[StudyFile]) -> Iterator[Fault]:

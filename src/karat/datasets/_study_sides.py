@@ -53,7 +53,8 @@ def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
     """The rows of each level; without groups there are none."""
     if test.groups is None:
         return []
-    names = np.array([None if one is None else level_name(one) for one in data[test.groups.column]], dtype=object)
+    column = data[test.groups.column]
+    names = np.array([one if one is None or type(one) is str else level_name(one) for one in column], dtype=object)
     return [np.flatnonzero(names == name) for name in test.groups.names]
 
 

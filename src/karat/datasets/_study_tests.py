@@ -137,15 +137,13 @@ def data_of_each(
 def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
     types = responses_types(study)
     rows = [one for one in responses if one.answered]
-    return Table(types=types, columns={name: [_cell(one, name) for one in rows] for name in types})
-
-
-def _cell(response: Response, column: str) -> Any:
-    own = {"participant": response.participant, "arm": response.arm, "group_id": response.group,
-           "round": response.round}  # fmt: skip
-    if column in own:
-        return own[column]
-    return response.profile[column] if column in response.profile else response.values.get(column)
+    columns: dict[str, list[Any]] = {name: [None] * len(rows) for name in types}
+    for at, one in enumerate(rows):  # a row has few of the columns: those of its arm
+        own = {"participant": one.participant, "arm": one.arm, "group_id": one.group, "round": one.round}
+        for name, value in {**one.values, **one.profile, **own}.items():
+            if name in columns:
+                columns[name][at] = value
+    return Table(types=types, columns=columns)
 
 
 def tallied(
@@ -158,9 +156,11 @@ def tallied(
     """
     fields = fields_needed(study, test, shape_of_data(study)) if needed is None else needed
     found = {}
-    rows = list(responses)
-    for name in arms_of(study, test, fields):
-        own = [one for one in rows if one.arm == name]
+    rows: dict[str, list[Response]] = {name: [] for name in arms_of(study, test, fields)}
+    for one in responses:
+        if one.arm in rows:
+            rows[one.arm].append(one)
+    for name, own in rows.items():
         asked = study.arms[name].answered
         wanted = [column for column in fields if column in asked and not asked[column].optional]
         parsed = sum(one.answered and all(one.values.get(column) is not None for column in wanted) for one in own)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 from karat.datasets import Dataset, Linted
 from karat.datasets._packed import Packed
 from karat.datasets._study_choice import chosen_arms, chosen_folders, chosen_of_several
+from karat.datasets._study_order import in_turn
 from karat.datasets._study_people import people
 from karat.datasets._study_places import Located, is_study, locate, studies_below
 from karat.datasets._study_rounds import groups_of
@@ -23,7 +25,11 @@ from karat.errors import BadOption
 
 if TYPE_CHECKING:
     from karat.datasets._study_format import StudyFile
+    from karat.datasets._study_people import Person
     from karat.records import Sample
+
+    _Maker = Callable[[int], Sample]
+    """Makes one sample, given its position."""
 
 __all__ = ["Study"]
 
@@ -88,9 +94,9 @@ class Study:
             chosen = {studies[0].study: chosen_arms(studies[0], **options)}
         kept = tuple(replace(one, reorder=own.reorder) for one in studies if one.study in chosen)
         samples = Packed()
-        for one in kept:
-            for sample in self.samples(one, chosen[one.study]):
-                samples.append(sample if not several else _within(one.study, sample, position=len(samples)))
+        makers = [queue for one in kept for queue in self._queues(one, chosen[one.study], within=several)]
+        for position, make in enumerate(in_turn(makers)):
+            samples.append(make(position))
         digest = _digest_of(kept) if several else kept[0].sha256
         return Dataset(
             kind="study", path=path if several else kept[0].path, sha256=digest, samples=samples, studies=kept
@@ -116,36 +122,67 @@ class Study:
         return read_studies(files, folder=path, sql=sql, wording=own.wording, relabel=own.relabel)
 
     def samples(self, study: StudyFile, arms: Sequence[str] | None = None) -> Iterator[Sample]:
-        """A sample a participant; in games one a group. Without `arms`: of all arms."""
-        options, arms = self._options, list(study.arms) if arms is None else arms
-        alone = [name for name in arms if study.arms[name].rounds is None]
-        position = 0
-        for person in people(study, alone, seed=options.seed, per_arm=options.per_arm):
-            yield person_sample(
-                study, person, position=position, seed=options.seed, stop_after_unread=options.stop_after_unread
-            )
-            position += 1
+        """A sample a participant; in games one a group; all arms in turn. Without `arms`: of all arms."""
+        for position, make in enumerate(in_turn(self._queues(study, list(study.arms) if arms is None else arms))):
+            yield make(position)
+
+    def _queues(self, study: StudyFile, arms: Sequence[str], *, within: bool = False) -> list[list[_Maker]]:
+        """What makes each sample, arm by arm; where the design is within subjects, those of all such arms together."""
+        options, stop = self._options, self._options.stop_after_unread
+        alone: dict[tuple[str, ...], list[_Maker]] = {}
+        for person in people(
+            study,
+            [name for name in arms if study.arms[name].rounds is None],
+            seed=options.seed,
+            per_arm=options.per_arm,
+        ):
+            make = partial(_person, study, person, seed=options.seed, stop_after_unread=stop, within=within)
+            alone.setdefault(person.arms, []).append(make)
+        queues = list(alone.values())
         for name in arms:
             rounds = study.arms[name].rounds
             if rounds is None:
                 continue
             players = people(study, [name], seed=options.seed, per_arm=options.per_arm)
-            for number, members in enumerate(groups_of(rounds, players), 1):
-                yield group_sample(
-                    study, name, members, name=f"{name}-group-{number:02d}", position=position,
-                    stop_after_unread=options.stop_after_unread,
-                )  # fmt: skip
-                position += 1
+            queues.append(
+                [
+                    partial(_group, study, name, members, number=number, stop_after_unread=stop, within=within)
+                    for number, members in enumerate(groups_of(rounds, players), 1)
+                ]
+            )
+        return queues
+
+
+def _person(
+    study: StudyFile, person: Person, position: int, *, seed: int, stop_after_unread: int | None, within: bool
+) -> Sample:
+    sample = person_sample(study, person, position=position, seed=seed, stop_after_unread=stop_after_unread)
+    return _within(study.study, sample) if within else sample
+
+
+def _group(
+    study: StudyFile,
+    arm: str,
+    members: Sequence[Person],
+    position: int,
+    *,
+    number: int,
+    stop_after_unread: int | None,
+    within: bool,
+) -> Sample:
+    name = f"{arm}-group-{number:02d}"
+    sample = group_sample(study, arm, members, name=name, position=position, stop_after_unread=stop_after_unread)
+    return _within(study.study, sample) if within else sample
 
 
 def _several(path: Path) -> bool:
     return path.is_dir() and not is_study(path)
 
 
-def _within(study: str, sample: Sample, *, position: int) -> Sample:
+def _within(study: str, sample: Sample) -> Sample:
     """One of several studies' samples: they may be called alike in two studies."""
     metadata = {"study": study, **sample.metadata}
-    return msgspec.structs.replace(sample, id=f"{study}/{sample.id}", position=position, metadata=metadata)
+    return msgspec.structs.replace(sample, id=f"{study}/{sample.id}", metadata=metadata)
 
 
 def _digest_of(studies: Iterable[StudyFile]) -> str:

@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from karat.replication.ranks import (
         log_bf10_mann_whitney,
     )
+    from karat.replication.references import reference_differences
     from karat.replication.repetitions import Repetitions, repeated_differences, repeated_uncertainty
     from karat.replication.report_strings import (
         Reported,
@@ -218,6 +219,7 @@ __all__ = [
     "proportion_wilson",
     "rank_biserial",
     "rank_biserial_se",
+    "reference_differences",
     "repeated_differences",
     "repeated_uncertainty",
     "replicate_test",
@@ -318,6 +320,7 @@ _HOME = {
     "proportion_wilson": "effects",
     "rank_biserial": "effects",
     "rank_biserial_se": "effects",
+    "reference_differences": "references",
     "repeated_differences": "repetitions",
     "repeated_uncertainty": "repetitions",
     "replicate_test": "resampling",

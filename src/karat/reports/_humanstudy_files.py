@@ -126,7 +126,7 @@ def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult
         "participants": _people(study.participants),
         "failure_rates": _failure_rates(study),
         "usage": _usage([study.usage]),
-        "auxiliary": _auxiliary(score),
+        "auxiliary": {**_auxiliary(score), **_study_floor(part, study.study)},
         "finding_results": [_finding(one) for one in study.findings],
         "test_results": [
             _test(finding, test, row)
@@ -146,6 +146,37 @@ def _auxiliary(score: LevelScore) -> dict[str, float | None]:
         "normalized_score": score.normalized,
         "ecs_strict_study": score.ecs_strict,
         "ecs_strict_study_chi2": score.ecs_strict_chi2,
+    }
+
+
+def _study_floor(part: StudySummary, study: str) -> dict[str, float | None]:
+    """What random answers get in the study."""
+    found = None if part.floor is None else part.floor.study(study)
+    return {
+        "floor_score": None if found is None else found.pas.value,
+        "floor_ecs_corr_study": None if found is None else found.ecs.value,
+    }
+
+
+def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
+    """What random answers get over all studies, and how far the condition is above them; None where nobody answered."""
+    if part.floor is None:
+        return None
+    whole, more = part.floor.benchmark, part.floor.of(condition)
+    return {
+        "repetitions": part.floor.repetitions,
+        "average_pas_raw": whole.pas.value,
+        "average_pas_raw_interval": [whole.pas.low, whole.pas.high],
+        "pas_raw_sd_between_repetitions": whole.pas_sd,
+        "average_pas_directional": whole.pas_directional,
+        "average_ecs": whole.ecs.value,
+        "average_ecs_interval": [whole.ecs.low, whole.ecs.high],
+        "pas_raw_above_floor": None if more is None else more.pas.value,
+        "pas_raw_above_floor_interval": None if more is None else [more.pas.low, more.pas.high],
+        "ecs_above_floor": None if more is None else more.ecs.value,
+        "ecs_above_floor_interval": None if more is None else [more.ecs.low, more.ecs.high],
+        "pas_raw_per_domain": {one.name: one.pas.value for one in part.floor.domains},
+        "without": part.floor.without,
     }
 
 
@@ -268,6 +299,7 @@ def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
             "ecs_noise_ceiling": condition.noise_ceiling.value,
             f"average_ecs_{part.convention_other}": condition.ecs_other.value,
             "caricature_slope": condition.caricature.slope,
+            "floor": _floor(part, condition.condition),
         },
         "studies": [_study_line(part, one) for one in condition.studies],
         "findings": [line for one in condition.studies for line in _finding_lines(one)],

@@ -9,9 +9,11 @@ from rich.text import Text
 from karat import formats
 from karat.reports._layout import Cell, Columns, Section
 from karat.reports._study_findings import finding_sections
+from karat.reports._study_floor import FLOOR_ROW, above, floor_heading, floor_legend, floor_scores, shown_floor
 from karat.reports._study_words import FLOOR, PEOPLE, heading, low, people_cells, took_part
 from karat.summary.numbers import Estimate
 from karat.summary.study_model import (
+    FloorScore,
     LevelScore,
     StudyCondition,
     StudyDifference,
@@ -28,6 +30,9 @@ def sections(part: StudySummary, *, wide: bool, findings: int) -> Iterator[Secti
     yield _main(part, wide=wide)
     if part.differences:
         yield _differences(part, wide=wide)
+    beyond = above(part, wide=wide)
+    if beyond is not None:
+        yield beyond
     if part.repetitions > 1:
         yield _repetitions(part, wide=wide)
     if any(len(one.domains) > 1 for one in part.conditions):
@@ -67,7 +72,17 @@ def _main(part: StudySummary, *, wide: bool) -> Section:
         table.row(_named(one), cells)
         if whole.pas.value is None:
             table.title(Text(f"    no score: {formats.excerpt(whole.reason or 'not known', 120)}", style="red"))
+    if (floor := shown_floor(part)) is not None:
+        table.row(FLOOR_ROW if wide else "floor (random)", _main_floor(floor.benchmark, wide=wide, digits=digits))
     return Section("Agreement with people", table, _main_legend(part, wide=wide))
+
+
+def _main_floor(whole: FloorScore, *, wide: bool, digits: int) -> list[Cell]:
+    """Its row: nobody was asked, so nothing stands there of people."""
+    pas, span, ecs, ecs_span = floor_scores(whole, digits)
+    tests = f"{formats.count(whole.tests_used)} of {formats.count(whole.tests_planned)}"
+    blank: list[Cell] = [("", "")]
+    return [pas, span, *(blank if wide else []), ecs, ecs_span, *([(tests, "dim")] if wide else []), *blank * 3]
 
 
 def _main_legend(part: StudySummary, *, wide: bool) -> str:
@@ -81,7 +96,9 @@ def _main_legend(part: StudySummary, *, wide: bool) -> str:
     ]
     parts += ["copy: the PAS that a perfect copy of people would get."] if wide else []
     if any(one.floor for one in part.conditions):
-        parts.append("floor: random answers, what knowing nothing gives.")
+        parts.append("(floor): a condition whose agent answers at random.")
+    if (legend := floor_legend(part)) != "":
+        parts.append(legend)
     if part.repetitions > 1:
         parts.append(f"Means over {formats.plural(part.repetitions, 'repetition')}; participants are added up.")
     parts.append("These two are the main numbers.")
@@ -139,6 +156,10 @@ def _domains(part: StudySummary, *, wide: bool) -> Section:
         table.title(heading(one))
         for found in one.domains:
             table.row(found.name, [*_scores(found, digits), *_used(found)], indent=2)
+    if (floor := shown_floor(part)) is not None:
+        table.title(floor_heading(floor))
+        for each in floor.domains:
+            table.row(each.name, [*floor_scores(each, digits), ("", ""), (_tests_of(each), "dim")], indent=2)
     return Section("By domain", table, "means of the studies of a domain.")
 
 
@@ -167,10 +188,26 @@ def _studies(part: StudySummary, *, wide: bool) -> Section:
                 cells.append((f"{found.tests_agreeing} of {found.tests_directed}", ""))
             cells += [_used(found)[1], (formats.share(found.coverage), low(found.coverage))]
             table.row(study.study, [*cells, *people_cells(study.participants)], indent=2)
+    if (floor := shown_floor(part)) is not None:
+        table.title(floor_heading(floor))
+        for each in floor.studies:
+            table.row(each.name, _study_floor(each, wide=wide, digits=digits), indent=2)
     legend = "coverage: the lowest share, over the arms of a finding, of participants with every needed answer."
     few = [one for one in part.conditions[:1] for study in one.studies if study.score.ecs.value is None]
     legend += " ECS needs three tests with effects." if few else ""
     return Section("By study", table, legend)
+
+
+def _study_floor(one: FloorScore, *, wide: bool, digits: int) -> list[Cell]:
+    values = (one.pas.value, one.pas.se, one.ecs.value)
+    blank: list[Cell] = [("", "")]
+    cells: list[Cell] = [(formats.number(value, digits=digits), "dim") for value in values]
+    return [*cells, *(blank if wide else []), (_tests_of(one), "dim"), *blank * 4]
+
+
+def _tests_of(one: FloorScore) -> str:
+    used, planned = one.tests_used, one.tests_planned
+    return f"{used} of {planned}" if used < planned else formats.count(used)
 
 
 def _unread(part: StudySummary) -> Section | None:

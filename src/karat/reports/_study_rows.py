@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from karat.summary import Summary
-from karat.summary.study_model import FindingResult, SideNumbers, StudyResult, TestResult
+from karat.summary.study_model import FindingResult, FloorTest, SideNumbers, StudyResult, StudySummary, TestResult
 
 __all__ = ["TEST_COLUMNS", "test_rows"]
 
@@ -17,6 +17,7 @@ TEST_COLUMNS = (
     "pas", "pas_low", "pas_high", "pas_ceiling", "pas_directional", "z_diff", "same_direction", "opposed", "decisive",
     "coverage", "flagged", "repetitions", "reason", "finding_pas", "finding_pas_se", "study_pas", "study_ecs",
     "planned", "asked", "answered", "parsed",
+    "floor_pas", "floor_d", "study_floor_pas", "study_floor_ecs",
 )  # fmt: skip
 
 
@@ -26,6 +27,7 @@ def test_rows(summary: Summary) -> Iterator[dict[str, Any]]:
     Of several repetitions scores and effects are means, and a side that differs between them is left out.
     """
     part = summary.study
+    floors = {(one.study, one.sub_study, one.finding, one.test): one for one in _floor_tests(part)}
     for condition in part.conditions if part is not None else ():
         for study in condition.studies:
             info = part.info(study.study) if part is not None else None
@@ -38,7 +40,25 @@ def test_rows(summary: Summary) -> Iterator[dict[str, Any]]:
                         **_of_study(study),
                         **_of_finding(finding),
                         **_of_test(test),
+                        **_of_floor(
+                            part, study.study, floors.get((study.study, finding.sub_study, finding.id, test.id))
+                        ),
                     }
+
+
+def _floor_tests(part: StudySummary | None) -> tuple[FloorTest, ...]:
+    return () if part is None or part.floor is None else part.floor.tests
+
+
+def _of_floor(part: StudySummary | None, study: str, test: FloorTest | None) -> dict[str, Any]:
+    """What random answers get in the same test and study; empty where they have no score."""
+    floor = None if part is None or part.floor is None else part.floor.study(study)
+    return {
+        "floor_pas": None if test is None else test.pas,
+        "floor_d": None if test is None else test.d,
+        "study_floor_pas": None if floor is None else floor.pas.value,
+        "study_floor_ecs": None if floor is None else floor.ecs.value,
+    }
 
 
 def _of_study(study: StudyResult) -> dict[str, Any]:

@@ -54,13 +54,20 @@ def _show(tree: dict[str, Any]) -> None:
     for condition in (tree.get("conversation") or {}).get("conditions", ()):
         for rate in (*condition["accuracies"], condition["conversation_accuracy"], *condition["reasoning"]):
             rate["shown"] = _rate(rate)
-    for condition in (tree.get("study") or {}).get("conditions", ()):
-        for level in (condition["benchmark"], *condition["domains"], *(one["score"] for one in condition["studies"])):
-            level["shown"] = {key: _estimate(level[key]) for key in ("pas", "ecs")}
-    for between in (tree.get("study") or {}).get("differences", ()):
-        between["shown"] = {key: _signed(between[key]) for key in ("pas", "ecs")}
+    _show_study(tree.get("study") or {})
     for low in tree["lowest"]:
         low["shown"] = {"mean": formats.number(low["mean"]), "gap": formats.number(low["gap"])}
+
+
+def _show_study(part: dict[str, Any]) -> None:
+    floor = part.get("floor") or {}
+    levels = [*filter(None, [floor.get("benchmark")]), *floor.get("domains", ()), *floor.get("studies", ())]
+    for condition in part.get("conditions", ()):
+        levels += [condition["benchmark"], *condition["domains"], *(one["score"] for one in condition["studies"])]
+    for level in levels:
+        level["shown"] = {key: _estimate(level[key]) for key in ("pas", "ecs")}
+    for between in (*part.get("differences", ()), *floor.get("differences", ())):
+        between["shown"] = {key: _signed(between[key]) for key in ("pas", "ecs")}
 
 
 def _estimate(found: dict[str, Any]) -> str:

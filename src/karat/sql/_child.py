@@ -111,8 +111,13 @@ def _insert(
     taken = ", ".join(f"unnest(struct_extract(filled, {_literal(column)}))" for column in types)
     connection.execute(
         f"INSERT INTO {_quoted(name)} SELECT {taken} FROM (SELECT from_json(?, ?) AS filled)",  # noqa: S608 -- quoted
-        [json.dumps({column: columns[column] for column in types}), shape],
+        [_unicode(json.dumps({column: columns[column] for column in types}, ensure_ascii=False)), shape],
     )
+
+
+def _unicode(text: str) -> str:
+    """Half of a surrogate pair is no character: one such answer must not lose those of all others."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
 def _nested(kind: str) -> Any:
@@ -161,7 +166,11 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     tree = json.loads(serialized[0]) if serialized else {}
     sources: dict[str, set[str]] = {}
     constants: set[str] = set()
+    top = (tree.get("statements") or [{}])[0].get("node")
     for node in _walk(tree):
+        if node.get("type") == "SET_OPERATION_NODE":
+            for name, item in _united(node, [row[0] for row in described] if node is top else None):
+                sources.setdefault(name, set()).update(_mentioned(item))
         alias = node.get("alias")
         if alias and "class" in node:
             sources.setdefault(alias, set()).update(_mentioned(node))
@@ -174,6 +183,51 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
         "sources": {alias: sorted(names) for alias, names in sources.items()},
         "constants": sorted(constants),
     }
+
+
+def _united(node: dict[str, Any], names: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The columns of a union with what each of its SELECTs puts there; `names`: its columns, where they are known.
+
+    Columns are met by their place: from the left up to the first *, whose width is not known, and from the
+    right after the last one.
+    """
+    parts = _parts(node)
+    if not parts:
+        return
+    left = right = names
+    if left is None or right is None:
+        called = [None if item.get("class") == "STAR" else _called(item) for item in parts[0]]
+        stars = [at for at, name in enumerate(called) if name is None]
+        left = [name or "" for name in (called[: stars[0]] if stars else called)]
+        right = [name or "" for name in (called[stars[-1] + 1 :] if stars else called)]
+    for part in parts:
+        stars = [at for at, item in enumerate(part) if item.get("class") == "STAR"]
+        for at, item in enumerate(part):
+            back = len(part) - at
+            if at < len(left) and (not stars or at < stars[0]):
+                yield left[at], item
+            elif back <= len(right) and (not stars or at > stars[-1]):
+                yield right[-back], item
+
+
+def _parts(node: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """What each SELECT of a union selects, in their order; what only takes rows away gives no column."""
+    found = []
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        if here.get("type") == "SELECT_NODE":
+            found.append(here["select_list"])
+            continue
+        below = [one for one in here.get("children") or (here.get("left"), here.get("right")) if one]
+        kind = here.get("setop_type")
+        if kind != "UNION_BY_NAME":  # there every SELECT names its columns itself
+            waiting.extend(reversed(below if kind == "UNION" else below[:1]))
+    return found
+
+
+def _called(item: dict[str, Any]) -> str:
+    return str(item.get("alias") or (item.get("column_names") or [""])[-1])
 
 
 def _mentioned(tree: Any) -> set[str]:
@@ -196,6 +250,8 @@ def _walk(tree: Any) -> Iterator[dict[str, Any]]:
 def _told(error: Exception) -> str:
     """DuckDB's own words without its pointer into the text; what is off by design is said as such."""
     message = " ".join(str(error).strip().partition("\n\n")[0].split())
+    if "Traceback" in message:  # of Python: a value, such as that of now(), needs a library that is not there
+        return "gives values of a type that cannot be read here; CAST them to text or to a number"
     if isinstance(error, duckdb.PermissionException) or "disabled" in message:
         return f"may not reach files, the network or settings: {message}"
     if isinstance(error, duckdb.OutOfMemoryException):

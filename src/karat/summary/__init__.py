@@ -111,7 +111,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow
         lowest=figures.lowest,
         failures=failures,
         duplicates=reading.duplicates,
-        warnings=(*told, *_own(conversation, study), *figures.losses(info.kind)),
+        warnings=(*told, *_own(conversation, study, level), *figures.losses(info.kind)),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
         panel=figures.panel,
@@ -152,8 +152,12 @@ def _study(
     return study(run, reading, scorers, shown, ended, allow_code=allow_code)
 
 
-def _own(conversation: ConversationSummary | None, study: StudySummary | None) -> list[str]:
-    return [*conversation_warnings(conversation), *(study.warnings if study is not None else ())]
+def _own(conversation: ConversationSummary | None, study: StudySummary | None, level: float) -> list[str]:
+    found = [*conversation_warnings(conversation), *(study.warnings if study is not None else ())]
+    if study is not None and study.level != level:
+        asked = f"level {level:g} was asked for"
+        found.append(f"{asked}: intervals of PAS and ECS are those of {study.level:g} all the same")
+    return found
 
 
 class _Figures:

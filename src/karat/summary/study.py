@@ -19,9 +19,9 @@ from karat.datasets import kept_studies, study_draws
 from karat.journal import RunFolder, ScorerInfo, StudyCopy
 from karat.replication import join_draws, repeated_differences, repeated_uncertainty, score_tests
 from karat.summary.accounts import Outcome
-from karat.summary.numbers import Estimate
 from karat.summary.reading import Reading
 from karat.summary.study_answers import Answers, read_answers_of
+from karat.summary.study_floor import Guesses, dice_of, floor_of, floor_repetitions
 from karat.summary.study_levels import Condition, level_score, line_of, quantity
 from karat.summary.study_model import (
     Caricature,
@@ -34,12 +34,12 @@ from karat.summary.study_model import (
 )
 from karat.summary.study_people import People, people_of
 from karat.summary.study_runs import CONVENTION, REPLICATES, measured, reducer_of, seed_of
-from karat.summary.study_tests import LEVEL, finding_result, known, mean
+from karat.summary.study_tests import LEVEL, changed, finding_result, mean
 from karat.summary.study_words import warnings_of
 
 if TYPE_CHECKING:
     from karat.datasets import StudyFile
-    from karat.replication import Agreement, Difference, Draws, StudyTest
+    from karat.replication import Agreement, Draws, StudyTest
 
 __all__ = ["study"]
 
@@ -68,6 +68,7 @@ def study(
     work = _Work(run, reading, answers, ended, allow_code=allow_code)
     parts = [work.part(number, one, copy) for number, (one, copy) in enumerate(zip(studies, copies, strict=True))]
     conditions = [_Scored.of(work, parts, number) for number in range(len(reading.conditions))]
+    names = list(reading.conditions)
     found = StudySummary(
         scorer=info.name,
         scoring=info.scoring,
@@ -78,8 +79,13 @@ def study(
         replicates=REPLICATES,
         drawn=_drawn(parts),
         studies=tuple(part.info for part in parts),
-        conditions=tuple(one.told(name) for one, name in zip(conditions, reading.conditions, strict=True)),
-        differences=tuple(_differences(conditions, list(reading.conditions))),
+        conditions=tuple(one.told(name) for one, name in zip(conditions, names, strict=True)),
+        differences=tuple(_differences(conditions, names)),
+        floor=floor_of(
+            [part.floor for part in parts],
+            {name: (one.agreements, one.draws) for name, one in zip(names, conditions, strict=True)},
+            questions=answers.asked,
+        ),
         warnings=(),
     )
     lost = sum(number < 0 for number in answers.study)
@@ -101,6 +107,7 @@ class _Part:
     people: People
     tests: dict[Unit, Sequence[StudyTest]]  # without the agent's side where too few could be read
     draws: dict[Unit, Draws]
+    floor: Guesses
 
 
 class _Work:
@@ -110,23 +117,33 @@ class _Work:
         self.run, self.reading, self.answers, self.ended = run, reading, answers, ended
         self._allow_code = allow_code
         self.seed = seed_of(run)
+        self._floors = floor_repetitions(answers.asked)
 
     def part(self, number: int, file: StudyFile, copy: StudyCopy) -> _Part:
         """Responses, tests and replicates of one study: nothing but the numbers is kept."""
-        people = people_of(self.run, self.reading, self.answers, study=file, number=number)
+        dice = dice_of(self.run, file.study, self._floors)
+        people = people_of(self.run, self.reading, self.answers, study=file, number=number, dice=dice)
         arms = list(people.arms[0])
         reducer, refused = reducer_of(file, inside=self.run.path, allowed=self._allow_code)
         units = list(people.responses)
-        found = measured(file, list(people.responses.values()), arms=arms, reducer=reducer, refused=refused)
+        found = measured(
+            file,
+            list(people.responses.values()),
+            arms=arms,
+            reducer=reducer,
+            refused=refused,
+            floor=people.floor,
+        )
         rng = np.random.default_rng([self.seed, number])
         drawn = study_draws(file, found.runs, rng=rng, replicates=REPLICATES, convention=CONVENTION, reducer=reducer)
-        people.responses = {}
+        people.responses, people.floor = {}, []
         return _Part(
             file=file,
             info=_study_info(file, copy, arms, reduced=reducer is not None),
             people=people,
             tests={unit: [one.test for one in of.tests] for unit, of in zip(units, found.agreements, strict=True)},
             draws={unit: one.draws for unit, one in zip(units, drawn, strict=True)},
+            floor=Guesses(study=file.study, tests=found.floor),
         )
 
     def failures(self, part: _Part, condition: int) -> tuple[dict[str, int], int]:
@@ -288,19 +305,5 @@ def _differences(conditions: Sequence[_Scored], names: Sequence[str]) -> list[St
         one, two = conditions[a], conditions[b]
         drawn: dict[str, Any] = {"first_draws": one.draws, "second_draws": two.draws}
         pas, ecs = repeated_differences(one.agreements, two.agreements, **drawn)
-        found.append(StudyDifference(a=names[a], b=names[b], pas=_change(pas), ecs=_change(ecs), paired=True))
+        found.append(StudyDifference(a=names[a], b=names[b], pas=changed(pas), ecs=changed(ecs), paired=True))
     return found
-
-
-def _change(found: Difference) -> Estimate:
-    value = known(found.value)
-    return Estimate(
-        value=value,
-        low=known(found.low),
-        high=known(found.high),
-        se=known(found.se),
-        n=found.n,
-        level=LEVEL,
-        method=found.method,
-        reason=found.method if value is None else None,
-    )

@@ -18,7 +18,6 @@ from karat.journal import RunFolder
 from karat.replication import join_draws, repeated_differences, score_tests
 from karat.summary.comparison import FORMAT_VERSION, Comparison, Side
 from karat.summary.model import Summary
-from karat.summary.numbers import Estimate
 from karat.summary.reading import read, trusted
 from karat.summary.study_answers import read_answers_of
 from karat.summary.study_changes import Scored, changes
@@ -26,12 +25,12 @@ from karat.summary.study_comparison import StudyChange, StudyComparison, StudyPa
 from karat.summary.study_model import StudyCondition, StudyInfo, StudySummary
 from karat.summary.study_people import people_of
 from karat.summary.study_runs import CONVENTION, REPLICATES, Measured, measured, reducer_of, seed_of
-from karat.summary.study_tests import LEVEL, known
+from karat.summary.study_tests import LEVEL, changed
 from karat.summary.words import REHEARSED
 
 if TYPE_CHECKING:
     from karat.datasets import Reducer, Response, StudyFile
-    from karat.replication import Difference, Draws, StudyTest
+    from karat.replication import Draws, StudyTest
 
 __all__ = ["compare_studies"]
 
@@ -168,7 +167,7 @@ def _pairing(
         if condition is not None
     ]
     return StudyPairing(
-        a=told[0], b=told[1], pas=_change(pas), ecs=_change(ecs), paired=paired, repetitions=repetitions,
+        a=told[0], b=told[1], pas=changed(pas), ecs=changed(ecs), paired=paired, repetitions=repetitions,
         studies=tuple(_of_study(one.file.study, conditions) for one, _ in studies),
         tests=tuple(changes(sides[0], sides[1])),
     )  # fmt: skip
@@ -255,11 +254,3 @@ def _joined(parts: Sequence[tuple[Measured, Sequence[Draws]]], repetitions: int)
         agreements.append(score_tests(tests, convention=CONVENTION, min_coverage=0.0))
         draws.append(join_draws([own[at] for _, own in parts]))
     return Scored(agreements=agreements, draws=draws)
-
-
-def _change(found: Difference) -> Estimate:
-    value = known(found.value)
-    return Estimate(
-        value=value, low=known(found.low), high=known(found.high), se=known(found.se), n=found.n, level=LEVEL,
-        method=found.method, reason=found.method if value is None else None,
-    )  # fmt: skip

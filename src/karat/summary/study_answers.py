@@ -83,11 +83,18 @@ class Answers:
 
     studies: list[str]
     study: array[int]  # of each sample: which study; −1: none that the run keeps
+    lines: list[set[int]]  # of samples.jsonl: those of each study
     first: array[int]  # of each sample: the place of its first turn
     turns: int  # declared, of all samples
     repetitions: int
     slots: list[Said | None]  # a condition after the other, a repetition after the other in it
     spent: list[list[Spent]]  # condition → study
+
+    @property
+    def asked(self) -> int:
+        """Turns of the participants of all studies that the run keeps, in one repetition of one condition."""
+        after = [*self.first[1:], self.turns] if self.first else []
+        return sum(end - start for start, end, at in zip(self.first, after, self.study, strict=True) if at >= 0)
 
     def of(self, row: int, condition: int, repetition: int, count: int) -> Sequence[Said | None]:
         """What a sample of `count` turns answered; None: nothing came, or nothing was scored."""
@@ -163,9 +170,12 @@ def _planned(run: RunFolder, reading: Reading, studies: Sequence[str]) -> Answer
     size = len(reading.samples)
     counts, study = array("q", bytes(8 * size)), array("q", bytes(8 * size))
     numbers = {name: at for at, name in enumerate(studies)}
-    for sample in run.samples():
+    lines: list[set[int]] = [set() for _ in studies]
+    for line, sample in enumerate(run.samples()):
         row = reading.samples[sample.id]
         counts[row], study[row] = len(sample.turns), numbers.get(str(sample.detail.get("study")), -1)
+        if (number := study[row]) >= 0:
+            lines[number].add(line)
     first, total = array("q"), 0
     for count in counts:
         first.append(total)
@@ -174,6 +184,7 @@ def _planned(run: RunFolder, reading: Reading, studies: Sequence[str]) -> Answer
     return Answers(
         studies=list(studies),
         study=study,
+        lines=lines,
         first=first,
         turns=total,
         repetitions=reading.repetitions,

@@ -48,6 +48,8 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
     test = sides[0][0].test
     d_a, d_b = (mean(score.agent.d for score in side) for side in sides)
     pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
+    change = _moved(d_a, d_b, _se(first, second, here, there))
+    turned = d_a is not None and d_b is not None and min(abs(d_a), abs(d_b)) > MOVED and (d_a > 0) != (d_b > 0)
     return TestChange(
         study=test.study,
         sub_study=test.sub_study,
@@ -57,10 +59,11 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
         d_human=mean(score.human.d for score in sides[0]),
         d_a=d_a,
         d_b=d_b,
-        change=_moved(d_a, d_b, _se(first, second, here, there)),
+        change=change,
         pas_a=pas_a,
         pas_b=pas_b,
-        flipped=d_a is not None and d_b is not None and min(abs(d_a), abs(d_b)) > MOVED and (d_a > 0) != (d_b > 0),
+        sign_changed=turned,
+        flipped=turned and change.low is not None and change.high is not None and not change.low <= 0 <= change.high,
     )
 
 

@@ -56,7 +56,8 @@ class TestChange(msgspec.Struct, frozen=True, kw_only=True):
     change: Estimate  # d of the second less d of the first; ± 1.96 bootstrap SE
     pas_a: float | None
     pas_b: float | None
-    flipped: bool  # the agent's effect has the other sign
+    sign_changed: bool  # the agent's effect has the other sign: near 0 chance does that as well
+    flipped: bool  # it has, and the interval of the change leaves out 0
 
     @property
     def name(self) -> str:
@@ -138,6 +139,7 @@ def _pairing(one: StudyPairing, found: StudyComparison) -> Iterator[str]:
         directional = formats.number(side.pas_directional, digits=DIGITS)
         yield f"  PAS {_estimate(side.pas)} (with direction {directional}), ECS {_estimate(side.ecs)}"
     how = "paired: the same participants, drawn together" if one.paired else "other participants: drawn apart"
+    how = how if one.studies else "no study in common"
     yield f"second − first ({how})"
     for name, difference in (("PAS", one.pas), ("ECS", one.ecs)):
         reason = f": {difference.reason}" if difference.value is None and difference.reason else ""
@@ -155,13 +157,19 @@ def _tests(one: StudyPairing, found: StudyComparison) -> Iterator[str]:
     counted = f"{formats.count(flips)} of {formats.plural(len(one.tests), 'test')} in the other direction"
     yield from ["", f"  by test: {counted}; effects as Cohen's d ({found.convention}), of the agent first → second"]
     for test in one.tests[:LISTED]:
-        mark = "FLIPPED " if test.flipped else ""
+        mark = "FLIPPED " if test.flipped else "(sign changed) " if test.sign_changed else ""
         moved = f"{formats.signed(test.d_a)} → {formats.signed(test.d_b)}"
         change = _signed(test.change, digits=2)
         yield f"    {mark}{test.name}: {moved} ({change}), people {formats.signed(test.d_human)}"
         yield f"      PAS {_from_to(test.pas_a, test.pas_b)}"
     if len(one.tests) > LISTED:
         yield f"    {formats.count(len(one.tests) - LISTED)} more, which moved less; --json has them"
+    level = f"{formats.level(found.level)} interval"
+    if flips:
+        yield f"    FLIPPED: the sign is the other one, and the {level} of the change leaves out 0"
+    if any(test.sign_changed and not test.flipped for test in one.tests):
+        why = "holds 0 or is not known: it may be chance, and is not counted"
+        yield f"    (sign changed): the {level} of the change {why}"
 
 
 def _people(people: Participants) -> str:

@@ -17,12 +17,16 @@ __all__ = [
     "Caricature",
     "Concordance",
     "FindingResult",
+    "FloorDifference",
+    "FloorScore",
+    "FloorTest",
     "LevelScore",
     "Participants",
     "Repeated",
     "SideNumbers",
     "StudyCondition",
     "StudyDifference",
+    "StudyFloor",
     "StudyInfo",
     "StudyResult",
     "StudySummary",
@@ -238,7 +242,7 @@ class StudyCondition(msgspec.Struct, frozen=True, kw_only=True):
     """One condition: an agent design."""
 
     condition: str
-    floor: bool  # random answers: what knowing nothing gives
+    floor: bool  # its agent answers at random; `StudySummary.floor` is there beside any agent
     participants: Participants
     benchmark: LevelScore
     domains: tuple[LevelScore, ...]
@@ -265,6 +269,66 @@ class StudyDifference(msgspec.Struct, frozen=True, kw_only=True):
     pas: Estimate  # benchmark; n: tests
     ecs: Estimate  # overall
     paired: bool  # the same participants, drawn together
+
+
+class FloorScore(msgspec.Struct, frozen=True, kw_only=True):
+    """What random answers get at one level: means over their repetitions. `Estimate.n` counts tests."""
+
+    level: str  # study, domain, benchmark
+    name: str
+    pas: Estimate  # interval of that mean: t, from the spread between repetitions
+    pas_sd: float | None  # between repetitions: what a single one is off by; None for fewer than two
+    pas_directional: float | None
+    ecs: Estimate
+    ecs_sd: float | None
+    tests_used: int
+    tests_planned: int
+    pas_each: tuple[float | None, ...]  # repetition by repetition
+    ecs_each: tuple[float | None, ...]
+
+
+class FloorTest(msgspec.Struct, frozen=True, kw_only=True):
+    """One test with random answers: means over their repetitions."""
+
+    study: str
+    sub_study: str
+    finding: str
+    test: str
+    pas: float | None
+    pas_directional: float | None
+    pi: float | None  # posterior of an effect
+    d: float | None
+    reason: str | None  # why there is no score
+
+
+class FloorDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition less random answers, over what both have a score of."""
+
+    condition: str
+    pas: Estimate  # benchmark; n: tests
+    ecs: Estimate  # overall
+
+
+class StudyFloor(msgspec.Struct, frozen=True, kw_only=True):
+    """The floor: random answers of the same participants to the same questions. A reference: nobody was asked."""
+
+    repetitions: int
+    repetitions_wanted: int  # more than `repetitions` where the run is too large for it
+    questions: int  # answered in each repetition
+    benchmark: FloorScore
+    domains: tuple[FloorScore, ...]
+    studies: tuple[FloorScore, ...]  # in the order of the run
+    tests: tuple[FloorTest, ...]
+    differences: tuple[FloorDifference, ...]  # in the order of the conditions
+    without: dict[str, str]  # study → why it has no floor
+
+    def of(self, condition: str) -> FloorDifference | None:
+        """How far a condition is above it; None where there is no such condition."""
+        return next((one for one in self.differences if one.condition == condition), None)
+
+    def study(self, name: str) -> FloorScore | None:
+        """One study; None where there is none."""
+        return next((one for one in self.studies if one.name == name), None)
 
 
 class StudyInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -302,6 +366,7 @@ class StudySummary(msgspec.Struct, frozen=True, kw_only=True):
     studies: tuple[StudyInfo, ...]  # in the order of the run
     conditions: tuple[StudyCondition, ...]  # in the order of the file
     differences: tuple[StudyDifference, ...]
+    floor: StudyFloor | None = None  # None: of a table of tests, where nobody is known who could answer
     warnings: tuple[str, ...]  # also in `Summary.warnings`
 
     def of(self, condition: str) -> StudyCondition | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from karat.datasets import study_responses
+from karat.datasets import random_answers, study_responses
 from karat.errors import BadRun
 from karat.journal import RunFolder
 from karat.records import Sample
@@ -15,6 +15,8 @@ from karat.summary.study_answers import Answers, Said
 from karat.summary.study_model import ArmCount, Participants
 
 if TYPE_CHECKING:
+    from random import Random
+
     from karat.datasets import Response, StudyFile
 
 __all__ = ["Counted", "People", "people_of"]
@@ -86,10 +88,19 @@ class People:
     responses: dict[tuple[int, int], list[Response]]
     arms: list[dict[str, Counted]]  # condition → arm, those that were run, in the order of the file
     samples: list[int]  # rows of `Reading.samples`
+    floor: list[list[Response]]  # the same participants with random answers, repetition by repetition
 
 
-def people_of(run: RunFolder, reading: Reading, answers: Answers, *, study: StudyFile, number: int) -> People:
-    """Raises BadRun for samples that no study made.
+def people_of(
+    run: RunFolder,
+    reading: Reading,
+    answers: Answers,
+    *,
+    study: StudyFile,
+    number: int,
+    dice: Sequence[Random] = (),
+) -> People:
+    """Raises BadRun for samples that no study made. `dice`: one for each repetition of random answers.
 
     Everybody who was planned has a row, also those who were never asked: they are what coverage
     is a share of. A reply of which no field could be read is no answer in `responses`.
@@ -99,6 +110,7 @@ def people_of(run: RunFolder, reading: Reading, answers: Answers, *, study: Stud
         responses={(one, two): [] for one in range(conditions) for two in range(repetitions)},
         arms=[{} for _ in range(conditions)],
         samples=[],
+        floor=[[] for _ in dice],
     )
     for row, sample in _samples_of(run, reading, answers, number):
         found.samples.append(row)
@@ -108,6 +120,9 @@ def people_of(run: RunFolder, reading: Reading, answers: Answers, *, study: Stud
                 values = [one.values if one is not None and one.values else None for one in said]
                 responses.extend(study_responses(sample, values))
                 _count(found.arms[condition], sample, said)
+            for own, responses in zip(dice, found.floor, strict=True):
+                guessed = [random_answers(sample, turn, own) for turn in range(len(sample.turns))]
+                responses.extend(study_responses(sample, guessed))
         except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise BadRun(str(run.path), f"samples.jsonl is damaged: '{sample.id}' is no participant") from error
     foreign = {arm for counted in found.arms for arm in counted} - set(study.arms)
@@ -118,7 +133,7 @@ def people_of(run: RunFolder, reading: Reading, answers: Answers, *, study: Stud
 
 
 def _samples_of(run: RunFolder, reading: Reading, answers: Answers, number: int) -> Iterator[tuple[int, Sample]]:
-    for sample in run.samples():
+    for sample in run.samples(lines=answers.lines[number]):
         row = reading.samples[sample.id]
         if answers.study[row] == number:
             yield row, sample

@@ -15,7 +15,7 @@ from karat.replication import score_tests
 
 if TYPE_CHECKING:
     from karat.datasets import Reducer, Response, StudyFile
-    from karat.replication import Agreement
+    from karat.replication import Agreement, StudyTest
 
 __all__ = ["CONVENTION", "REPLICATES", "Measured", "measured", "reducer_of", "seed_of"]
 
@@ -29,6 +29,7 @@ class Measured:
 
     agreements: Sequence[Agreement]
     runs: Sequence[StudyRun]
+    floor: Sequence[Sequence[StudyTest]]  # of each repetition of random answers
 
 
 def seed_of(run: RunFolder) -> int:
@@ -43,15 +44,28 @@ def measured(
     arms: Collection[str],
     reducer: Reducer | None,
     refused: str | None,
+    floor: Sequence[Sequence[Response]] = (),
 ) -> Measured:
-    """`experiments`: everybody's answers, for each. Raises nothing for what cannot be computed: it is the reason."""
-    found = study_experiments(file, experiments, reducer=reducer, refused=refused, arms=arms)
+    """`experiments`: everybody's answers, for each; `floor`: random ones, which go the same way.
+
+    Raises nothing for what cannot be computed: it is the reason.
+    """
+    every = study_experiments(file, [*experiments, *floor], reducer=reducer, refused=refused, arms=arms)
+    found, guessed = every[: len(experiments)], every[len(experiments) :]
     agreements = [score_tests(one.tests, convention=CONVENTION, min_coverage=file.min_coverage) for one in found]
     runs = [
         StudyRun(responses=responses, data=one.data or {}, scores=agreement.tests)
         for responses, one, agreement in zip(experiments, found, agreements, strict=True)
     ]
-    return Measured(agreements=agreements, runs=runs)
+    random = [_covered(one.tests, file.min_coverage) for one in guessed]
+    return Measured(agreements=agreements, runs=runs, floor=random)
+
+
+def _covered(tests: Sequence[StudyTest], least: float) -> Sequence[StudyTest]:
+    """The tests as they are scored: without the agent where an arm had nobody."""
+    if all(not one.coverage < least for one in tests):
+        return tests
+    return [one.test for one in score_tests(tests, convention=CONVENTION, min_coverage=least).tests]
 
 
 def reducer_of(file: StudyFile, *, inside: Path, allowed: bool) -> tuple[Reducer | None, str | None]:

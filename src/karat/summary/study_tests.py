@@ -12,9 +12,9 @@ from karat.summary.study_model import FindingResult, Repeated, SideNumbers, Test
 
 if TYPE_CHECKING:
     from karat.datasets import Finding, Test
-    from karat.replication import Agreement, FindingScore, Measured, Side, Spread, TestScore, Uncertainty
+    from karat.replication import Agreement, Difference, FindingScore, Measured, Side, Spread, TestScore, Uncertainty
 
-__all__ = ["LEVEL", "estimated", "finding_result", "known", "lowest", "mean", "sd", "unscored"]
+__all__ = ["LEVEL", "changed", "estimated", "finding_result", "known", "lowest", "mean", "sd", "unscored"]
 
 LEVEL = 0.95
 """Of every interval of PAS and ECS: 1.96 standard errors, and the percentiles of replicates."""
@@ -60,6 +60,15 @@ def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str
         method=spread.method,
         reason=spread.reason,
     )
+
+
+def changed(found: Difference) -> Estimate:
+    """A difference as the summary has it."""
+    value, low = known(found.value), known(found.low)
+    return Estimate(
+        value=value, low=low, high=known(found.high), se=known(found.se), n=found.n, level=LEVEL, method=found.method,
+        reason=found.method if value is None or low is None else None,
+    )  # fmt: skip
 
 
 def unscored(reasons: Iterable[str | None]) -> str | None:

@@ -34,7 +34,8 @@ def study_headline(part: StudySummary | None) -> str:
     over = formats.plural(first.pas.n, "test")
     best = max(scored, key=lambda one: one.benchmark.pas.value or 0.0)
     looked_at = f" in any of {len(part.differences)} comparisons (Holm)" if len(part.differences) > 1 else ""
-    return f"No difference shown in PAS{looked_at}: {first.b} against {first.a} {by} over {over}; {_scores(best)}"
+    shown_best = f"{_scores(best)}{_beside_floor(best, part)}"
+    return f"No difference shown in PAS{looked_at}: {first.b} against {first.a} {by} over {over}; {shown_best}"
 
 
 def _beats(one: StudyDifference, part: StudySummary) -> str:
@@ -44,7 +45,7 @@ def _beats(one: StudyDifference, part: StudySummary) -> str:
         low, high = -high, -low
     by = formats.estimate(abs(value), low, high)
     found = part.of(better)
-    scores = f"; {_scores(found)}" if found is not None else ""
+    scores = f"; {_scores(found)}{_beside_floor(found, part)}" if found is not None else ""
     return f"{better} is closer to people than {other} by {by} PAS over {formats.plural(one.pas.n, 'test')}{scores}"
 
 
@@ -55,7 +56,7 @@ def _alone(one: StudyCondition, part: StudySummary) -> str:
     tests = f"{formats.count(whole.tests_used)} of {formats.plural(whole.tests_planned, 'test')}"
     studies = formats.plural(len(part.studies), "study", "studies")
     people = f"{formats.count(one.participants.parsed)} of {formats.count(one.participants.planned)} participants read"
-    return f"{_scores(one)} over {tests} in {studies}, {people}"
+    return f"{_scores(one)} over {tests} in {studies}, {people}{_beside_floor(one, part)}"
 
 
 def _scores(one: StudyCondition) -> str:
@@ -65,6 +66,17 @@ def _scores(one: StudyCondition) -> str:
     if one.benchmark.ceiling is not None:
         found += f" (a perfect copy: {formats.number(one.benchmark.ceiling)})"
     return found + (f", ECS {formats.estimate(ecs.value, ecs.low, ecs.high)}" if ecs.value is not None else "")
+
+
+def _beside_floor(one: StudyCondition, part: StudySummary) -> str:
+    """Whether it is above random answers; nothing where they have no score, or where the agent gives them."""
+    more = None if part.floor is None or one.floor else part.floor.of(one.condition)
+    if part.floor is None or more is None or more.pas.low is None or more.pas.high is None:
+        return ""
+    floor = formats.number(part.floor.benchmark.pas.value)
+    if more.pas.low > 0:
+        return f"; above random answers (PAS {floor})"
+    return f"; {'below' if more.pas.high < 0 else 'not shown to be above'} random answers (PAS {floor})"
 
 
 def _why(one: StudyCondition) -> str:
@@ -83,8 +95,28 @@ def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
             yield f"{info.study}: {arms} run; findings that need the others have no score"
     for one in part.conditions:
         yield from _of_condition(one)
-    if not any(one.floor for one in part.conditions):
-        yield "no floor beside these numbers: run the same with `agent: {type: floor}` to see what random answers get"
+    yield from _of_floor(part)
+
+
+def _of_floor(part: StudySummary) -> Iterator[str]:
+    """Where there is no floor, or a short one; and who is not above it."""
+    found = part.floor
+    if found is None:
+        return
+    if found.benchmark.pas.value is None:
+        yield f"no floor beside these numbers: {formats.clean(found.benchmark.pas.reason or 'not known')}"
+        return
+    for study, why in found.without.items():
+        yield f"{study}: no floor: {formats.clean(why)}"
+    if found.repetitions < found.repetitions_wanted:
+        drawn = f"{formats.plural(found.repetitions, 'repetition')} instead of {found.repetitions_wanted}"
+        yield f"floor: random answers in {drawn}, for each has {formats.plural(found.questions, 'question')}"
+    for one in part.conditions:
+        more = found.of(one.condition)
+        if not one.floor and more is not None and more.pas.low is not None and more.pas.low <= 0:
+            by = f"{formats.signed(more.pas.value)} {formats.signed_interval(more.pas.low, more.pas.high)}".rstrip()
+            below = more.pas.high is not None and more.pas.high < 0
+            yield f"{one.condition}: {'below' if below else 'not shown to be above'} random answers in PAS ({by})"
 
 
 def _of_condition(one: StudyCondition) -> Iterator[str]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from karat.testing.models.forms import filled_in
 from karat.testing.models.request import Offered, Request
 from karat.testing.models.script import Say, ToolUse
 
@@ -23,7 +24,7 @@ _LONGEST_LIST = 3
 
 
 def improvised(request: Request) -> Say:
-    """Structured output where it is asked for; else a search, then what it found."""
+    """Structured output where it is asked for; else a search, then the form of the question, or what was found."""
     output = _output_tool(request)
     found = None if request.tool_results else _search_tool(request, but=output)
     if found is not None:
@@ -34,6 +35,9 @@ def improvised(request: Request) -> Say:
     schema = request.schema or _schema_in(request.system) or _schema_in(request.question)
     if schema is not None:
         return Say(text=json.dumps(value_of(schema, request.digest)))
+    form = filled_in(request.question, request.digest)
+    if form is not None:
+        return Say(text=form)
     if request.tool_results:
         return Say(text=request.tool_results[-1].strip() or "Nothing was found.")
     return Say(text="This is a rehearsal: no model was asked, and I know nothing by myself.")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.agents._at_random import at_random
-from karat.datasets import read_answers, shipped_studies
+from karat.datasets import random_answers, random_reply, read_answers, shipped_studies
+from karat.datasets._study_at_random import random_text, random_values
 from karat.datasets.study import Study
 from karat.records import Sample, Turn
 
@@ -56,8 +56,12 @@ def sample(fields: dict[str, dict[str, Any]]) -> Sample:
 
 @given(FIELDS, st.integers(0, 2**32))
 def test_every_field_gets_an_answer_that_can_be_read(fields: dict[str, dict[str, Any]], seed: int) -> None:
-    read = read_answers(sample(fields), 0, at_random(fields, random.Random(seed)))
+    read = read_answers(sample(fields), 0, random_text(fields, random.Random(seed)))
     assert read.kinds == {}
+    drawn = random_values(fields, random.Random(seed))
+    assert list(read.values) == list(drawn)
+    for name, value in drawn.items():  # a text like 8.4e-08 is read to the last bit but one
+        assert read.values[name] == (pytest.approx(value, rel=1e-12) if isinstance(value, float) else value)
     for name, one in fields.items():
         low, high = one.get("range") or (None, None)
         value = read.values[name]
@@ -72,7 +76,7 @@ def test_each_option_is_as_likely_as_any_other() -> None:
     }
     met: dict[str, Counter[Any]] = {"choice": Counter(), "how": Counter()}
     for seed in range(4000):
-        for name, value in read_answers(sample(fields), 0, at_random(fields, random.Random(seed))).values.items():
+        for name, value in read_answers(sample(fields), 0, random_text(fields, random.Random(seed))).values.items():
             met[name][value] += 1
     assert all(abs(count - 2000) < 160 for count in met["choice"].values()), "five standard deviations"
     assert len(met["how"]) == 4
@@ -83,5 +87,8 @@ def test_each_option_is_as_likely_as_any_other() -> None:
 def test_every_answer_to_a_shipped_study_can_be_read(name: str) -> None:
     dice = random.Random(name)
     for one in Study(Study.Options(per_arm=3)).load(shipped_studies()[name]).samples:
-        for turn, fields in enumerate(one.detail["fields"]):
-            assert read_answers(one, turn, at_random(fields, dice)).kinds == {}
+        for turn in range(len(one.turns)):
+            before = dice.getstate()
+            read = read_answers(one, turn, random_reply(one, turn, dice))
+            dice.setstate(before)
+            assert (read.kinds, read.values) == ({}, random_answers(one, turn, dice))

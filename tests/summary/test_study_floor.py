@@ -1,0 +1,185 @@
+"""The floor of a run over human studies: random answers of the same participants, recomputed step by step."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from tests.datasets.copied_runs import copy_of, put_through, several
+from tests.summary.test_study_reducer import run_of
+
+from karat import Experiment
+from karat.datasets import kept_studies, random_reply, read_answers, study_responses, study_tests
+from karat.engine import carry_out
+from karat.journal import RunFolder
+from karat.replication import score_tests
+from karat.summary import Summary, summarize
+from karat.summary.study_floor import MOST, REPETITIONS, floor_repetitions
+from karat.summary.study_model import StudyFloor, StudySummary
+from karat.summary.study_words import warnings_of
+
+NAMES = ("beauty_contest", "representativeness", "side_effects")
+
+
+def part_of(summary: Summary) -> StudySummary:
+    assert summary.study is not None
+    return summary.study
+
+
+def floor_in(summary: Summary) -> StudyFloor:
+    found = part_of(summary).floor
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    folder = tmp_path_factory.mktemp("floor")
+    studies = folder / "studies"
+    studies.mkdir()
+    return put_through(folder, studies, several(copy_of(studies, *NAMES)))
+
+
+@pytest.fixture(scope="module")
+def summary(run: RunFolder) -> Summary:
+    return summarize(run)
+
+
+def test_it_is_what_comes_out_when_the_replies_are_written_read_and_scored(run: RunFolder, summary: Summary) -> None:
+    """By the text of the replies, as an agent would give them, and one study after the other."""
+    agreements = []
+    for number in range(REPETITIONS):
+        tests: list[Any] = []
+        for study in kept_studies(run):
+            dice = Random(f"{run.info.run}/floor/{study.study}/{number}")
+            responses = []
+            for sample in run.samples():
+                if sample.detail["study"] == study.study:
+                    replies = [random_reply(sample, turn, dice) for turn in range(len(sample.turns))]
+                    read = [read_answers(sample, turn, text) for turn, text in enumerate(replies)]
+                    assert not any(one.kinds for one in read)
+                    responses += study_responses(sample, [one.values for one in read])
+            tests += study_tests(study, responses)
+        agreements.append(score_tests(tests))
+    found = floor_in(summary)
+    assert found.repetitions == REPETITIONS == 5
+    assert found.benchmark.pas_each == pytest.approx([one.benchmark.pas for one in agreements])
+    assert found.benchmark.ecs_each == pytest.approx([one.benchmark.ecs.value for one in agreements])
+    for at, one in enumerate(found.studies):
+        assert one.name == agreements[0].studies[at].name
+        assert one.pas.value == pytest.approx(np.mean([each.studies[at].pas for each in agreements]))
+    for at, domain in enumerate(found.domains):
+        assert domain.name == agreements[0].domains[at].name
+        assert domain.pas.value == pytest.approx(np.mean([one.domains[at].pas for one in agreements]))
+    for at, test in enumerate(found.tests):
+        assert test.pas == pytest.approx(np.mean([one.tests[at].pas for one in agreements]))
+    each = [one.benchmark.pas for one in agreements]
+    low, high = scipy_stats.t.interval(0.95, 4, np.mean(each), scipy_stats.sem(each))
+    assert (found.benchmark.pas.low, found.benchmark.pas.high) == pytest.approx((low, high))
+    assert found.benchmark.pas_sd == pytest.approx(np.std(each, ddof=1))
+    assert found.questions == sum(len(sample.turns) for sample in run.samples())
+
+
+def test_people_are_above_it_and_the_first_line_says_so(summary: Summary) -> None:
+    found = floor_in(summary)
+    (more,) = found.differences
+    (agent,) = part_of(summary).conditions
+    assert agent.benchmark.pas.value is not None
+    assert found.benchmark.pas.value is not None
+    assert more.pas.value == pytest.approx(agent.benchmark.pas.value - found.benchmark.pas.value)
+    assert more.pas.low is not None
+    assert more.pas.low > 0
+    assert summary.headline.endswith(f"; above random answers (PAS {found.benchmark.pas.value:.2f})")
+    assert not any("random answers" in warning for warning in summary.warnings)
+
+
+def random_run(folder: Path, dataset: Path, *, repetitions: int) -> RunFolder:
+    experiment = Experiment(
+        dataset={"kind": "study", "path": str(dataset)},
+        agent={"type": "floor"},
+        conditions={"chance": {}},
+        execution={"num_repetitions": repetitions, "max_concurrent": 50},
+    )
+    return asyncio.run(carry_out(experiment, results=folder / "results")).run
+
+
+def test_an_agent_that_answers_at_random_is_at_the_floor_and_both_are_shown(tmp_path: Path) -> None:
+    copy_of(tmp_path, "side_effects")
+    found = summarize(random_run(tmp_path, tmp_path / "side_effects", repetitions=8))
+    (agent,), floor = part_of(found).conditions, floor_in(found)
+    assert agent.floor
+    each = [one.pas for one in agent.benchmark.repetitions]
+    assert None not in each
+    known = [one for one in (*each, *floor.benchmark.pas_each) if one is not None]
+    spread = float(np.std(known, ddof=1)) * math.sqrt(1 / 8 + 1 / 5)
+    assert agent.benchmark.pas.value is not None
+    assert floor.benchmark.pas.value is not None
+    assert abs(agent.benchmark.pas.value - floor.benchmark.pas.value) < 4 * spread
+    assert "random answers in PAS" not in " ".join(found.warnings), "nobody expects it to be above"
+
+
+def test_nobody_has_to_answer_for_it(tmp_path: Path) -> None:
+    """It depends on who takes part in which run, and on no reply."""
+    studies = tmp_path / "studies"
+    studies.mkdir()
+    copy_of(studies, "side_effects")
+    silent = put_through(tmp_path, studies / "side_effects", lambda *_: "")
+    found = summarize(silent)
+    floor = floor_in(found)
+    assert part_of(found).conditions[0].benchmark.pas.value is None
+    assert floor.benchmark.pas.value is not None
+    (more,) = floor.differences
+    assert more.pas.value is None
+    assert more.pas.reason == "no test is scored on both sides"
+    again = floor_in(summarize(RunFolder(silent.path, silent.info)))
+    assert again == floor
+    other = RunFolder(silent.path, msgspec.structs.replace(silent.info, run="00000000"))
+    assert floor_in(summarize(other)).benchmark.pas_each != floor.benchmark.pas_each
+
+
+def test_a_study_with_code_of_its_own_has_none_until_the_code_may_run(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    refused = summarize(run)
+    floor = floor_in(refused)
+    assert floor.benchmark.pas.value is None
+    assert list(floor.without) == [part_of(refused).studies[0].study]
+    assert all("--allow-code" in why for why in floor.without.values())
+    assert any(one.startswith("no floor beside these numbers: ") and "--allow-code" in one for one in refused.warnings)
+    assert not (tmp_path / "study" / "ran.txt").exists()
+    allowed = floor_in(summarize(run, allow_code=True))
+    assert allowed.benchmark.pas.value is not None
+    assert allowed.without == {}
+
+
+def test_large_runs_have_fewer_repetitions_and_say_so(summary: Summary) -> None:
+    assert floor_repetitions(MOST // REPETITIONS) == REPETITIONS
+    assert floor_repetitions(MOST // REPETITIONS + 1) == REPETITIONS - 1
+    assert floor_repetitions(MOST) == floor_repetitions(50 * MOST) == 1
+    short = msgspec.structs.replace(floor_in(summary), repetitions=2, questions=100_000)
+    told = list(warnings_of(msgspec.structs.replace(part_of(summary), floor=short)))
+    assert "floor: random answers in 2 repetitions instead of 5, for each has 100,000 questions" in told
+
+
+def test_who_is_not_above_it_is_named(summary: Summary) -> None:
+    floor = floor_in(summary)
+    low = msgspec.structs.replace(floor.differences[0].pas, value=0.01, low=-0.1, high=0.12)
+    level = msgspec.structs.replace(floor.differences[0], pas=low)
+    part = msgspec.structs.replace(part_of(summary), floor=msgspec.structs.replace(floor, differences=(level,)))
+    assert "agent: not shown to be above random answers in PAS (+0.01 [−0.10, +0.12])" in list(warnings_of(part))
+    under = msgspec.structs.replace(level, pas=msgspec.structs.replace(low, value=-0.2, low=-0.3, high=-0.1))
+    part = msgspec.structs.replace(part, floor=msgspec.structs.replace(floor, differences=(under,)))
+    assert "agent: below random answers in PAS (−0.20 [−0.30, −0.10])" in list(warnings_of(part))
+
+
+def test_another_level_is_refused_aloud_for_pas_and_ecs(run: RunFolder, summary: Summary) -> None:
+    other = summarize(run, level=0.9)
+    assert other.study == summary.study
+    assert "level 0.9 was asked for: intervals of PAS and ECS are those of 0.95 all the same" in other.warnings
+    assert not any("level" in one for one in summary.warnings)

@@ -12,7 +12,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import hypothesis
 import pytest
+
+# A busy machine is slow at making up examples, too, and that says nothing of the code.
+hypothesis.settings.register_profile("karat", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("karat")
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent

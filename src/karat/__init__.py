@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from karat.api import arun, compare, open, run, summarize  # noqa: A004 -- `karat.open`: nobody imports it by itself
+    from karat.api import arun, compare, open, query, relation, run, summarize  # noqa: A004 -- `karat.open`: nobody imports it by itself
     from karat.config import Experiment, load, rehearsal
     from karat.errors import AgentFault, InfrastructureFault, JudgeFault, KaratError, LimitReached, OperatorError
     from karat.journal import RunFolder
@@ -51,13 +51,15 @@ __all__ = [
     "compare",
     "load",
     "open",
+    "query",
     "rehearsal",
+    "relation",
     "run",
     "summarize",
 ]
 
 _HOMES = {
-    "api": ("arun", "compare", "open", "run", "summarize"),
+    "api": ("arun", "compare", "open", "query", "relation", "run", "summarize"),
     "config": ("Experiment", "load", "rehearsal"),
     "errors": ("AgentFault", "InfrastructureFault", "JudgeFault", "KaratError", "LimitReached", "OperatorError"),
     "journal": ("RunFolder",),

@@ -15,10 +15,25 @@ from karat.errors import BadOption, BadRun, did_you_mean
 from karat.journal import RunFolder
 
 if TYPE_CHECKING:
+    import duckdb
+
     from karat.engine import Outcome, Selection, Watch
     from karat.summary import Comparison, Summary
+    from karat.tables import Rows
 
-__all__ = ["Experiment", "arun", "carry_out", "compare", "load", "open", "rehearsal", "run", "summarize"]
+__all__ = [
+    "Experiment",
+    "arun",
+    "carry_out",
+    "compare",
+    "load",
+    "open",
+    "query",
+    "rehearsal",
+    "relation",
+    "run",
+    "summarize",
+]
 
 RunLike = RunFolder | str | os.PathLike[str]
 """A run, its folder, or what `open` makes a run of."""
@@ -186,6 +201,27 @@ def compare(
     return summary.compare(
         first, first, condition_a=a, condition_b=b, scorings=scorings, level=level, allow_code=allow_code
     )
+
+
+def query(run: RunLike, sql: str, *, scorings: Mapping[str, str] | None = None) -> Rows:
+    """The rows of one SELECT over the tables of a run: `.table()`, `.to_frame()`, or a table in a notebook.
+
+    `karat query RUN` lists tables and columns. The query reaches no file, no network and no
+    setting. Raises BadOption for whatever it may not or cannot do, in time and memory too.
+    """
+    from karat import tables
+
+    return tables.query(open(run), sql, scorings=scorings)
+
+
+def relation(run: RunLike, table: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
+    """One table of a run as a relation of DuckDB: `.filter(…)`, `.aggregate(…)`, `.df()`, `.pl()`.
+
+    It stands in a temporary database of its own, so nothing that is done with it reaches the run.
+    """
+    from karat import tables
+
+    return tables.relation(open(run), table, scorings=scorings)
 
 
 def _opened(path: Path) -> RunFolder:

@@ -9,11 +9,13 @@ import secrets
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
 
+from karat import formats
 from karat.errors import BadRun
 from karat.journal.codec import Codec, decode
 from karat.journal.events import (
@@ -99,6 +101,26 @@ class RunFolder:
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        plan = self.info.plan
+        size = (
+            f"{formats.plural(plan.samples, 'sample')} × {formats.plural(len(plan.conditions), 'condition')} "
+            f"× {formats.plural(plan.repetitions, 'repetition')}"
+        )
+        facts = {
+            "run": f"{self.info.name} {self.info.run} ({self.status()})",
+            "folder": str(self.path),
+            "made": self.info.created,
+            "planned": size,
+            "conditions": ", ".join(plan.conditions),
+            "agent": " ".join(filter(None, (self.info.agent_type, self.info.agent_model))),
+            "scorers": ", ".join(scorer.name for scorer in self.info.scorers),
+        }
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{escape(formats.clean(text))}</td></tr>" for name, text in facts.items()
+        )
+        return f"<table><tbody>{rows}</tbody></table>"
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> RunFolder:

@@ -11,20 +11,43 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat.errors import BadOption
 
-__all__ = ["TYPES", "Limits", "Selected", "Shape", "Table", "select", "select_each", "shape_of"]
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = [
+    "SQL_TYPES",
+    "TYPES",
+    "Filled",
+    "Limits",
+    "Selected",
+    "Shape",
+    "Stream",
+    "Table",
+    "load",
+    "names_in",
+    "quoted",
+    "select",
+    "select_each",
+    "shape_of",
+]
 
 TYPES = ("number", "whole", "text", "texts", "truth")
-"""What a column of ours may hold: DOUBLE, BIGINT, VARCHAR, VARCHAR[], BOOLEAN. None is NULL."""
+"""What a column of ours may hold. None is NULL."""
+
+SQL_TYPES = dict(zip(TYPES, ("DOUBLE", "BIGINT", "VARCHAR", "VARCHAR[]", "BOOLEAN"), strict=True))
+"""What SQL calls them."""
 
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH")
+_COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_child.py")))
 _GRACE = 10.0  # seconds for the child to start and to fill its tables, before its own clock runs
 
 
@@ -35,6 +58,7 @@ class Limits:
     seconds: float = 20.0
     megabytes: int = 512
     rows: int = 1_000_000  # of its result
+    disk_megabytes: int = 8192  # for what is sorted or grouped outside of memory; of `stream` alone
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +77,14 @@ class Selected:
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Filled:
+    """A table as a file of JSON lines, an object each. A line may lack columns: they are NULL."""
+
+    path: Path
+    longest: int  # bytes of its longest line; 0: it is empty
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,15 +138,114 @@ def _shape(sql: str, tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     return Shape(types=answer["types"], sources=sources, constants=tuple(answer["constants"]))
 
 
+def load(connection: duckdb.DuckDBPyConnection, name: str, types: Mapping[str, str], table: Filled) -> None:
+    """Takes a table into a database of this process: for SQL of karat's own, never for a user's. Its file goes."""
+    from karat.sql._child import fill_from_file
+
+    fill_from_file(connection, name, dict(types), table.path, longest=table.longest)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def names_in(sql: str, types: Mapping[str, Mapping[str, str]], *, place: str = "sql") -> tuple[str, ...]:
+    """Which of these tables one SELECT reads. Raises BadOption for whatever is wrong with it."""
+    empty = {name: {"types": dict(columns), "columns": {}} for name, columns in types.items()}
+    found = _asked({"what": "names", "sql": sql, "tables": empty}, Limits(), place)["names"]
+    return tuple(name for name in types if name in found)
+
+
+class Stream:
+    """The rows of one SELECT over tables of any size, as they come. To be closed: the process ends with it.
+
+    The tables' files are taken into a database in `folder`, which the caller made for this query and removes.
+    """
+
+    def __init__(
+        self,
+        sql: str,
+        types: Mapping[str, Mapping[str, str]],
+        tables: Mapping[str, Filled],
+        folder: Path,
+        *,
+        limits: Limits | None = None,
+        place: str = "sql",
+    ) -> None:
+        self._limits, self._place = limits or Limits(), place
+        filled = {
+            name: {"types": dict(types[name]), "path": str(table.path), "longest": table.longest}
+            for name, table in tables.items()
+        }
+        question = {"what": "stream", "sql": sql, "tables": filled, "folder": str(folder), **asdict(self._limits)}
+        self._said = (folder / "said").open("w+b")
+        self._child = subprocess.Popen(
+            _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=_environment()
+        )
+        self._lines = self._read(json.dumps(question).encode("utf-8", "surrogatepass"))
+        with ExitStack() as undone:
+            undone.callback(self.close)
+            self.columns: dict[str, str] = next(self._lines)["columns"]  # name → type, one of `TYPES`
+            undone.pop_all()
+
+    def __iter__(self) -> Iterator[list[list[Any]]]:
+        """Some rows at a time. Raises BadOption where the query fails on the way."""
+        for line in self._lines:
+            if isinstance(line, dict):
+                return
+            yield line
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the process, wherever it is."""
+        self._child.kill()
+        for pipe in (self._child.stdin, self._child.stdout, self._said):
+            with suppress(OSError):  # what was written to a process that is gone
+                if pipe is not None:
+                    pipe.close()
+        self._child.wait()
+
+    def _read(self, question: bytes) -> Iterator[Any]:
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        with suppress(OSError):  # it ended already, and its end says why
+            self._child.stdin.write(question)
+            self._child.stdin.close()
+        for line in self._child.stdout:
+            if not line.endswith(b"}") and not line.endswith(b"\n"):
+                break
+            answer = json.loads(line)
+            if isinstance(answer, dict) and "error" in answer:
+                raise BadOption(self._place, answer["error"])
+            yield answer
+            if isinstance(answer, dict) and "rows" in answer:
+                return
+        code = self._child.wait()
+        if code == -signal.SIGALRM:
+            raise BadOption(self._place, _too_long(self._limits))
+        self._said.seek(0)
+        raise BadOption(self._place, _ended(code, self._said.read(), self._limits))
+
+
 def _asked(question: dict[str, Any], limits: Limits, place: str, *, times: int = 1) -> dict[str, Any]:
     """What the child answers to its one question; `times`: how often the query runs."""
     question |= {"seconds": limits.seconds, "megabytes": limits.megabytes, "rows": limits.rows}
     try:
         done = subprocess.run(
-            [sys.executable, "-P", Path(__file__).with_name("_child.py")],
+            _COMMAND,
             input=json.dumps(question).encode("utf-8", "surrogatepass"),
             capture_output=True,
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            env=_environment(),
             timeout=limits.seconds * times + _GRACE,
             check=False,
         )
@@ -125,12 +256,20 @@ def _asked(question: dict[str, Any], limits: Limits, place: str, *, times: int =
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
-        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        why = last or f"does it need more than {limits.megabytes} MB of memory?"
-        raise BadOption(place, f"its process ended with code {done.returncode}: {why}") from None
+        raise BadOption(place, _ended(done.returncode, done.stderr, limits)) from None
     if "error" in answer:
         raise BadOption(place, answer["error"])
     return answer
+
+
+def _environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+
+
+def _ended(code: int, said: bytes, limits: Limits) -> str:
+    last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    why = last or f"does it need more than {limits.megabytes} MB of memory?"
+    return f"its process ended with code {code}: {why}"
 
 
 def _too_long(limits: Limits) -> str:

@@ -1,14 +1,19 @@
-"""The process that a query runs in: one question on standard input, one answer on standard output."""
+"""The process that a query runs in: one question on standard input, one answer on standard output.
+
+To the question `stream` the answer comes in lines: the columns, rows, and how many rows there were. What
+comes last is the answer of every other question, or an error.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -37,9 +42,10 @@ def main() -> None:
     with contextlib.suppress(ValueError, OSError):
         _limit_memory(question["megabytes"])
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, question["seconds"])
+    if question["what"] != "stream":  # there the clock runs once the tables are filled
+        signal.setitimer(signal.ITIMER_REAL, question["seconds"])
     try:
-        answer = _answer(question)
+        answer = _stream(question) if question["what"] == "stream" else _answer(question)
     except (_Refused, duckdb.Error) as error:
         answer = {"error": _told(error)}
     except MemoryError:
@@ -69,6 +75,8 @@ def _answer(question: dict[str, Any]) -> dict[str, Any]:
             connection.execute(f"SET {setting} = {value}")
         if question["what"] == "shape":
             return _shape(connection, sql)
+        if question["what"] == "names":
+            return _names(connection, sql)
         if question["what"] == "each":
             return _each(connection, sql, question)
         return _rows(connection, sql, question["rows"])
@@ -159,11 +167,116 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
+def _names(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    """Which tables a query reads; DuckDB finds on the way whatever else is wrong with it."""
+    _check_names([row[0] for row in connection.execute(f"DESCRIBE {sql}").fetchall()])
+    tree = _tree(connection, sql)
+    called = {str(node.get("function_name", "")) for node in _walk(tree)}
+    if tree.get("error", True) or called & {"query", "query_table"}:  # these name a table in a text: it may be any
+        return {"names": [row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]}
+    return {"names": sorted({str(node.get("table_name", "")).lower() for node in _walk(tree)})}
+
+
+def _stream(question: dict[str, Any]) -> dict[str, Any]:
+    """Tables from files into a database beside them; the rows of the result, a few a line, as they come."""
+    sql, folder = question["sql"], Path(question["folder"])
+    with duckdb.connect(str(folder / "tables.duckdb")) as connection:
+        _check_one_select(connection, sql)
+        connection.execute(f"SET memory_limit = '{int(question['megabytes'])}MB'")
+        connection.execute("SET threads = 1")
+        connection.execute(f"SET temp_directory = {_literal(str(folder / 'sorting'))}")
+        connection.execute(f"SET max_temp_directory_size = '{int(question['disk_megabytes'])}MB'")
+        for name, table in question["tables"].items():
+            fill_from_file(connection, name, table["types"], Path(table["path"]), longest=table["longest"])
+        for setting, value in _LOCKS:
+            if setting != "temp_directory":
+                connection.execute(f"SET {setting} = {value}")
+        signal.setitimer(signal.ITIMER_REAL, question["seconds"])
+        return _streamed(connection, sql, question["rows"])
+
+
+def fill_from_file(
+    connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], path: Path, *, longest: int
+) -> None:
+    """A table with these columns from JSON lines of at most so many bytes; the file is then removed."""
+    declared = ", ".join(f"{_quoted(column)} {_TYPES[kind]}" for column, kind in types.items())
+    connection.execute(f"CREATE TABLE {_quoted(name)} ({declared})")
+    if longest:
+        read = ", ".join(f"{_literal(column)}: {_literal(_TYPES[kind])}" for column, kind in types.items())
+        most = max(_LINE, 2 * longest)
+        connection.execute(
+            f"INSERT INTO {_quoted(name)} SELECT * FROM read_json({_literal(str(path))}, columns = {{{read}}}, "  # noqa: S608 -- quoted
+            f"format = 'newline_delimited', maximum_object_size = {most})"
+        )
+    path.unlink()
+
+
+def _streamed(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> dict[str, Any]:
+    described = connection.execute(f"DESCRIBE {sql}").fetchall()
+    _check_names([row[0] for row in described])
+    kinds = [_kind(row[1]) for row in described]
+    found = connection.execute(sql)
+    shapers = [_SHAPERS[kind] for kind in kinds]
+    _say({"columns": dict(zip((row[0] for row in described), kinds, strict=True))})
+    count = 0
+    while rows := found.fetchmany(_ROWS):
+        count += len(rows)
+        if count > most:
+            raise _Refused(f"gives more than {most} rows")
+        _say([[shape(value) for shape, value in zip(shapers, row, strict=True)] for row in rows])
+    return {"rows": count}
+
+
+def _say(value: Any) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+
+
+def _kind(type_: str) -> str:
+    """A type of DuckDB's as one of ours: what we have no type for is text."""
+    if type_ in _KINDS:
+        return _KINDS[type_]
+    return "number" if type_.startswith("DECIMAL(") and type_.endswith(")") else "text"
+
+
+def _as_number(value: Any) -> float | None:
+    number = None if value is None else float(value)
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _as_whole(value: Any) -> int | None:
+    if value is not None and not -(1 << 63) <= value < 1 << 63:
+        raise _Refused(f"gives the number {value}, which is too large for 64 bits; CAST(… AS DOUBLE)")
+    return None if value is None else int(value)
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple, dict)):
+        return json.dumps(value, default=_plain, ensure_ascii=False)
+    return str(value)
+
+
+_LINE = 16 << 20  # bytes: the longest line that DuckDB reads unless it is told otherwise
+_ROWS = 1000  # a line
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
+_KINDS = {
+    "BOOLEAN": "truth", "VARCHAR": "text", "VARCHAR[]": "texts", "FLOAT": "number", "DOUBLE": "number",
+    **dict.fromkeys((*_WHOLE, "UHUGEINT"), "whole"),
+}  # fmt: skip
+_SHAPERS: dict[str, Callable[[Any], Any]] = {
+    "number": _as_number,
+    "whole": _as_whole,
+    "text": _as_text,
+    "texts": lambda value: value,
+    "truth": lambda value: value,
+}
+
+
 def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     described = connection.execute(f"DESCRIBE {sql}").fetchall()
     _check_names([row[0] for row in described])
-    serialized = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql.rstrip().rstrip(";")]).fetchone()
-    tree = json.loads(serialized[0]) if serialized else {}
+    tree = _tree(connection, sql)
     sources: dict[str, set[str]] = {}
     constants: set[str] = set()
     top = (tree.get("statements") or [{}])[0].get("node")
@@ -183,6 +296,13 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
         "sources": {alias: sorted(names) for alias, names in sources.items()},
         "constants": sorted(constants),
     }
+
+
+def _tree(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    """The query as DuckDB's parser sees it."""
+    serialized = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql.rstrip().rstrip(";")]).fetchone()
+    tree: dict[str, Any] = json.loads(serialized[0]) if serialized else {}
+    return tree
 
 
 def _united(node: dict[str, Any], names: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:

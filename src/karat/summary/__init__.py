@@ -42,6 +42,7 @@ __all__ = [
     "Comparison",
     "Summary",
     "TrialRecord",
+    "chosen_scorings",
     "compare",
     "plan_of",
     "summarize",
@@ -82,7 +83,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow
     # The status first: a run that ends in between is then taken as running.
     status, info = run.status(), run.info
     reading, scorers = read(run), run.scorers()
-    shown = _shown(reading, (*run.info.scorers, *scorers), scorings)
+    shown = chosen_scorings(reading, (*run.info.scorers, *scorers), scorings)
     ended = outcome(reading, shown)
     each, total = accounts(reading, ended)
     failures = failure_kinds(run, reading, ended)
@@ -227,7 +228,7 @@ def _table(
     return SampleTable(ids=ids, positions=positions, digests=digests, columns=columns, weights=weights)
 
 
-def _shown(reading: Reading, scorers: tuple[ScorerInfo, ...], wanted: Mapping[str, str]) -> dict[str, str]:
+def chosen_scorings(reading: Reading, scorers: tuple[ScorerInfo, ...], wanted: Mapping[str, str]) -> dict[str, str]:
     """Scorer → scoring: the newest of each, unless another was asked for."""
     order = dict.fromkeys([*(scorer.name for scorer in scorers), *sorted(reading.latest)])
     shown = {name: reading.latest[name] for name in order if name in reading.latest}

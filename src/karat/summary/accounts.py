@@ -31,10 +31,12 @@ class Outcome:
         self.counts = [dict.fromkeys(_CLASSES, 0) for _ in range(conditions)]
         self.kinds: dict[Kind, int] = {}
         self.codes: dict[int, int] = {}  # cell → code of the kind that stands
+        self.classes: dict[int, str] = {}  # cell → class; without: scored where it was answered, else not run
 
-    def end(self, condition: int, cls: str, kind: Kind | None = None) -> None:
+    def end(self, condition: int, cell: int, cls: str, kind: Kind | None = None) -> None:
         # A class from a newer karat is still a trial that ended without a score.
-        self.counts[condition][cls if cls in _CLASSES else "infrastructure"] += 1
+        self.classes[cell] = cls if cls in _CLASSES else "infrastructure"
+        self.counts[condition][self.classes[cell]] += 1
         if kind is not None:
             self.kinds[kind] = self.kinds.get(kind, 0) + 1
 
@@ -56,7 +58,7 @@ def outcome(reading: Reading, shown: Mapping[str, str]) -> Outcome:
         condition, kind = cell // repetitions % conditions, by_code[reading.failed[cell]]
         result.codes[cell] = reading.failed[cell]
         result.counts[condition]["not_run"] -= 1
-        result.end(condition, kind.cls, kind)
+        result.end(condition, cell, kind.cls, kind)
     unscored = _unscored(reading, shown)
     for index in range(conditions):
         result.counts[index]["scored"] = reading.tallies[index].answered
@@ -66,11 +68,11 @@ def outcome(reading: Reading, shown: Mapping[str, str]) -> Outcome:
         found = _score_failure(reading, cell, scorer, shown[scorer])
         if found is not None:
             result.codes[cell] = found
-            result.end(condition, "judge", by_code[found])
+            result.end(condition, cell, "judge", by_code[found])
         elif reading.carried.get(shown[scorer], False):
-            result.end(condition, "judge", JUDGE_GAP)
+            result.end(condition, cell, "judge", JUDGE_GAP)
         else:
-            result.end(condition, "not_run")
+            result.end(condition, cell, "not_run")
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -69,11 +70,17 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         """One row per pairing, raw numbers."""
         return [_row(one) for one in self.pairings]
 
+    def to_frame(self) -> Any:
+        """`table()` as a pandas (or polars) DataFrame. Raises BadOption without either."""
+        from karat.summary.shapes import frame
+
+        return frame(self.table())
+
     def __str__(self) -> str:
         return _text(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(_text(self))}</pre>"
+        return _html(self)
 
 
 def _row(one: Pairing) -> dict[str, Any]:
@@ -114,6 +121,42 @@ def _text(found: Comparison) -> str:
         lines += ["", "; ".join(text for text in counts if text)]
     lines += [f"warning: {text}" for text in found.warnings]
     return "\n".join(formats.clean(line) for line in lines) + "\n"
+
+
+def _html(found: Comparison) -> str:
+    """A small table; everything that is not karat's own is escaped."""
+    heads = ("metric", "from", "to", "mean before", "mean after", "difference", "p (Holm)", "better", "worse", "equal")
+    body = "".join(f"<tr>{_cells('td', _html_row(one))}</tr>" for one in found.pairings)
+    warned = "".join(f"<p>warning: {_safe(text)}</p>" for text in found.warnings)
+    return (
+        f"<div><p><strong>{_safe(found.a.label)} → {_safe(found.b.label)}</strong><br>{_safe(found.headline)}</p>"
+        f"<table><thead><tr>{_cells('th', heads)}</tr></thead><tbody>{body}</tbody></table>{warned}</div>"
+    )
+
+
+def _html_row(one: Pairing) -> tuple[str, ...]:
+    found = one.difference
+    difference = formats.signed_interval(found.estimate.low, found.estimate.high)
+    return (
+        f"{found.metric}{' (offline)' if found.offline else ''}",
+        found.a,
+        found.b,
+        formats.number(one.mean_a),
+        formats.number(one.mean_b),
+        f"{formats.signed(found.estimate.value)} {difference}".rstrip(),
+        formats.p_value(found.p_adjusted),
+        formats.count(one.better),
+        formats.count(one.worse),
+        formats.count(one.equal),
+    )
+
+
+def _cells(tag: str, texts: Iterable[str]) -> str:
+    return "".join(f"<{tag}>{_safe(text)}</{tag}>" for text in texts)
+
+
+def _safe(text: str) -> str:
+    return escape(formats.clean(text))
 
 
 def _pairing_lines(one: Pairing, unit: str) -> list[str]:

@@ -353,10 +353,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return rows(self)
 
     def to_frame(self) -> Any:
-        """`table()` as a pandas DataFrame. Raises BadOption without pandas."""
+        """`table()` as a pandas (or polars) DataFrame. Raises BadOption without either."""
         from karat.summary.shapes import frame
 
-        return frame(self)
+        return frame(self.table())
 
     def __str__(self) -> str:
         from karat.summary.shapes import text

@@ -1,8 +1,9 @@
-"""A summary as rows, as a pandas frame, and as HTML for notebooks."""
+"""A summary as rows, as a data frame, and as HTML for notebooks."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -61,14 +62,19 @@ def _account(summary: Summary, condition: str) -> dict[str, Any]:
     }
 
 
-def frame(summary: Summary) -> Any:
-    """`rows` as a DataFrame. karat itself has no need of pandas, so no extra of karat brings it."""
-    try:
-        pandas = importlib.import_module("pandas")
-    except ImportError as error:
-        remedy = "needs pandas: pip install pandas (table() gives the same rows without it)"
-        raise BadOption("to_frame", remedy) from error
-    return pandas.DataFrame(rows(summary))
+def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any:
+    """Rows as a DataFrame of pandas, or of polars where that is what is installed. No extra of karat brings either."""
+    names = tuple(columns or (rows[0] if rows else ()))
+    values = {name: [row.get(name) for row in rows] for name in names}
+    for library in ("pandas", "polars"):
+        try:
+            found = importlib.import_module(library)
+        except ImportError:
+            continue
+        # polars guesses a column's type by its first values unless it may look at all of them
+        return found.DataFrame(values) if library == "pandas" else found.DataFrame(values, infer_schema_length=None)
+    remedy = "needs pandas or polars: pip install pandas (table() gives the same rows without them)"
+    raise BadOption("to_frame", remedy)
 
 
 def text(summary: Summary) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from karat import formats
 from karat.replication import pas_interval_of_test, pool_pas
 from karat.summary.numbers import Estimate
 from karat.summary.study_model import FindingResult, Repeated, SideNumbers, TestResult, TestRow
@@ -78,7 +79,7 @@ def unscored(reasons: Iterable[str | None]) -> str | None:
         if reason:
             counts[reason] = counts.get(reason, 0) + 1
     ordered = sorted(counts, key=lambda one: -counts[one])
-    more = f"; and {len(ordered) - 3} more reasons" if len(ordered) > 3 else ""
+    more = f"; and {formats.plural(len(ordered) - 3, 'more reason')}" if len(ordered) > 3 else ""
     return "; ".join(ordered[:3]) + more if ordered else None
 
 

@@ -1,0 +1,46 @@
+"""`karat query`: a run, asked with SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("query")
+@options.run_argument
+@click.argument("sql", metavar="[SQL]", required=False)
+@options.asking
+@options.scoring
+@options.results
+@options.output()
+def command(
+    run: str, sql: str | None, asking: options.Asking, scorings: dict[str, str], results: Path, output: Output
+) -> Exit:
+    """Ask RUN with SQL: one SELECT over its tables, in the words of DuckDB.
+
+    Without SQL the tables and their columns are listed; with --to and --out every table is written
+    into a folder. RUN is a run folder, the beginning of its name or id, or `latest`; it is only
+    read. The query reaches no file, no network and no setting, and ends when its time is over.
+    """
+    from karat import api
+    from karat.cli.querying import answer, list_tables, take_tables
+    from karat.summary.words import REHEARSED
+
+    opened = api.open(run, results=results)
+    if sql is not None:
+        answer(opened, sql, asking, scorings, output)
+    elif asking.to is not None:
+        take_tables(opened, asking, scorings, output)
+    else:
+        list_tables(output)
+        return Exit.DONE
+    if opened.info.rehearsed:
+        output.say(f"warning: {REHEARSED}")
+    return Exit.DONE

@@ -1,0 +1,187 @@
+"""The rows of a query: on the screen, as JSON, as a file."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from karat import formats
+from karat.cli.options import Asking
+from karat.cli.output import Output
+from karat.errors import BadOption
+from karat.sql import SQL_TYPES, Limits
+from karat.tables import LIMITS, TABLES, ask, write, write_rows, write_tables
+
+if TYPE_CHECKING:
+    from karat.journal import RunFolder
+    from karat.sql import Stream
+
+__all__ = ["answer", "list_tables", "take_tables"]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+_SHOWN = 1000  # rows on a screen
+_WIDEST = 60  # columns of a cell where the screen does not say how wide it is
+_NARROWEST = 6  # columns to which a cell is squeezed; what is then still too wide is cut at the edge
+_CELL = 200
+_RIGHT = {"number", "whole"}
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """A table, as `--json` lists it."""
+
+    name: str
+    rows: str
+    columns: tuple[dict[str, str], ...]
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """`karat query RUN --json`."""
+
+    format: int = FORMAT_VERSION
+    tables: tuple[Told, ...]
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """`--json` where the rows went into files."""
+
+    format: int = FORMAT_VERSION
+    files: dict[str, int]  # path → rows
+
+
+def list_tables(output: Output) -> None:
+    """Every table with its columns."""
+    lines: list[str] = []
+    told = []
+    for table in TABLES.values():
+        longest = max(len(column.name) for column in table.columns)
+        lines += [f"{table.name}: {table.rows}"]
+        lines += [
+            f"  {column.name:{longest}}  {SQL_TYPES[column.type]:9}  {column.meaning}" for column in table.columns
+        ] + [""]
+        columns = tuple(
+            {"name": column.name, "type": SQL_TYPES[column.type], "meaning": column.meaning} for column in table.columns
+        )
+        told.append(Told(name=table.name, rows=table.rows, columns=columns))
+    output.result("\n".join(lines[:-1]), Listed(tables=tuple(told)))
+
+
+def take_tables(run: RunFolder, asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
+    """Every table, a file each."""
+    assert asking.to is not None
+    if asking.out is None:
+        raise BadOption("--out", f"every table as {asking.to} is several files: name a folder for them")
+    if asking.out.is_file():
+        raise BadOption("--out", f"{asking.out} is a file; every table needs a folder")
+    written = write_tables(run, asking.to, asking.out, scorings=scorings)
+    _tell({str(path): rows for path, rows in written.items()}, output)
+
+
+def answer(run: RunFolder, sql: str, asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
+    """One query's rows, where they are wanted."""
+    if asking.to == "parquet" and asking.out is None:
+        raise BadOption("--out", "parquet is no text: name a file for it")
+    if asking.to is None and asking.out is not None:
+        raise BadOption("--out", "say what to write: --to csv or --to parquet")
+    limits = Limits(seconds=asking.seconds, megabytes=asking.megabytes, rows=LIMITS.rows)
+    with ask(run, sql, scorings=scorings, limits=limits) as stream:
+        if asking.to is not None and asking.out is not None:
+            _tell({str(asking.out): write(stream, asking.to, asking.out)}, output)
+        elif asking.to == "csv":
+            _print_csv(stream)
+        elif output.as_json:
+            _print_json(stream)
+        else:
+            _print_table(stream, output)
+
+
+def _tell(files: dict[str, int], output: Output) -> None:
+    lines = [f"{path}: {formats.plural(rows, 'row')}" for path, rows in files.items()]
+    output.result(formats.clean("\n".join(lines)), Taken(files=files))
+
+
+def _print_csv(stream: Stream) -> None:
+    """As it comes, like JSON."""
+    _echo_csv([list(stream.columns)])
+    for rows in stream:
+        _echo_csv(rows)
+
+
+def _echo_csv(rows: list[list[Any]]) -> None:
+    part = io.StringIO()
+    write_rows(rows, part)
+    text = part.getvalue()
+    click.echo(formats.clean(text) if sys.stdout.isatty() else text, nl=False)
+
+
+def _print_json(stream: Stream) -> None:
+    """As it comes: a result may be larger than memory."""
+    encode = msgspec.json.encode
+    types = {name: SQL_TYPES[kind] for name, kind in stream.columns.items()}
+    head = encode({"format": FORMAT_VERSION, "columns": types}).decode()
+    click.echo(formats.escaped(f'{head[:-1]},"rows":['), nl=False)
+    names, comma = tuple(stream.columns), "\n"
+    for rows in stream:
+        lines = [encode(dict(zip(names, row, strict=True))).decode() for row in rows]
+        click.echo(formats.escaped(comma + ",\n".join(lines)), nl=False)
+        comma = ",\n"
+    click.echo("\n]}")
+
+
+def _print_table(stream: Stream, output: Output) -> None:
+    kinds = tuple(stream.columns.values())
+    rows = list(islice((row for batch in stream for row in batch), _SHOWN + 1))
+    cells = [[_cell(value) for value in row] for row in rows[:_SHOWN]]
+    heads = [formats.excerpt(name, _CELL) for name in stream.columns]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in _table(heads, cells, kinds, width):
+        click.echo(line)
+    if len(rows) > _SHOWN:
+        output.say(f"the first {formats.plural(_SHOWN, 'row')}; LIMIT makes fewer, --json and --to csv give all")
+    else:
+        output.say(formats.plural(len(rows), "row"))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return formats.UNKNOWN
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return formats.brief(value)
+    if isinstance(value, list):
+        value = msgspec.json.encode(value).decode()
+    return formats.excerpt(value if isinstance(value, str) else formats.raw(value), _CELL)
+
+
+def _table(heads: Sequence[str], cells: Sequence[Sequence[str]], kinds: Sequence[str], width: int | None) -> list[str]:
+    widths = [max(map(formats.width, column)) for column in zip(heads, *cells, strict=True)]
+    widths = _fitted(widths, width) if width is not None else [min(one, _WIDEST) for one in widths]
+    lines = [_line(heads, widths, kinds), "  ".join("─" * one for one in widths)]
+    lines += [_line(row, widths, kinds) for row in cells]
+    return [formats.cut(line, width) if width is not None else line for line in lines]
+
+
+def _fitted(widths: list[int], width: int) -> list[int]:
+    """The widest columns give first."""
+    fitted = list(widths)
+    while sum(fitted) + 2 * (len(fitted) - 1) > width and max(fitted) > _NARROWEST:
+        fitted[fitted.index(max(fitted))] -= 1
+    return fitted
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], kinds: Sequence[str]) -> str:
+    padded = []
+    for cell, width, kind in zip(cells, widths, kinds, strict=True):
+        text = formats.cut(cell, width)
+        blank = " " * (width - formats.width(text))
+        padded.append(f"{blank}{text}" if kind in _RIGHT else f"{text}{blank}")
+    return "  ".join(padded).rstrip()

@@ -1,0 +1,56 @@
+"""A run as tables: samples, trials, replies, tool calls, scores and failures, to be asked with SQL or taken away.
+
+`karat.tables.columns` says what each column holds. A run folder is only ever read; what is asked of
+it runs on a copy, in a process that reaches nothing else (`karat.sql`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karat.tables.columns import TABLES, Column, TableInfo
+
+if TYPE_CHECKING:
+    from karat.tables.asking import LIMITS, ask, whole
+    from karat.tables.relations import Rows, query, relation
+    from karat.tables.written import FORMS, csv_cell, write, write_rows, write_tables
+
+__all__ = [
+    "FORMS",
+    "LIMITS",
+    "TABLES",
+    "Column",
+    "Rows",
+    "TableInfo",
+    "ask",
+    "csv_cell",
+    "query",
+    "relation",
+    "whole",
+    "write",
+    "write_rows",
+    "write_tables",
+]
+
+_HOME = {
+    "FORMS": "written",
+    "LIMITS": "asking",
+    "Rows": "relations",
+    "ask": "asking",
+    "query": "relations",
+    "relation": "relations",
+    "whole": "asking",
+    "csv_cell": "written",
+    "write": "written",
+    "write_rows": "written",
+    "write_tables": "written",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)

@@ -1,0 +1,177 @@
+"""The columns of every table: their types, and what each holds. Promised: new ones may come, none goes or changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["TABLES", "Column", "TableInfo"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """One column. NULL stands for what is not known or does not apply, as `meaning` says; it is never 0."""
+
+    name: str
+    type: str  # of karat.sql.TYPES
+    meaning: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableInfo:
+    """One table: what a row is, and its columns in order."""
+
+    name: str
+    rows: str
+    columns: tuple[Column, ...]
+
+    @property
+    def types(self) -> dict[str, str]:
+        return {column.name: column.type for column in self.columns}
+
+
+def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
+    return tuple(Column(name=name, type=type_, meaning=meaning) for name, type_, meaning in rows)
+
+
+_PLACE = _columns(
+    ("trial", "text", "id of the trial; the same in every table"),
+    ("sample", "text", "id of the sample"),
+    ("condition", "text", "name of the condition"),
+    ("repetition", "whole", "which repetition, from 0"),
+)
+_TOKENS = _columns(
+    ("input_tokens", "whole", "as the provider tells"),
+    ("output_tokens", "whole", "as the provider tells"),
+    ("cache_read_tokens", "whole", "as the provider tells"),
+    ("cache_write_tokens", "whole", "as the provider tells"),
+    ("reasoning_tokens", "whole", "as the provider tells"),
+)
+_LINE = _columns(("line", "whole", "line of journal.jsonl, from 1"))
+
+_SAMPLES = TableInfo(
+    name="samples",
+    rows="one row per planned sample",
+    columns=_columns(
+        ("sample", "text", "id of the sample"),
+        ("position", "whole", "place in the dataset, from 0"),
+        ("turns", "whole", "how many turns it has"),
+        ("question", "text", "what is asked; several turns with an empty line in between"),
+        ("golden", "text", "the golden answer, likewise; NULL: there is none"),
+        ("weight", "number", "how many samples it stands for, relative to the others"),
+        ("metadata", "text", "further columns of the dataset, as a JSON object: metadata->>'topic'"),
+    ),
+)
+_TRIALS = TableInfo(
+    name="trials",
+    rows="one row per planned trial",
+    columns=(
+        Column(name="trial", type="text", meaning="id of the trial; NULL: nothing of it stands in the journal"),
+        *_PLACE[1:],
+        *_columns(
+            ("position", "whole", "place of the sample in the dataset, from 0"),
+            ("outcome", "text", "scored, agent, infrastructure, judge, limit or not_run, as in the report's ledger"),
+            ("answer", "text", "what the agent said last; NULL: no answer"),
+            ("turns", "whole", "how many turns were answered; NULL: no answer"),
+            ("tool_calls", "whole", "how many tools the answer called; NULL: no answer"),
+            ("attempts", "whole", "how many it took, this one included; NULL: no answer"),
+            ("seconds", "number", "from question to answer; NULL: no answer"),
+            ("started", "text", "UTC, ISO 8601; NULL: no answer"),
+            ("dollars", "number", "for the answer alone; NULL: not known for every turn, or no answer"),
+        ),
+        *(
+            Column(name=one.name, type=one.type, meaning="of the answer's turns; NULL: one did not tell, or no answer")
+            for one in _TOKENS
+        ),
+        Column(name="line", type="whole", meaning="line of the answer in journal.jsonl, from 1; NULL: no answer"),
+    ),
+)
+_REPLIES = TableInfo(
+    name="replies",
+    rows="one row per turn that the agent answered, of the answers that count",
+    columns=(
+        *_PLACE,
+        *_columns(
+            ("turn", "whole", "from 0"),
+            ("question", "text", "what was asked in this turn"),
+            ("golden", "text", "its golden answer; NULL: there is none"),
+            ("text", "text", "what the agent said"),
+            ("answer", "text", "the short answer, where the agent gives one apart"),
+            ("unit", "text", "its unit, likewise"),
+            ("program", "text", "its program, likewise"),
+            ("reasoning", "text", "the agent's trace of thought, where it shows one"),
+            ("model", "text", "which model answered; NULL: not told"),
+            ("stop_reason", "text", "why it stopped; NULL: not told"),
+            ("responses", "whole", "of the model, with tool calls in between; NULL: not told"),
+            ("tool_calls", "whole", "how many tools it called"),
+            ("milliseconds", "number", "how long it took; NULL: not told"),
+            ("dollars", "number", "0: it was free; NULL: not known"),
+        ),
+        *_TOKENS,
+        *_LINE,
+    ),
+)
+_TOOL_CALLS = TableInfo(
+    name="tool_calls",
+    rows="one row per tool call, of the answers that count",
+    columns=(
+        *_PLACE,
+        *_columns(
+            ("turn", "whole", "from 0"),
+            ("call", "whole", "which call of the turn, from 0"),
+            ("server", "text", "MCP server; NULL: not an MCP tool"),
+            ("tool", "text", "name of the tool"),
+            ("input", "text", "its arguments, as a JSON object: input->>'query'"),
+            ("result", "text", "NULL: it failed, or the result was not seen"),
+            ("error", "text", "NULL: it succeeded"),
+            ("milliseconds", "number", "NULL: not told"),
+        ),
+        *_LINE,
+    ),
+)
+_SCORES = TableInfo(
+    name="scores",
+    rows="one row per number that a scorer gave: per trial, turn, judge, repeat and metric",
+    columns=(
+        *_PLACE,
+        *_columns(
+            ("scorer", "text", "name of the scorer"),
+            ("scoring", "text", "digest of scorer, options, rubric and judge; the newest, or that of --scoring"),
+            ("turn", "whole", "from 0; NULL: of the whole answer"),
+            ("judge", "text", "which judge of a panel; NULL: not named"),
+            ("repeat", "whole", "which repeat of the judge, from 0"),
+            ("metric", "text", "name of the metric"),
+            ("value", "number", "true is 1, false is 0; NULL: could not be scored, and counts as missing"),
+            ("reason", "text", "why, in the scorer's words; NULL: not told"),
+            ("offline", "truth", "by a rule, not by a model that understands"),
+            ("claims", "texts", "helpful details that the judge could not confirm, of the whole row"),
+            ("labels", "text", "categories, e.g. a diagnosis, as a JSON object: labels->>'diagnosis'"),
+        ),
+        *_LINE,
+    ),
+)
+_FAILURES = TableInfo(
+    name="failures",
+    rows="one row per failed attempt, and one per failure that ended a trial or a scoring",
+    columns=(
+        _PLACE[0],
+        *(Column(name=one.name, type=one.type, meaning=f"{one.meaning}; NULL: not told") for one in _PLACE[1:]),
+        *_columns(
+            ("stage", "text", "preflight, agent or score"),
+            ("class", "text", "agent, infrastructure, judge or limit"),
+            ("kind", "text", "timeout, rate_limit, crash, …"),
+            ("message", "text", "what was said"),
+            ("attempt", "whole", "which attempt, from 1; NULL: the failure that ended it"),
+            ("stands", "truth", "whether the trial ended with this one; false: a later attempt, or run, mended it"),
+            ("retriable", "truth", "whether a later attempt could succeed"),
+            ("scorer", "text", "stage score: which one; NULL: not told"),
+            ("dollars", "number", "for the failed attempt; NULL: not known, or no attempt"),
+            ("seconds", "number", "of the failed attempt; NULL: not known, or no attempt"),
+        ),
+        *_LINE,
+    ),
+)
+
+TABLES: dict[str, TableInfo] = {
+    table.name: table for table in (_TRIALS, _REPLIES, _TOOL_CALLS, _SCORES, _FAILURES, _SAMPLES)
+}
+"""Name → table, in the order in which they are shown."""

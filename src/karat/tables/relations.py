@@ -1,0 +1,90 @@
+"""Tables in Python: rows of a query, data frames, relations of DuckDB."""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karat import formats
+from karat.journal import RunFolder
+from karat.sql import SQL_TYPES, Limits, load
+from karat.summary.shapes import frame
+from karat.tables.asking import LIMITS, ask, whole
+from karat.tables.columns import TABLES
+from karat.tables.filling import fill
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Rows", "query", "relation"]
+
+_SHOWN = 100  # rows of a notebook's table
+_LONGEST = 200  # columns of one of its cells
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rows:
+    """What a query gave. A notebook shows the first rows as a table."""
+
+    types: Mapping[str, str]  # column → DOUBLE, BIGINT, VARCHAR, VARCHAR[] or BOOLEAN
+    rows: Sequence[Sequence[Any]] = field(repr=False)  # None: not known
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def table(self) -> list[dict[str, Any]]:
+        """A dictionary a row."""
+        return [dict(zip(self.types, row, strict=True)) for row in self.rows]
+
+    def to_frame(self) -> Any:
+        """A pandas or polars DataFrame, whichever is installed. Raises BadOption without either."""
+        return frame(self.table(), tuple(self.types))
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{_safe(name)}</th>" for name in self.types)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_safe(_shown(value))}</td>" for value in row) + "</tr>"
+            for row in self.rows[:_SHOWN]
+        )
+        more = f"<p>{formats.plural(len(self), 'row')}; the first {_SHOWN} are shown</p>" if len(self) > _SHOWN else ""
+        return f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+
+
+def query(run: RunFolder, sql: str, *, scorings: Mapping[str, str] | None = None, limits: Limits | None = None) -> Rows:
+    """The rows of one SELECT over a run's tables."""
+    with ask(run, sql, scorings=scorings, limits=limits or Limits(seconds=LIMITS.seconds)) as stream:
+        types = {name: SQL_TYPES[kind] for name, kind in stream.columns.items()}
+        return Rows(types=types, rows=tuple(tuple(row) for rows in stream for row in rows))
+
+
+def relation(run: RunFolder, name: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
+    """A table as a relation of DuckDB, in a database of its own that goes with it."""
+    import duckdb
+
+    select = whole(name)
+    folder = tempfile.TemporaryDirectory(prefix="karat-relation-", ignore_cleanup_errors=True)
+    with ExitStack() as undone:
+        undone.callback(folder.cleanup)
+        filled = fill(run, (name,), Path(folder.name), scorings=scorings)
+        connection = duckdb.connect(str(Path(folder.name) / "tables.duckdb"))
+        load(connection, name, TABLES[name].types, filled[name])
+        found = connection.sql(select)
+        undone.pop_all()
+    weakref.finalize(connection, folder.cleanup)
+    return found
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return formats.UNKNOWN
+    return value if isinstance(value, str) else formats.raw(value) if not isinstance(value, list) else str(value)
+
+
+def _safe(text: str) -> str:
+    return escape(formats.excerpt(text, _LONGEST))

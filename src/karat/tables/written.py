@@ -1,0 +1,112 @@
+"""Rows as files: CSV for spreadsheets, Parquet for data frames. karat writes them, never the query."""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+
+from karat import formats
+from karat.errors import BadOption
+from karat.journal import RunFolder
+from karat.sql import Filled, Limits, Stream, load, quoted
+from karat.tables.asking import LIMITS, ask, whole
+from karat.tables.columns import TABLES
+
+__all__ = ["FORMS", "csv_cell", "write", "write_rows", "write_tables"]
+
+Batches = Iterable[list[list[Any]]]
+
+
+def csv_cell(value: Any) -> str:
+    """A cell for spreadsheets: text that they would take for a formula, and run, begins with an apostrophe."""
+    if isinstance(value, list):
+        value = msgspec.json.encode(value).decode()
+    if not isinstance(value, str):
+        return formats.raw(value)
+    text = formats.clean(value)
+    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "|", "%")) else text
+
+
+def write_rows(rows: Iterable[Sequence[Any]], out: TextIO) -> None:
+    """Rows as lines of CSV."""
+    csv.writer(out, lineterminator="\n").writerows([csv_cell(value) for value in row] for row in rows)
+
+
+def write(stream: Stream, form: str, out: Path) -> int:
+    """A result into a file that is there only when it is whole; how many rows. Raises BadOption where it cannot be."""
+    with _whole_file(out) as part:
+        return FORMS[form](stream.columns, stream, part)
+
+
+def write_tables(
+    run: RunFolder, form: str, folder: Path, *, scorings: Mapping[str, str] | None = None
+) -> dict[Path, int]:
+    """Every table into a folder, a file each: path → rows."""
+    written = {}
+    limits = Limits(seconds=24 * 3600.0, megabytes=LIMITS.megabytes, rows=1 << 60)  # the query is karat's own
+    for name in TABLES:
+        with ask(run, whole(name), scorings=scorings, limits=limits) as stream:
+            path = folder / f"{name}.{form}"
+            written[path] = write(stream, form, path)
+    return written
+
+
+def _csv(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        write_rows([list(columns)], file)
+        count = 0
+        for rows in batches:
+            write_rows(rows, file)
+            count += len(rows)
+    return count
+
+
+def _parquet(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
+    """DuckDB writes the file, in this process: what it reads are rows, and no SQL but this stands here."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="karat-parquet-", ignore_cleanup_errors=True) as folder:
+        count, longest = 0, 0
+        rows_file = Path(folder) / "rows.jsonl"
+        names = [f"c{index}" for index in range(len(columns))]  # a query may call its columns as it likes
+        with rows_file.open("wb") as file:
+            for rows in batches:
+                lines = [msgspec.json.encode(dict(zip(names, row, strict=True))) + b"\n" for row in rows]
+                longest = max(longest, *map(len, lines))
+                file.writelines(lines)
+                count += len(rows)
+        types = dict(zip(names, columns.values(), strict=True))
+        with duckdb.connect(str(Path(folder) / "rows.duckdb")) as connection:
+            connection.execute(f"SET memory_limit = '{LIMITS.megabytes}MB'")
+            connection.execute("SET threads = 1")  # the same rows give the same file
+            load(connection, "rows", types, Filled(path=rows_file, longest=longest))
+            named = ", ".join(f"{name} AS {quoted(column)}" for name, column in zip(names, columns, strict=True))
+            target = str(path).replace("'", "''")
+            connection.execute(f"COPY (SELECT {named} FROM rows) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")  # noqa: S608 -- quoted
+    return count
+
+
+FORMS: dict[str, Callable[[Mapping[str, str], Batches, Path], int]] = {"csv": _csv, "parquet": _parquet}
+"""What a result can be written as."""
+
+
+@contextmanager
+def _whole_file(out: Path) -> Iterator[Path]:
+    part = out.with_name(f".{out.name}.part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        if out.is_dir():
+            raise BadOption("--out", f"{out} is a folder; name a file in it")
+        yield part
+        part.replace(out)
+    except OSError as error:
+        raise BadOption("--out", f"cannot write {error.filename or out}: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            part.unlink()

@@ -1,0 +1,281 @@
+"""The rows of the tables: what counts in the summary counts here, what is missing is NULL."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.pages.hostile import ALL, HOSTILE, hostile_run, written
+
+import karat
+from karat.errors import BadOption, BadRun
+from karat.records import Reply, Sample, ToolCall, Turn, Usage
+from karat.sql import SQL_TYPES
+from karat.summary import summarize
+from karat.tables import TABLES, relation
+
+USED = Usage(input_tokens=10, output_tokens=5, cache_read_tokens=2)
+
+
+def rows(run, sql: str, **more) -> list[dict]:
+    return karat.query(run, sql, **more).table()
+
+
+def eventful(folder: Path, journals) -> karat.RunFolder:
+    """Everything that a journal can tell of a trial: answered, repeated, failed, mended, scored twice, cut short."""
+    script = journals.Script(folder, samples=3, repetitions=2)
+    call = ToolCall(tool="look", server="docs", input={"q": "ü", "n": 3}, result="found", milliseconds=4.5)
+    broken = ToolCall(tool="write", error="no such file")
+    script.answer(0, "baseline", 0, reply=Reply(text="first", dollars=0.5, usage=USED, tool_calls=(call, broken)))
+    script.answer(0, "baseline", 0, reply=Reply(text="second"))
+    script.score(0, "baseline", 0, value=1)
+    script.score(0, "baseline", 0, value=4, reasons={"completeness": "nearly all"}, claims=("a claim",))
+    script.attempt(0, "baseline", 1, n=1, dollars=0.25, seconds=2.0)
+    script.answer(0, "baseline", 1, attempts=2, reply=Reply(text="", usage=USED))
+    script.score(0, "baseline", 1, value=2, rows=2)
+    script.failure(1, "baseline", 0, kind="timeout", message="too late", cls="limit")
+    script.failure(1, "with-docs", 0)
+    script.answer(1, "with-docs", 0, replies=(Reply(text="one", usage=USED), Reply(text="two", dollars=1.0)))
+    script.failure(1, "with-docs", 0, stage="score", cls="judge", kind="refused", message="no", scorer="judge")
+    script.answer(2, "nowhere", 0)
+    script.answer(2, "with-docs", 1)
+    script.score(2, "with-docs", 1, value=None)
+    return script.stop()
+
+
+def test_outcomes_are_those_of_the_ledger(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    counted = rows(run, "SELECT condition, outcome, count(*) AS n FROM trials GROUP BY ALL")
+    for condition, account in summarize(run).accounts.items():
+        ledger = msgspec.structs.asdict(account.ledger)
+        assert ledger.pop("planned") == sum(row["n"] for row in counted if row["condition"] == condition)
+        found = {row["outcome"]: row["n"] for row in counted if row["condition"] == condition}
+        assert found == {name: count for name, count in ledger.items() if count}
+
+
+def test_a_trial_is_its_first_answer(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    first = rows(run, "SELECT * FROM trials WHERE answer = 'first'")
+    assert first == [
+        {
+            "trial": "0" * 24, "sample": "0", "condition": "baseline", "repetition": 0, "position": 0,
+            "outcome": "scored", "answer": "first", "turns": 1, "tool_calls": 2, "attempts": 1, "seconds": 1.0,
+            "started": "2026-11-20T12:00:00Z", "dollars": 0.5, "input_tokens": 10, "output_tokens": 5,
+            "cache_read_tokens": 2, "cache_write_tokens": None, "reasoning_tokens": None, "line": 2,
+        }
+    ]  # fmt: skip
+    assert rows(run, "SELECT * FROM trials WHERE answer = 'second'") == []
+
+
+def test_what_is_not_known_is_null_and_empty_is_not(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    empty = rows(run, "SELECT answer, dollars, input_tokens FROM trials WHERE attempts = 2")
+    assert empty == [{"answer": "", "dollars": None, "input_tokens": 10}]
+    several = rows(run, "SELECT dollars, output_tokens, turns FROM trials WHERE turns = 2")
+    assert several == [{"dollars": None, "output_tokens": None, "turns": 2}]
+    failed = rows(run, "SELECT trial, answer, turns, line FROM trials WHERE outcome = 'limit'")
+    assert failed == [{"trial": "00000001" + "0" * 16, "answer": None, "turns": None, "line": None}]
+    assert rows(run, "SELECT count(*) AS n, count(trial) AS ids FROM trials WHERE outcome = 'not_run'") == [
+        {"n": 8, "ids": 1}
+    ]
+
+
+def test_tool_calls_and_replies_stand_in_order(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    calls = rows(run, "SELECT turn, call, server, tool, input->>'q' AS q, result, error, milliseconds FROM tool_calls")
+    assert calls == [
+        {"turn": 0, "call": 0, "server": "docs", "tool": "look", "q": "ü", "result": "found", "error": None,
+         "milliseconds": 4.5},
+        {"turn": 0, "call": 1, "server": None, "tool": "write", "q": None, "result": None,
+         "error": "no such file", "milliseconds": None},
+    ]  # fmt: skip
+    replies = rows(run, "SELECT sample, turn, question, golden, text FROM replies WHERE sample = '1' ORDER BY turn")
+    assert replies == [
+        {"sample": "1", "turn": 0, "question": "Question 1?", "golden": "Golden answer 1.", "text": "one"},
+        {"sample": "1", "turn": 1, "question": None, "golden": None, "text": "two"},
+    ]
+
+
+def test_scores_are_whole_and_the_last_at_their_place(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    assert rows(run, "SELECT sample, repetition, metric, value, reason, claims, offline FROM scores ORDER BY line") == [
+        {"sample": "0", "repetition": 0, "metric": "completeness", "value": 4.0, "reason": "nearly all",
+         "claims": ["a claim"], "offline": True},
+        {"sample": "2", "repetition": 1, "metric": "completeness", "value": None, "reason": None, "claims": [],
+         "offline": True},
+    ]  # fmt: skip
+
+
+def test_failures_say_which_stand(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    found = rows(run, "SELECT sample, stage, class, kind, attempt, stands, dollars, line FROM failures ORDER BY line")
+    assert [(row["sample"], row["class"], row["kind"], row["attempt"], row["stands"]) for row in found] == [
+        ("0", "infrastructure", "rate_limit", 1, False),
+        ("1", "limit", "timeout", None, True),
+        ("1", "agent", "crash", None, False),
+        ("1", "judge", "refused", None, True),
+    ]
+    assert found[0]["dollars"] == 0.25
+
+
+def test_means_of_scores_are_those_of_the_report(tmp_path, journals):
+    run = journals.table(tmp_path / "run", {"a": [[1, 2], [2, 3]], "b": [[3, 4], [5, None]]})
+    means = rows(
+        run,
+        "WITH q AS (SELECT condition, metric, sample, avg(value) AS m FROM scores GROUP BY ALL) "
+        "SELECT condition, avg(m) AS mean FROM q GROUP BY ALL ORDER BY condition",
+    )
+    assert [row["mean"] for row in means] == [result.mean.value for result in summarize(run).results]
+
+
+def test_an_older_scoring_is_asked_for_by_its_digest(tmp_path, journals):
+    newer = msgspec.structs.replace(journals.JUDGE, scoring="77" * 16)
+    script = journals.Script(tmp_path / "run", samples=1, conditions=("a",))
+    script.answer(0, "a")
+    script.score(0, "a", value=2)
+    script.pause("done")
+    script.resume(newer)
+    script.score(0, "a", value=5, scorer=newer)
+    run = script.end(command="score")
+    assert rows(run, "SELECT value FROM scores") == [{"value": 5.0}]
+    assert rows(run, "SELECT value FROM scores", scorings={"judge": "0f"}) == [{"value": 2.0}]
+
+
+def test_conversations_have_a_row_a_turn(tmp_path, journals):
+    sample = journals.asked("c", 0, [{"golden": "1"}, {"golden": "2"}])
+    said = (Reply(text="1", answer="1"), Reply(text="3", answer="3"))
+    run = journals.conversations(tmp_path / "run", [sample], {"a": [[said]]})
+    assert rows(run, "SELECT turn, golden, answer FROM replies ORDER BY turn") == [
+        {"turn": 0, "golden": "1", "answer": "1"},
+        {"turn": 1, "golden": "2", "answer": "3"},
+    ]
+    assert rows(
+        run, "SELECT turn, value, labels IS NULL AS bare FROM scores WHERE metric = 'numerical' ORDER BY turn"
+    ) == [{"turn": 0, "value": 1.0, "bare": False}, {"turn": 1, "value": 0.0, "bare": False}]
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_a_table_has_the_columns_that_are_promised(tmp_path, journals, name):
+    run = eventful(tmp_path / "run", journals)
+    found = karat.query(run, f"SELECT * FROM {name}")
+    assert found.types == {column.name: SQL_TYPES[column.type] for column in TABLES[name].columns}
+    empty = karat.query(journals.Script(tmp_path / "empty", samples=0).stop(), f"SELECT * FROM {name}")
+    assert (empty.types, len(empty)) == (found.types, 0)
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_hostile_texts_come_back_as_they_were_written(tmp_path, journals, name):
+    run = hostile_run(tmp_path / "run", journals)
+    found = karat.query(run, f"SELECT * FROM {name}").table()
+    text = written(ALL)
+    texts = {
+        "trials": "answer", "replies": "text", "scores": "reason", "failures": "message", "samples": "golden",
+    }  # fmt: skip
+    if name in texts:
+        assert found
+        assert all(str(row[texts[name]] or text).removeprefix("golden ") == text for row in found)
+
+
+def test_a_line_of_twenty_megabytes_is_a_row(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=1, conditions=("a",))
+    script.answer(0, "a", reply=Reply(text='"\\' * (10 << 20)))
+    assert rows(script.end(), "SELECT length(answer) AS n FROM trials") == [{"n": 20 << 20}]
+
+
+def test_numbers_beyond_a_column_are_null(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=1, conditions=("a",))
+    script.answer(0, "a", reply=Reply(text="x", usage=Usage(input_tokens=2**63, output_tokens=-1)), attempts=2**70)
+    found = rows(script.stop(), "SELECT input_tokens, output_tokens, attempts FROM trials")
+    assert found == [{"input_tokens": None, "output_tokens": -1, "attempts": None}]
+
+
+def test_metadata_can_be_grouped_by(tmp_path, journals):
+    samples = [
+        Sample(id=str(n), position=n, digest="d", turns=(Turn(question="q"),), metadata={"topic": f"t{n % 2}"})
+        for n in range(3)
+    ]
+    run = journals.table(tmp_path / "run", {"a": [[1], [2], [3]]}, samples=samples)
+    found = rows(
+        run,
+        "SELECT metadata->>'topic' AS topic, avg(value) AS mean FROM scores JOIN samples USING (sample) "
+        "GROUP BY ALL ORDER BY ALL",
+    )
+    assert found == [{"topic": "t0", "mean": 2.0}, {"topic": "t1", "mean": 2.0}]
+
+
+def test_a_run_in_progress_and_a_torn_line_can_be_asked(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    with run.journal.open("ab") as file:
+        file.write(b'{"event":"answer","trial":"zzz')
+    assert rows(run, "SELECT count(*) AS n FROM trials WHERE answer IS NOT NULL") == [{"n": 4}]
+
+
+def test_a_damaged_line_is_named(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    with run.journal.open("ab") as file:
+        file.write(b'{"event":"answer","trial":1}\n')
+    with pytest.raises(BadRun, match="line 16 of the journal is damaged"):
+        rows(run, "SELECT * FROM trials")
+
+
+def test_nothing_is_left_behind_and_the_run_is_untouched(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    aside = tmp_path / "aside"
+    aside.mkdir()
+    before = {path: path.read_bytes() for path in run.path.iterdir()}
+    code = """
+import gc, os, sys
+import karat
+karat.query(sys.argv[1], "SELECT * FROM trials")
+try:
+    karat.query(sys.argv[1], "SELECT error('no') FROM trials")
+except karat.errors.BadOption:
+    print(os.listdir(sys.argv[2]))
+taken = karat.relation(sys.argv[1], "scores")
+print(taken.aggregate("sum(value)").fetchall(), len(os.listdir(sys.argv[2])))
+del taken
+gc.collect()
+print(os.listdir(sys.argv[2]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, run.path, aside],
+        env={**os.environ, "TMPDIR": str(aside)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout.splitlines(), done.stderr) == (["[]", "[(4.0,)] 1", "[]"], "")
+    assert {path: path.read_bytes() for path in run.path.iterdir()} == before
+
+
+def test_a_relation_of_a_table_that_is_not_there_names_the_nearest(tmp_path, journals):
+    with pytest.raises(BadOption, match="there is no table 'score' \\(did you mean 'scores'\\?\\)"):
+        relation(eventful(tmp_path / "run", journals), "score")
+
+
+def test_the_result_shows_itself_in_a_notebook(tmp_path, journals):
+    run = hostile_run(tmp_path / "run", journals, text=HOSTILE["script"])
+    html = karat.query(run, "SELECT trial, text, dollars, NULL AS none FROM replies")._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "–" in html
+    assert len(karat.query(run, "SELECT * FROM range(500)")._repr_html_()) < 5000
+
+
+def test_rows_become_json_values(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    found = rows(
+        run,
+        "SELECT {'a': [1, NULL]} AS nested, [1.5] AS numbers, DATE '2020-01-02' AS day, 'NaN'::DOUBLE AS nan, "
+        "'inf'::DOUBLE AS inf, 2::HUGEINT AS big, 1.25::DECIMAL(4, 2) AS money, true AS yes, ['a', NULL] AS texts",
+    )
+    assert found == [
+        {"nested": '{"a": [1, null]}', "numbers": "[1.5]", "day": "2020-01-02", "nan": None, "inf": None, "big": 2,
+         "money": 1.25, "yes": True, "texts": ["a", None]}
+    ]  # fmt: skip
+    assert json.loads(found[0]["nested"]) == {"a": [1, None]}

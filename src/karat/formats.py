@@ -19,6 +19,7 @@ __all__ = [
     "cut",
     "dollars",
     "duration",
+    "escaped",
     "estimate",
     "excerpt",
     "interval",
@@ -248,6 +249,20 @@ def clean(text: str) -> str:
     """
     text = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return _SURROGATES.sub("\ufffd", _CONTROLS.sub("", text))
+
+
+def escaped(json: str) -> str:
+    r"""The same JSON, in which whatever a terminal obeys stands as `\u…`: programs read the same, people are safe.
+
+    >>> escaped('{"a": "\u202eabc\x9b"}')
+    '{"a": "\\u202eabc\\u009b"}'
+    """
+    return _CONTROLS.sub(lambda found: _ascii(found[0]), json)
+
+
+def _ascii(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def excerpt(text: str, columns: int) -> str:

@@ -7,7 +7,21 @@ import pytest
 
 from karat.cli import cli
 
-COMMANDS = ("init", "import", "lint", "check", "rehearse", "run", "score", "report", "plot", "compare", "list")
+COMMANDS = (
+    "init",
+    "import",
+    "lint",
+    "check",
+    "rehearse",
+    "run",
+    "score",
+    "report",
+    "plot",
+    "view",
+    "compare",
+    "query",
+    "list",
+)
 
 
 def shown(command: click.Command, name: str) -> str:

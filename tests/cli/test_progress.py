@@ -1,49 +1,213 @@
-"""The line that shows where a run stands."""
+"""Where a run stands, in words: for terminals of every size, and in one line for logs."""
 
 from __future__ import annotations
 
-import re
+from typing import Any
 
+import msgspec
 import pytest
 
-from karat.cli.progress import bar, status_line
-from karat.engine import Watch
+from karat import formats
+from karat.cli.progress_lines import bar, block, log_line
+from karat.cli.sofar import ConditionSoFar, LastFailure, MeanSoFar, SoFar
+
+NOTHING = SoFar(
+    seconds=0.0,
+    planned=0,
+    done=0,
+    failed=0,
+    in_flight=0,
+    most_in_flight=4,
+    scoring=0,
+    retries=0,
+    dollars=0.0,
+    dollars_unknown=False,
+    dollars_in_all=None,
+    tokens=0,
+    tokens_unknown=False,
+    tokens_in_all=None,
+    per_second=None,
+    seconds_left=None,
+    slowed={},
+    finishing=None,
+    continued=False,
+    metric=None,
+    metric_kind=None,
+    unit="question",
+    conditions={},
+    last_failure=None,
+)
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp\u2066\x9b31m\r\n\t\x00x\ud800"
 
 
-def watch(**counts: object) -> Watch:
-    made = Watch()
-    for name, value in counts.items():
-        setattr(made, name, value)
-    return made
+def standing(**counts: Any) -> SoFar:
+    return msgspec.structs.replace(NOTHING, **counts)
+
+
+def condition(**counts: Any) -> ConditionSoFar:
+    made: dict[str, Any] = {"planned": 225, "done": 0, "failed": 0, "in_flight": 0, "mean": None}
+    return ConditionSoFar(**made | counts)
+
+
+def mean(value: float, low: float | None, high: float | None, n: int = 53) -> MeanSoFar:
+    return MeanSoFar(value=value, low=low, high=high, level=0.95, n=n)
+
+
+RUNNING = standing(
+    seconds=303.2,
+    planned=450,
+    done=206,
+    failed=6,
+    in_flight=20,
+    most_in_flight=20,
+    scoring=3,
+    retries=11,
+    dollars=1.234,
+    dollars_in_all=2.614,
+    tokens=1_234_567,
+    tokens_in_all=2_614_321.0,
+    per_second=2.1,
+    seconds_left=113.3,
+    slowed={"openai": 10},
+    metric="completeness",
+    metric_kind="ordinal",
+    conditions={
+        "baseline": condition(done=104, failed=2, in_flight=9, mean=mean(4.21, 3.9, 4.52)),
+        "with-docs": condition(done=102, failed=4, in_flight=11, mean=mean(4.61, 4.4, 4.8)),
+    },
+    last_failure=LastFailure(
+        seconds_ago=12.3,
+        stage="agent",
+        cls="infrastructure",
+        kind="rate_limit",
+        message="429 Too Many Requests, slow down",
+    ),
+)
+
+
+def test_eighty_columns_show_everything():
+    assert block(RUNNING, columns=79, rows=23) == [
+        "━━━━━━━━━─────────── 212/450 · 1 min 53 s left · 2.1/s",
+        "in flight 20 of 20 · being scored 3 · failed 6 · retries 11",
+        "$1.23 of about $2.60 · 1,234,567 of about 2,600,000 tokens",
+        "              done  failed  in flight  completeness so far",
+        "baseline   104/225       2          9  4.21 [3.90, 4.52] over 53 questions",
+        "with-docs  102/225       4         11  4.61 [4.40, 4.80] over 53 questions",
+        "openai at most 10 at a time: it refused more",
+        "last failure 12.0 s ago: rate_limit: 429 Too Many Requests, slow down",
+    ]
+
+
+def test_forty_columns_show_the_same_on_more_lines():
+    assert block(RUNNING, columns=39, rows=23) == [
+        "━━━━────── 212/450 · 1 min 53 s left",
+        "in flight 20 of 20 · being scored 3",
+        "failed 6 · retries 11",
+        "$1.23 of about $2.60",
+        "1,234,567 of about 2,600,000 tokens",
+        "completeness so far",
+        "baseline 4.21 [3.90, 4.52]",
+        "  104/225 · failed 2 · in flight 9",
+        "with-docs 4.61 [4.40, 4.80]",
+        "  102/225 · failed 4 · in flight 11",
+        "openai at most 10 at a time: it refuse…",
+        "last failure 12.0 s ago: rate_limit: 4…",
+    ]
+
+
+def test_a_log_line_can_be_read_alone():
+    assert log_line(RUNNING) == (
+        "after 5 min 03 s: 212/450 · in flight 20 of 20 · being scored 3 · failed 6 · retries 11 · 1 min 53 s left"
+        " · 2.1/s · $1.23 of about $2.60 · 1,234,567 of about 2,600,000 tokens · openai at most 10 at a time"
+        " · completeness so far: baseline 4.21 [3.90, 4.52], with-docs 4.61 [4.40, 4.80]"
+        " · last failure 12.0 s ago: rate_limit: 429 Too Many Requests, slow down"
+    )
 
 
 @pytest.mark.parametrize(
     ("counts", "line"),
     [
         ({}, "preparing"),
-        ({"planned": 12, "in_flight": 5}, "0/12 · answered 0 · in flight 5"),
-        ({"planned": 1200, "answered": 2, "settled": 1, "retries": 1}, "1/1,200 · answered 2 · retries 1 · $0.00"),
-        ({"planned": 9, "answered": 1, "settled": 2, "failed": 1, "dollars": 2}, "2/9 · answered 1 · failed 1 · $2.00"),
-        ({"planned": 9, "answered": 1, "settled": 1, "dollars": 0.5, "dollars_unknown": True},
-         "1/9 · answered 1 · ≥ $0.50"),
-        ({"planned": 12, "answered": 1, "settled": 1, "dollars_unknown": True}, "1/12 · answered 1 · –"),
-        ({"planned": 12, "before": 10, "answered": 1, "settled": 1}, "11/12 · answered 11 · $0.00"),
-        ({"planned": 2, "before": 2}, "2/2 · answered 2"),
-        ({"planned": 12, "before": 10, "settled": 9}, "12/12 · answered 10"),
-        ({"planned": 12, "answered": 1, "settled": 1, "in_flight": 2, "draining": "interrupted"},
-         "1/12 · answered 1 · in flight 2 · $0.00 · finishing"),
+        ({"planned": 12, "in_flight": 4}, "after 0 ms: 0/12 · in flight 4 of 4"),
+        ({"planned": 1200, "done": 2, "retries": 1}, "after 0 ms: 2/1,200 · in flight 0 of 4 · retries 1 · $0.00"),
+        ({"planned": 9, "done": 1, "dollars": 0.5, "dollars_unknown": True, "most_in_flight": 0},
+         "after 0 ms: 1/9 · ≥ $0.50"),
+        ({"planned": 9, "done": 1, "dollars_unknown": True, "most_in_flight": 0}, "after 0 ms: 1/9 · cost –"),
+        ({"planned": 9, "tokens": 1000, "tokens_unknown": True, "tokens_in_all": 900.0, "most_in_flight": 0},
+         "after 0 ms: 0/9 · ≥ 1,000 tokens"),
+        ({"planned": 9, "finishing": "interrupted", "seconds_left": 3.0, "per_second": 1.0, "most_in_flight": 0},
+         "after 0 ms: 0/9 · finishing"),
+        ({"planned": 9, "seconds_left": 0.3, "per_second": 9.0, "most_in_flight": 0},
+         "after 0 ms: 0/9 · 1.0 s left · 9.0/s"),
+        ({"planned": 9, "seconds_left": 7200.0, "per_second": 0.02, "most_in_flight": 0},
+         "after 0 ms: 0/9 · 2 h 00 min left · 1.2/min"),
     ],
 )  # fmt: skip
 def test_the_line_says_what_is_known_and_no_more(counts, line):
-    assert re.sub(r" · [^·]* left$", "", status_line(watch(**counts))) == line
+    assert log_line(standing(**counts)) == line
 
 
-def test_what_is_left_follows_from_the_pace():
-    running = watch(planned=12, answered=4, settled=4)
-    running.started -= 8.0
-    assert status_line(running) == "4/12 · answered 4 · $0.00 · 16.0 s left"
+def test_rates_of_conversations_are_percentages_and_a_part_says_that_it_is_one():
+    rate = standing(
+        planned=9,
+        most_in_flight=0,
+        metric="numerical",
+        metric_kind="share",
+        unit="turn",
+        continued=True,
+        conditions={"only": condition(mean=mean(0.719, 0.6, 1.0, 1))},
+    )
+    assert log_line(rate).endswith("numerical so far, this part: only 71.9 % [60.0 %, 100.0 %]")
+    assert block(rate, columns=79, rows=9)[-1] == "only  0/225       0  71.9 % [60.0 %, 100.0 %] over 1 conversation"
 
 
-@pytest.mark.parametrize(("settled", "full"), [(0, 0), (1, 5), (4, 20), (9, 20)])
-def test_the_bar(settled, full):
-    assert bar(watch(planned=4, settled=settled)) == "━" * full + "─" * (20 - full)
+def many(count: int, name: str = "condition {}") -> SoFar:
+    conditions = {
+        name.format(n): condition(done=n, failed=n % 3, in_flight=n % 2, mean=mean(4.0, 3.0, 5.0)) for n in range(count)
+    }
+    return msgspec.structs.replace(RUNNING, conditions=conditions)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 8, 20, 39, 63, 64, 79, 200])
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 5, 8, 23, 60])
+@pytest.mark.parametrize(
+    "now",
+    [NOTHING, RUNNING, many(1), many(40), many(3, "漢字の名前がとても長い条件 {}"), many(30, HOSTILE + " {}")],
+    ids=["nothing", "two", "one", "forty", "wide letters", "hostile"],
+)
+def test_no_terminal_is_too_small(now, columns, rows):
+    lines = block(now, columns=columns, rows=rows)
+    assert len(lines) <= rows
+    assert [line for line in lines if formats.width(line) > columns] == []
+    assert bool(lines) == (rows > 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (23, "24 more conditions: done 660 · failed 24 · in flight 12"),
+        (8, "39 more conditions: done 780 · failed 39 · in flight 20"),
+        (7, "40 conditions: done 780 · failed 39 · in flight 20"),
+    ],
+)
+def test_the_conditions_without_room_are_one_line(rows, told):
+    lines = block(many(40), columns=79, rows=rows)
+    assert told in lines
+    assert len(lines) <= rows
+
+
+def test_what_is_foreign_moves_no_cursor():
+    now = msgspec.structs.replace(
+        RUNNING,
+        metric=HOSTILE,
+        slowed={HOSTILE: 3},
+        conditions={HOSTILE: condition(mean=mean(1.0, None, None))},
+        last_failure=LastFailure(seconds_ago=0.1, stage="agent", cls="agent", kind=HOSTILE, message=HOSTILE * 50),
+    )
+    shown = [log_line(now), *block(now, columns=79, rows=23), *block(now, columns=39, rows=23)]
+    assert [line for line in shown if line != formats.clean(line) or "\n" in line or "\t" in line] == []
+
+
+@pytest.mark.parametrize(("share", "full"), [(0.0, 0), (0.26, 5), (0.9999, 19), (1.0, 20), (1.5, 20)])
+def test_the_bar_is_full_only_at_the_end(share, full):
+    assert bar(share) == "━" * full + "─" * (20 - full)

@@ -89,7 +89,8 @@ def test_events_are_lines_of_json_and_nothing_else_is_on_standard_error(karat, e
     kinds = [event["event"] for event in events]
     assert kinds.count("answer") == 8
     assert kinds.count("score") == 8
-    assert set(kinds) == {"answer", "score"}
+    assert set(kinds) == {"answer", "score", "progress"}
+    assert kinds[-1] == "progress"
 
 
 def test_selections_choose_trials_and_settings_lie_over_the_file(karat, experiment):

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from .screen import Screen
 
 # The terminal becomes the session's own, so that the kernel sends Ctrl-C to karat as to any foreground program.
 ON_TERMINAL = (
@@ -27,12 +32,14 @@ ON_TERMINAL = (
 class Terminal:
     """A karat process on a pseudo-terminal."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, columns: int = 100, rows: int = 24) -> None:
         self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
         self.process = subprocess.Popen(
             [sys.executable, "-c", ON_TERMINAL, *arguments],
             cwd=folder,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+            env={**plain, "TERM": "xterm"},
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -110,8 +117,8 @@ def slow(here: Path) -> Path:
 def terminal(slow: Path) -> Iterator[Callable[..., Terminal]]:
     opened: list[Terminal] = []
 
-    def start(*arguments: str) -> Terminal:
-        opened.append(Terminal(slow, *arguments))
+    def start(*arguments: str, **size: int) -> Terminal:
+        opened.append(Terminal(slow, *arguments, **size))
         return opened[-1]
 
     yield start
@@ -192,7 +199,76 @@ def test_the_live_line_counts(terminal, slow):
     experiment = slow / "experiment.yaml"
     experiment.write_text(experiment.read_text(encoding="utf-8").replace("max_concurrent: 3", "max_concurrent: 30"))
     shown = terminal("run", "experiment.yaml", "--limit", "9")
-    shown.read_until(r"0/9 · answered 0 · in flight 9")
+    shown.read_until(r"0/9\b")
+    shown.read_until(r"in flight 9 of 30")
     assert shown.end() == 0
     assert "factual_adherence" in shown.seen
     assert shown.seen.rstrip().endswith("# for a spreadsheet")
+
+
+def test_a_page_is_not_poured_over_the_terminal(tmp_path, journals):
+    journals.table(tmp_path / "run", {"only": [[1], [2]]})
+    words = ("report", str(tmp_path / "run"), "--to", "html")
+    shown = Terminal(tmp_path, *words)
+    assert shown.end() == 2
+    os.close(shown.master)
+    assert "name a file for it" in shown.seen
+    assert "<!doctype" not in shown.seen
+    piped = subprocess.run([sys.executable, "-m", "karat", *words], capture_output=True, text=True, check=True)
+    assert piped.stdout.startswith("<!doctype html>")
+
+
+@pytest.fixture
+def crowded(slow: Path) -> Path:
+    """Twenty conditions whose agent fails now and then, with words that would clear the screen."""
+    (slow / "agent.py").write_text(
+        "import random, sys, time\ntime.sleep(random.uniform(0.1, 0.3))\n"
+        "sys.exit('\\x1b[2J\\x9b2Jout of paper') if random.random() < 0.3 else print('yes')\n",
+        encoding="utf-8",
+    )
+    text = (slow / "experiment.yaml").read_text(encoding="utf-8")
+    conditions = ", ".join(f"condition-{number}: {{}}" for number in range(20))
+    text = text.replace("only: {mcp_servers: [shelf]}", conditions).replace("max_concurrent: 3", "max_concurrent: 6")
+    text = text.replace("num_repetitions: 1", "num_repetitions: 1, max_failures: 1000, retry: {max_attempts: 1}")
+    (slow / "experiment.yaml").write_text(text, encoding="utf-8")
+    return slow
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "told"),
+    [
+        pytest.param(80, 24, r"condition-0 +\d+/4 .* over \d questions?$", id="80 columns"),
+        pytest.param(40, 16, r"^  \d/4( · failed \d)? · in flight \d$", id="40 columns"),
+    ],
+)
+def test_the_live_lines_stay_within_the_terminal(terminal, crowded, columns, rows, told):
+    shown = terminal("run", "experiment.yaml", "--limit", "4", columns=columns, rows=rows)
+    screen, fed, frames = Screen(columns, rows, folds=True), 0, []
+    for _ in range(40):
+        shown.read_until(r"last failure|factual_adherence|Next:")
+        if "Next:" in shown.seen or "results/" in shown.seen:
+            break
+        # Up to the last whole drawing: what comes in the middle of one is for the next look.
+        whole = shown.seen.rfind("\x1b[J", fed) + 3
+        if whole > fed + 2:
+            screen.feed(shown.seen[fed:whole])
+            fed = whole
+            frames.append(screen.shown)
+        time.sleep(0.1)
+        shown.seen += _there(shown.master)
+    assert shown.end() == 3
+    assert [line for line in screen.gone if re.search("in flight|failed|condition-|last failure", line)] == []
+    assert any(re.search(told, line) for frame in frames for line in frame), frames[-1]
+    assert any("more conditions: done" in line for frame in frames for line in frame)
+    assert any(line.startswith("last failure") and "exit_code" in line for frame in frames for line in frame)
+    assert all(frame[-1] == "" for frame in frames)
+
+
+def _there(master: int) -> str:
+    """What has come meanwhile."""
+    if not select.select([master], [], [], 0)[0]:
+        return ""
+    try:
+        return os.read(master, 65536).decode(errors="replace")
+    except OSError:
+        return ""

@@ -100,7 +100,7 @@ def _tell(error: BaseException, code: int, *, debug: bool, redact: Redactor) -> 
     if isinstance(error, click.ClickException):
         told = io.StringIO()
         error.show(told)
-        click.echo(redact(told.getvalue()), err=True, nl=False)
+        click.echo(clean(redact(told.getvalue())), err=True, nl=False)
     elif code == Exit.STOPPED:
         click.echo("stopped", err=True)
     elif code == Exit.KARAT_FAULT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,22 +39,47 @@ class Output:
             whisper(clean(line))
 
     def result(self, text: str, data: Any = None) -> None:
-        """The result: `text`, or with --json the value. `text` is printed as it is, colours included."""
+        """The result: `text`, or with --json the value. Of what a terminal obeys, colours alone stay in `text`."""
         if self.as_json:
             import msgspec
 
-            text = msgspec.json.format(msgspec.json.encode(data)).decode()
-        click.echo(text, nl=not text.endswith("\n"))
+            self.json(msgspec.json.format(msgspec.json.encode(data)).decode())
+        else:
+            self.text(text)
 
     def text(self, *parts: str) -> None:
-        """A result that has one form only."""
+        """A result that has one form only, for people."""
         for part in parts:
-            click.echo(part, nl=not part.endswith("\n"))
+            _print(_cleaned(part))
+
+    def json(self, text: str) -> None:
+        """A result that is JSON: the same value, and nothing in it that a terminal obeys."""
+        from karat.formats import escaped
+
+        _print(escaped(text))
+
+    def file(self, text: str) -> None:
+        """The text of a file for programs: as it is, unless a terminal would get it."""
+        _print(_cleaned(text) if sys.stdout.isatty() else text)
 
     @property
     def live(self) -> bool:
         """Whether someone sits there and watches."""
         return sys.stderr.isatty() and not (self.quiet or self.events)
+
+
+_COLORS = re.compile("(\x1b\\[[0-9;]*m)")
+
+
+def _cleaned(text: str) -> str:
+    from karat.formats import clean
+
+    # Every second piece is a colour: that of our own report, since foreign text was cleaned on its way into it.
+    return "".join(piece if index % 2 else clean(piece) for index, piece in enumerate(_COLORS.split(text)))
+
+
+def _print(text: str) -> None:
+    click.echo(text, nl=not text.endswith("\n"))
 
 
 def whisper(line: str, stream: TextIO | None = None) -> None:

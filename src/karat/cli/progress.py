@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live line on a terminal, a sparse plain line elsewhere, or JSON events."""
+"""What a person sees while a run goes on: live lines on a terminal, a sparse line elsewhere, or JSON events."""
 
 from __future__ import annotations
 
@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from karat import formats
 from karat.cli.output import Output, whisper
+from karat.cli.painter import Painter, can_paint
 from karat.cli.printed import printed
+from karat.cli.progress_lines import block, log_line
+from karat.cli.running import Running
+from karat.cli.sofar import Look
 from karat.engine import Watch
 
 if TYPE_CHECKING:
     from karat.redact import Redactor
 
-__all__ = ["bar", "following", "status_line"]
+__all__ = ["following"]
+
+Show = Callable[[str], None]
 
 _FIRST_LINE_SECONDS = 10.0
 _LONGEST_SILENCE_SECONDS = 300.0
-_BAR_COLUMNS = 20
-_ENOUGH_FOR_ETA = 3  # trials; from fewer nothing can be said of the rest
+_DRAWN_EVERY_SECONDS = 0.25
+_EVENT_EVERY_SECONDS = 10.0
 
 
 @contextmanager
@@ -31,75 +37,79 @@ def following(output: Output, redact: Redactor) -> Iterator[Watch]:
     What agents written in Python print goes to standard error meanwhile (standard output is
     for the result): without what a terminal obeys, and as an event among events.
     """
+    stream = sys.stderr  # this very one: later sys.stderr is what takes in the agents' prints
     if output.events:
-        shown = _as_events(redact, sys.stderr)
+        shown = _as_events(redact, stream)
     elif output.quiet:
-        shown = _silent()
-    elif output.live:
-        shown = _live(redact)
+        shown = _silent(redact, stream)
+    elif output.live and can_paint(stream):
+        shown = _live(redact, stream)
     else:
-        shown = _sparse(output, redact)
-    with shown as watch:
-        behind = sys.stderr  # where a live line stands: the stream that prints above it
-        write = _event_writer(redact, behind) if output.events else None
-
-        def show(text: str) -> None:
-            if write is not None:
-                write({"event": "output", "text": text})
-            else:
-                whisper(redact(text), behind)
-
-        with printed(show, behind=behind):
-            yield watch
+        shown = _sparse(redact, stream)
+    with shown as (watch, show), printed(show, behind=stream):
+        yield watch
 
 
-def status_line(watch: Watch) -> str:
-    """Where a run stands, in one line.
-
-    >>> status_line(Watch())
-    'preparing'
-    """
-    if not watch.planned:
-        return "preparing"
-    done, planned = _done(watch), formats.count(watch.planned)
-    parts = [f"{formats.count(done)}/{planned}", f"answered {formats.count(watch.before + watch.answered)}"]
-    parts += [f"failed {formats.count(watch.failed)}"] if watch.failed else []
-    parts += [f"retries {formats.count(watch.retries)}"] if watch.retries else []
-    parts += [f"in flight {watch.in_flight}"] if watch.in_flight else []
-    parts += [f"{name} at most {limit} at a time" for name, limit in watch.slowed.items()]
-    if watch.answered or watch.dollars:
-        parts.append(formats.dollars(watch.dollars, unknown=int(watch.dollars_unknown)))
-    if watch.draining:
-        parts.append("finishing")
-    elif (left := _seconds_left(watch)) is not None:
-        parts.append(f"{formats.duration(left)} left")
-    return " · ".join(parts)
+@contextmanager
+def _silent(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]:
+    yield Watch(), lambda text: whisper(redact(text), stream)
 
 
-def bar(watch: Watch) -> str:
-    """How much is done, drawn.
+@contextmanager
+def _as_events(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]:
+    """Every journalled event as it comes; how things stand at the beginning, now and then, and at the end."""
+    from karat.journal import Codec
 
-    >>> watch = Watch()
-    >>> watch.planned, watch.settled = 4, 1
-    >>> bar(watch)
-    '━━━━━───────────────'
-    """
-    full = _BAR_COLUMNS * _done(watch) // watch.planned if watch.planned else 0
-    return "━" * full + "─" * (_BAR_COLUMNS - full)
+    codec = Codec(redact)
+
+    def write(event: Any) -> None:
+        whisper(formats.escaped(codec.line(event).decode().rstrip("\n")), stream)
+
+    def listen(event: Any) -> None:
+        write({"event": "notice", "text": event} if isinstance(event, str) else event)
+
+    running = Running()
+    watch = Watch(listen, running)
+    look = Look(watch, running)
+
+    def tell() -> None:
+        if watch.planned:
+            write(look(exact=True))
+
+    with _every(_EVENT_EVERY_SECONDS, tell):
+        yield watch, lambda text: write({"event": "output", "text": text})
+    tell()
 
 
-def _done(watch: Watch) -> int:
-    # An earlier part's answer that is scored now counts in both: the sum is never shown above the plan.
-    return min(watch.planned, watch.before + watch.settled)
+@contextmanager
+def _live(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]:
+    running = Running()
+    watch = Watch(_notices(lambda text: painter.above(text, notice=True), redact), running)
+    look = Look(watch, running, redact=redact)
+    painter = Painter(stream, lambda columns, rows: block(look(), columns=columns, rows=rows))
+    painter.draw()
+    try:
+        with _every(_DRAWN_EVERY_SECONDS, painter.draw):
+            yield watch, lambda text: painter.above(redact(text))
+    finally:
+        painter.end()
 
 
-def _seconds_left(watch: Watch) -> float | None:
-    if watch.settled < _ENOUGH_FOR_ETA:
-        return None
-    return (watch.planned - _done(watch)) * watch.seconds / watch.settled
+@contextmanager
+def _sparse(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]:
+    """A line after ten seconds, then ever more rarely: a log file is read afterwards."""
+    running = Running()
+    watch = Watch(_notices(lambda text: whisper(text, stream), redact), running)
+    look = Look(watch, running, redact=redact)
+
+    def tell() -> None:
+        whisper(log_line(look()), stream)
+
+    with _every(_FIRST_LINE_SECONDS, tell, slower=1.5):
+        yield watch, lambda text: whisper(redact(text), stream)
 
 
-def _notices(show: Callable[[str], None], redact: Redactor) -> Callable[[Any], None]:
+def _notices(show: Show, redact: Redactor) -> Callable[[Any], None]:
     def listener(event: Any) -> None:
         if isinstance(event, str):
             show(redact(formats.clean(event)))
@@ -108,65 +118,20 @@ def _notices(show: Callable[[str], None], redact: Redactor) -> Callable[[Any], N
 
 
 @contextmanager
-def _silent() -> Iterator[Watch]:
-    yield Watch()
-
-
-@contextmanager
-def _as_events(redact: Redactor, stream: TextIO) -> Iterator[Watch]:
-    write = _event_writer(redact, stream)
-
-    def listen(event: Any) -> None:
-        write({"event": "notice", "text": event} if isinstance(event, str) else event)
-
-    yield Watch(listen)
-
-
-def _event_writer(redact: Redactor, stream: TextIO) -> Callable[[Any], None]:
-    from karat.journal import Codec
-
-    codec = Codec(redact)
-    return lambda event: whisper(codec.line(event).decode().rstrip("\n"), stream)
-
-
-@contextmanager
-def _live(redact: Redactor) -> Iterator[Watch]:
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    # This very stream: later sys.stderr is what takes in the agents' prints.
-    console = Console(file=sys.stderr, highlight=False)
-    if console.is_dumb_terminal:
-        with _sparse(Output(), redact) as watch:
-            yield watch
-        return
-    watch = Watch(_notices(lambda text: console.print(Text(text, style="yellow")), redact))
-
-    def line() -> Text:
-        styled = Text(bar(watch), style="cyan", no_wrap=True, overflow="ellipsis")
-        return styled.append(f" {status_line(watch)}", style="default")
-
-    with Live(get_renderable=line, console=console, refresh_per_second=5, transient=True):
-        yield watch
-
-
-@contextmanager
-def _sparse(output: Output, redact: Redactor) -> Iterator[Watch]:
-    """A line after ten seconds, then ever more rarely: a log file is read afterwards."""
-    watch = Watch(_notices(output.say, redact))
+def _every(seconds: float, act: Callable[[], None], *, slower: float = 1.0) -> Iterator[None]:
+    """Calls `act` again and again on a thread of its own, `slower` times more rarely each time."""
     over = threading.Event()
 
     def tick() -> None:
-        pause = _FIRST_LINE_SECONDS
+        pause = seconds
         while not over.wait(pause):
-            output.say(status_line(watch))
-            pause = min(1.5 * pause, _LONGEST_SILENCE_SECONDS)
+            act()
+            pause = min(slower * pause, max(seconds, _LONGEST_SILENCE_SECONDS))
 
     thread = threading.Thread(target=tick, name="karat-progress", daemon=True)
     thread.start()
     try:
-        yield watch
+        yield
     finally:
         over.set()
         thread.join()

@@ -104,6 +104,7 @@ class Loop:
         self._scorers, self._journal, self._limits = work.scorers, journal, limits
         self._begun = work.begun
         self._spend, self._watch = spend, watch
+        watch.begins(limits.max_concurrent if work.agents else 0)
         self._supply = Supply(work.trials, most_waiting=max(16, 2 * limits.max_concurrent))
         self._dice = random.Random()
         self._threads = Threads()
@@ -187,11 +188,14 @@ class Loop:
             return
         clock, attempt = monotonic(), _Try()
         self._at_agent = self._watch.in_flight = self._at_agent + 1
+        standing = self._watch.standing(trial.condition.name)
+        standing.in_flight += 1
         try:
             patience = self._limits.timeout_seconds * seats(trial.sample)
             outcome = await self._caught(self._asked(job, attempt), patience, "agent")
         finally:
             self._at_agent = self._watch.in_flight = self._at_agent - 1
+            standing.in_flight -= 1
             self._spend.told(attempt.replies)
         if attempt.answer is None or attempt.durable is None:
             assert isinstance(outcome, Fallen)
@@ -287,7 +291,8 @@ class Loop:
                 if await self._stopped_within(wait):
                     return  # still owed: the next --resume asks the judge again
                 attempt += 1
-        self._watch.settled += 1
+        answer = owed.answer
+        self._watch.settles(answer.trial, answer.condition, owed.sample, failed=unscored > 0)
         if unscored:
             self._count_failure()
 
@@ -393,7 +398,7 @@ class Loop:
             repetition=trial.repetition,
         )  # fmt: skip
         await self._write(failure)
-        self._watch.settled += 1
+        self._watch.settles(trial.id, trial.condition.name, trial.sample, answered=False, failed=True)
         if stage != "preflight" and fallen.cls != "limit":
             self._count_failure()
         else:
@@ -421,10 +426,12 @@ class Loop:
     def _settle(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._settling.add(task)
+        self._watch.scoring = len(self._settling)
         task.add_done_callback(self._settled)
 
     def _settled(self, task: asyncio.Task[None]) -> None:
         self._settling.discard(task)
+        self._watch.scoring = len(self._settling)
         self._room.release()
         if task.cancelled():
             return  # the run was stopped; the answer is in the journal's hands, its scores are still owed

@@ -41,19 +41,23 @@ class Past(msgspec.Struct, kw_only=True):
         """Of a run that has not begun."""
         return cls(plan=plan, offsets=array("q"), agent_faults=bytearray(), scored={})
 
-    def answered(self, selected: Plan) -> int:
-        """How many trials of `selected` have an answer."""
+    def answered(self, selected: Plan) -> dict[str, int]:
+        """How many trials of `selected` have an answer, by condition."""
+        names = [condition.name for condition in self.plan.conditions]
+        wanted = {one.name for one in selected.conditions}
+        found = dict.fromkeys((name for name in names if name in wanted), 0)
         if not self.offsets:
-            return 0
+            return found
         samples = {sample.id for sample in selected.samples}
-        conditions = [condition.name in {one.name for one in selected.conditions} for condition in self.plan.conditions]
-        size, count, index = self.plan.repetitions * len(conditions), 0, 0
+        size, index = self.plan.repetitions * len(names), 0
         for sample in self.plan.samples:
             if sample.id in samples:
                 for at in range(index, index + size):
-                    count += self.offsets[at] > 0 and conditions[at % len(conditions)]
+                    name = names[at % len(names)]
+                    if self.offsets[at] > 0 and name in wanted:
+                        found[name] += 1
             index += size
-        return count
+        return found
 
     def to_ask(self, selected: Plan, *, retry_failed: bool) -> Iterator[Trial]:
         """The trials of `selected` without an answer."""
@@ -196,7 +200,7 @@ def _add_up(past: Past, row: _Row, replies: Sequence[_Spent]) -> None:
 
 
 def owed_answers(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[Iterator[Owed], int]:
-    """The answers of a run that some of these scorers have not seen, and how many answers there are."""
+    """The answers of a run that some of these scorers have not seen, and how many these are."""
     stop = folder.journal.stat().st_size
     torn: Torn[tuple[str, str], Row] = Torn()
     scored: dict[str, set[str]] = {used.info.scoring: set() for used in scorers}
@@ -222,7 +226,7 @@ def owed_answers(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[Ite
                 yield _owed(answer, samples[answer.sample], missing, torn.there)
             seen.add(answer.trial)
 
-    return owed(), len(answered)
+    return owed(), sum(any(trial not in whole for whole in scored.values()) for trial in answered)
 
 
 def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorers: Sequence[ScorerInfo]) -> None:

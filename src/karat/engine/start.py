@@ -83,7 +83,7 @@ async def carry_out(
             opened = await _new_run(part, results, agents, servers, stack)
         else:
             await _go_on(opened, part, agents, watch)
-        watch.planned, watch.before = len(part.selected), opened.past.answered(part.selected)
+        _announce(part, opened.past, watch)
         work = opened.work(part, agents, broken, retry_failed=retry_failed)
         spend, limits = _spend(experiment, opened.past), _limits(experiment, len(part.selected))
         loop = Loop(work, journal=opened.journal, limits=limits, spend=spend, watch=watch)
@@ -114,6 +114,7 @@ async def rescore(
         watch.limiters = limiters()
         owed, count = owed_answers(folder, scorers)
         watch.planned = count
+        watch.scores_with((used.info for used in scorers), folder.info.kind)
         await journal.append(resumed("score", scorers=tuple(used.info for used in scorers)))
         work = Work(trials=iter(()), owed=owed, agents={}, broken={}, scorers=scorers)
         loop = Loop(work, journal=journal, limits=limits, spend=Spend(usd=None, tokens=None), watch=watch)
@@ -260,6 +261,15 @@ def _spend(experiment: Experiment, past: Past) -> Spend:
         unknown = "answers are there whose tokens nobody told"
     dollars, tokens = past.dollars, past.tokens
     return Spend(usd=budget.usd, tokens=budget.tokens, dollars_before=dollars, tokens_before=tokens, unknown=unknown)
+
+
+def _announce(part: _Part, past: Past, watch: Watch) -> None:
+    """What those who look on count against."""
+    watch.past.dollars, watch.past.tokens = past.dollars, past.tokens
+    watch.past.dollars_unknown, watch.past.tokens_unknown = past.price_unknown, past.tokens_unknown
+    watch.scores_with((used.info for used in part.scorers), part.experiment.kind)
+    each = len(part.selected.samples) * part.selected.repetitions
+    watch.expects({one.name: each for one in part.selected.conditions}, past.answered(part.selected))
 
 
 def _tell(toolbox: Toolbox, spend: Spend, watch: Watch) -> None:

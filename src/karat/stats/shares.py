@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from karat.stats._groups import check_level, group, t_quantile, whole, z_quantile
+from karat.stats._groups import Floats, check_level, group, t_quantile, whole, z_quantile
 from karat.stats.intervals import t_interval
 from karat.stats.results import Interval
 
-__all__ = ["newcombe", "proportion_interval", "share_interval"]
+__all__ = ["newcombe", "proportion_interval", "share_interval", "share_of_means"]
 
 ShareMethod = Literal["wilson", "jeffreys", "clopper-pearson", "agresti-coull"]
 
@@ -113,7 +113,12 @@ def share_interval(values: Iterable[Any], clusters: Iterable[Any] | None = None,
     wrong = groups.values[np.isfinite(groups.values) & (groups.values != 0) & (groups.values != 1)]
     if wrong.size:
         raise ValueError(f"values: must be 0 or 1, got {wrong[0]:g}")
-    over = t_interval(groups.means, level=check_level(level), observations=groups.values.size, missing=groups.missing)
+    return share_of_means(groups.means, observations=groups.values.size, missing=groups.missing, level=level)
+
+
+def share_of_means(means: Floats, *, observations: int, missing: int = 0, level: float = 0.95) -> Interval:
+    """As `share_interval`, from the share of each question and the number of all answers."""
+    over = t_interval(means, level=check_level(level), observations=observations, missing=missing)
     method = "wilson at effective n"
     if math.isnan(over.value):
         size, reason = over.observations, over.reason

@@ -213,7 +213,7 @@ def test_it_is_written_piece_by_piece_into_a_folder(tmp_path, run, files):
     assert {path.relative_to(out).as_posix(): path.read_text(encoding="utf-8") for path in paths} == files
 
 
-@pytest.mark.parametrize("name", ["../up", "a/b/c", "/etc/up", "a/..", "a/", "", "a\\b/c"])
+@pytest.mark.parametrize("name", ["../up", "a//c", "a/../../up", "a/./c", "/etc/up", "a/..", "a/", "", "a\\b/c"])
 def test_a_streamed_report_writes_nowhere_else(tmp_path, name):
     with pytest.raises(BadOption, match="plain name"):
         save(Streamed(lambda: iter([(name, "text")])), tmp_path / "out")

@@ -14,9 +14,9 @@ import pytest
 from tests.reports.study_story import CONDITIONS, story
 
 from karat.__main__ import main
+from karat.charts.written import statistic_of
 from karat.journal import RunFolder
 from karat.reports._humanstudy_files import HEADER
-from karat.reports._study_findings import statistic_of
 from karat.reports.csv import Csv
 from karat.reports.humanstudy import Humanstudy
 from karat.reports.json import Json

@@ -40,6 +40,12 @@ class Chart:
 
         return altair_chart(self, dark=dark)
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """For notebooks: Vega-Lite where they draw it, else the numbers as a table."""
+        from karat.charts.images import bundle
+
+        return bundle(self)
+
 
 def made(
     name: str,

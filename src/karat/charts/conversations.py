@@ -65,7 +65,7 @@ def _along(
     color = colored("condition", list(names.values()))
     y = number("accuracy", "numerical accuracy, share of turns", domain=(0, 1), percent=True)
     level = formats.level(found.level)
-    layers = lines(whole("at", axis), y, color, told)
+    layers = lines(whole("at", axis, (row["at"] for row in values)), y, color, told)
     chart = made(
         name,
         _ends(values, unit),

@@ -133,7 +133,7 @@ def first_wrong_chart(found: ConversationSummary, names: dict[str, str]) -> list
     if not values:
         return []
     fields = {"condition": "condition", "at": "turn", "conversations": "conversations", "share": "share"}
-    x = whole("at", "first wrong turn, from 0")
+    x = whole("at", "first wrong turn, from 0", (row["at"] for row in values))
     bar = {"mark": {"type": "bar", "width": 18},
            "encoding": {"x": x, "y": number("conversations", "conversations", zero=True),
                         "tooltip": tooltip(fields, percent=("share",))}}  # fmt: skip

@@ -11,7 +11,7 @@ from karat.charts.chart import Chart
 from karat.charts.theme import themed
 from karat.errors import MissingExtra
 
-__all__ = ["DRAWN", "SCHEMA", "altair_chart", "png", "svg"]
+__all__ = ["DRAWN", "SCHEMA", "altair_chart", "bundle", "png", "svg"]
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 """What the specs keep to. A name, which editors read; nothing is fetched from there."""
@@ -51,6 +51,19 @@ def _drawer(name: str) -> Callable[..., Any]:
         raise MissingExtra("plots", "drawing a chart as PNG or SVG") from error
     drawer: Callable[..., Any] = getattr(vl_convert, name)
     return drawer
+
+
+def bundle(chart: Chart) -> dict[str, Any]:
+    """The chart in every form that a notebook may show; what is foreign in the table is escaped."""
+    spec = themed(chart)
+    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in chart.rows)
+    head = "".join(f"<th>{escape(name)}</th>" for name in chart.columns)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return {
+        **{f"application/vnd.vegalite.v{n}+json": {"$schema": SCHEMA.replace("v6", f"v{n}"), **spec} for n in (5, 6)},
+        "text/html": f"<div><p><strong>{escape(chart.title)}</strong></p>{table}</div>",
+        "text/plain": chart.title,
+    }
 
 
 def altair_chart(chart: Chart, *, dark: bool = False) -> Any:

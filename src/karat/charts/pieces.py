@@ -5,7 +5,7 @@ Field names and titles of axes are karat's own, always: Vega-Lite writes both in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
 
 WIDTH = 460  # pixels of a plot
 ROW = 22  # pixels of a line of names
+FEW = 12  # whole numbers that each have a tick
 Piece = dict[str, Any]
 
 
@@ -38,9 +39,14 @@ def number(
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
 
-def whole(field: str, title: str) -> Piece:
-    """A field that counts something, on an axis of whole numbers."""
-    axis = {"tickMinStep": 1, "format": "d", "grid": False}
+def whole(field: str, title: str, among: Iterable[int]) -> Piece:
+    """A field that counts something, on an axis of whole numbers: those that there are, where they are few.
+
+    Left to itself a wide axis of few numbers has ticks between them, and each is written as a whole one.
+    """
+    there = sorted(set(among))
+    ticks: Piece = {"values": there} if len(there) <= FEW else {"tickMinStep": 1}
+    axis = {**ticks, "format": "d", "grid": False}
     return {
         "field": field,
         "type": "quantitative",

@@ -155,7 +155,7 @@ def _differences(summary: Summary, group: Sequence[MetricInfo], names: dict[str,
     level = formats.level(summary.level)
     chart = made(
         slug("differences", group_label(group)),
-        said(found),
+        said(found, unit=unit_of(summary)),
         f"A forest plot: one line a pair of conditions, second minus first, as a point with its {level} interval; "
         "the dashed line is no difference.",
         body,

@@ -7,6 +7,7 @@ tells by colour alone: there are names, shapes or dashes beside it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from karat.charts.chart import Chart
@@ -42,9 +43,9 @@ def themed(chart: Chart, *, dark: bool = False) -> dict[str, Any]:
     return {**chart.spec, "config": config(dark=dark)}
 
 
-def config(*, dark: bool = False) -> dict[str, Any]:
-    """A Vega-Lite config: the look of every chart."""
-    ink: dict[str, Any] = DARK if dark else LIGHT
+def config(*, dark: bool = False, ink: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A Vega-Lite config: the look of every chart. `ink`: other colours, under the names of `LIGHT`."""
+    ink = ink or (DARK if dark else LIGHT)
     named = {"titleColor": ink["text"], "labelColor": ink["text"], "titleFontSize": 12, "labelFontSize": 11}
     return {
         "background": ink["background"],

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from karat import formats
 from karat.summary import Summary
 from karat.summary.model import Estimate, MetricInfo
+from karat.summary.study_model import SideNumbers
 
-__all__ = ["estimated", "group_label", "is_share", "share_estimate", "signed_estimate", "unit_of"]
+__all__ = ["estimated", "group_label", "is_share", "share_estimate", "signed_estimate", "statistic_of", "unit_of"]
+
+_SYMBOLS = {
+    "ttest_ind": "t", "welch": "t", "ttest_paired": "t", "ttest_one": "t", "anova": "F", "correlation": "r",
+    "spearman": "rₛ", "mannwhitney": "U", "wilcoxon": "z", "variance_ratio": "ratio",
+}  # fmt: skip
 
 
 def is_share(info: MetricInfo) -> bool:
@@ -52,3 +58,18 @@ def signed_estimate(found: Estimate, *, percent: bool = False) -> str:
     points = [None if one is None else 100 * one for one in (value, low, high)]
     span = formats.signed_interval(points[1], points[2], digits=1)
     return f"{formats.signed(points[0], digits=1)} points {span}".rstrip()
+
+
+def statistic_of(kind: str, side: SideNumbers) -> str:
+    """A statistic with its sign, or counts of a table: `t 2.66`, `75 of 92`, `121/155 vs 43/152`."""
+    if side.table is not None:
+        if all(len(row) == 2 for row in side.table):
+            return " vs ".join(f"{formats.count(row[0])}/{formats.count(sum(row))}" for row in side.table)
+        return "; ".join(",".join(map(formats.count, row)) for row in side.table)
+    if side.statistic is None:
+        return formats.UNKNOWN
+    if kind in {"binomial", "proportion"}:
+        total = formats.UNKNOWN if side.n_eff is None else formats.count(round(side.n_eff))
+        return f"{formats.number(side.statistic, digits=0)} of {total}"
+    digits = 0 if kind == "mannwhitney" else 2
+    return f"{_SYMBOLS.get(kind, kind)} {formats.number(side.statistic, digits=digits)}"

@@ -42,8 +42,8 @@ class Report(Protocol):
 class Streamed(Mapping[str, str]):
     """Files that are written while they are made, piece by piece: pairs of a name and what comes next in that file.
 
-    Names may have one folder (`traces/1.json`); such a file comes in one piece. As a mapping it
-    is what the pieces come to, made when it is asked for.
+    Names may have folders (`traces/1.json`); such a file is opened anew for each of its pieces, which
+    are therefore few. As a mapping it is what the pieces come to, made when it is asked for.
     """
 
     def __init__(self, pieces: Callable[[], Iterable[tuple[str, str]]]) -> None:
@@ -107,10 +107,14 @@ def _streamed(files: Streamed, out: Path) -> list[Path]:
         with ExitStack() as stack:
             open_files: dict[str, TextIO] = {}
             for name, text in files.pieces():
-                if name not in paths:
+                again = name in paths
+                if not again:
                     paths[name] = _placed(name, out)
                 if "/" in name:
-                    paths[name].write_text(text, encoding="utf-8", errors="replace", newline="")
+                    with paths[name].open(
+                        "a" if again else "w", encoding="utf-8", errors="replace", newline=""
+                    ) as file:
+                        file.write(text)
                     continue
                 if name not in open_files:
                     opened = paths[name].open("w", encoding="utf-8", errors="replace", newline="")
@@ -122,9 +126,9 @@ def _streamed(files: Streamed, out: Path) -> list[Path]:
 
 
 def _placed(name: str, out: Path) -> Path:
-    folder, _, file = name.rpartition("/")
-    for part in (folder, file) if folder else (file,):
+    parts = name.split("/")
+    for part in parts:
         _require_plain(part)
-    path = out / folder / file
+    path = out.joinpath(*parts)
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

@@ -7,22 +7,18 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from karat import formats
+from karat.charts.written import statistic_of
 from karat.reports._layout import Cell, Columns, Section
 from karat.reports._study_words import heading, low
 from karat.summary.study_model import (
     FindingResult,
-    SideNumbers,
     StudyCondition,
     StudySummary,
     TestResult,
 )
 
-__all__ = ["finding_sections", "statistic_of"]
+__all__ = ["finding_sections"]
 
-_SYMBOLS = {
-    "ttest_ind": "t", "welch": "t", "ttest_paired": "t", "ttest_one": "t", "anova": "F", "correlation": "r",
-    "spearman": "rₛ", "mannwhitney": "U", "wilcoxon": "z", "variance_ratio": "ratio",
-}  # fmt: skip
 _OPPOSED = 12  # tests in opposite directions that are listed
 _REASONS = 20  # findings without a score that are listed
 
@@ -42,21 +38,6 @@ def finding_sections(part: StudySummary, *, wide: bool, most: int) -> Iterator[S
     without = [(one, finding) for one in part.conditions for finding in one.findings if finding.pas.value is None]
     if without:
         yield _without(part, without)
-
-
-def statistic_of(kind: str, side: SideNumbers) -> str:
-    """A statistic with its sign, or counts of a table: `t 2.66`, `75 of 92`, `121/155 vs 43/152`."""
-    if side.table is not None:
-        if all(len(row) == 2 for row in side.table):
-            return " vs ".join(f"{formats.count(row[0])}/{formats.count(sum(row))}" for row in side.table)
-        return "; ".join(",".join(map(formats.count, row)) for row in side.table)
-    if side.statistic is None:
-        return formats.UNKNOWN
-    if kind in {"binomial", "proportion"}:
-        total = formats.UNKNOWN if side.n_eff is None else formats.count(round(side.n_eff))
-        return f"{formats.number(side.statistic, digits=0)} of {total}"
-    digits = 0 if kind == "mannwhitney" else 2
-    return f"{_SYMBOLS.get(kind, kind)} {formats.number(side.statistic, digits=digits)}"
 
 
 def _findings(part: StudySummary, *, wide: bool, most: int) -> Section:

@@ -238,6 +238,25 @@ def _members(thing: type[Any]) -> Iterator[tuple[str, str]]:
             yield f"{name}()", line
 
 
+def query_page() -> str:
+    """The tables of a run, with their columns."""
+    from karat.sql import SQL_TYPES
+    from karat.tables import TABLES
+
+    parts = [
+        "# Tables of a run",
+        """What `karat query RUN "SELECT …"` and `karat.query` ask, and what `--to parquet` takes away. The names,
+types and meanings are promised: columns may be added, none goes or changes. Rows have no order of their own.""",
+        """NULL stands for what is not known or does not apply; it is never 0. What counts is what counts in the
+report: the first answer of a trial, the last score at one place, whole scorings, each scorer's newest.""",
+    ]
+    for table in TABLES.values():
+        rows = [f"| `{one.name}` | {SQL_TYPES[one.type]} | {one.meaning} |" for one in table.columns]
+        parts += [f"## {table.name}", f"{table.rows[0].upper()}{table.rows[1:]}."]
+        parts.append("\n".join(["| column | type | |", "|---|---|---|", *rows]))
+    return "\n\n".join(parts)
+
+
 def index_page() -> str:
     """The pages in their kinds, each with its first sentence."""
     parts = ["# Documentation", "What each word means: [the glossary](glossary.md)."]
@@ -274,6 +293,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/cli.md": cli_page,
     "reference/errors.md": errors_page,
     "reference/python.md": python_page,
+    "reference/query-tables.md": query_page,
 }
 
 

@@ -22,6 +22,7 @@ hypothesis.settings.load_profile("karat")
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
+CHROMIUM = Path("/usr/bin/chromium")  # Debian's
 
 _calls_outside: list[str] = []
 
@@ -58,6 +59,7 @@ sys.addaudithook(_refuse_the_network)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--accept", action="store_true", help="write tests/golden/ anew from what the code says now")
+    parser.addoption("--pictures", action="store_true", help="write docs/images/*.png anew from the pages of now")
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +97,26 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             pytest.fail("\n".join([*lines, "If this is right: pytest --accept"]), pytrace=False)
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """The program; without it, or what drives it, the test is skipped and says so."""
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed: the extra dev has it")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM}: apt-get install chromium")
+    return CHROMIUM
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Any]:
+    """A real Chromium, driven by Playwright. It ends with the module: its event loop is in the way of others."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=str(chromium))
+        yield opened
+        opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,6 @@ VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "vectors" / 
 
 NOT_BUILT = {
     "brennan_prediger": "agreement of judges and people",
-    "cohen_kappa": "agreement of judges and people",
-    "cohen_kappa_raters": "agreement of judges and people",
     "gwet_ac": "agreement of judges and people",
     "krippendorff_alpha": "agreement of judges and people",
     "krippendorff_alpha_2raters_table": "agreement of judges and people",
@@ -39,7 +37,7 @@ NOT_BUILT = {
     "tost_two_sample_raw": "equivalence",
     "ttest_independent": "unpaired comparison",
 }
-ANSWERED = 74
+ANSWERED = 82
 METHODS_NOT_BUILT = {"wald", "wilsoncc", "beta_posterior_uniform"}
 
 
@@ -61,6 +59,15 @@ def _clustered(y, cluster):
         "se_CR1S": found["CR1"].se,  # for a mean alone, Stata's correction is the same
         "se_iid": alone.se,
     }
+
+
+def _kappa(table, weights, conf):
+    found = stats.kappa_of_table(table, weights=weights, level=conf or 0.95)
+    return {"kappa": found.value, "lo": found.low, "hi": found.high}
+
+
+def _kappa_of_raters(rater1, rater2, labels, weights):
+    return stats.cohen_kappa(rater1, rater2, categories=labels, weights=weights).value
 
 
 def _paired(y, question, condition, rep):
@@ -131,6 +138,8 @@ ANSWERS = {
     "binomial_ci": _binomial_ci,
     "binomial_exact": _binomial_exact,
     "clustered_se_mean": _clustered,
+    "cohen_kappa": _kappa,
+    "cohen_kappa_raters": _kappa_of_raters,
     "icc": _icc,
     "mcnemar_exact": _mcnemar,
     "newcombe_diff_ci": _newcombe,

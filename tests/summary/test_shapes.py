@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 
 import pytest
 
-from karat.errors import BadOption
 from karat.records import Reply
-from karat.summary import summarize
+from karat.summary import compare, summarize
 
 SCORES = {"a": [[1, 2], [2, 3]], "<b>": [[3, 4], [5, None]]}
 
@@ -34,10 +32,44 @@ def test_it_prints_itself(tmp_path, journals, golden):
     golden("summary.txt", str(summarize(journals.table(tmp_path / "run", SCORES))))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pandas") is not None, reason="pandas is installed here")
-def test_without_pandas_a_frame_says_what_to_install(tmp_path, journals):
-    with pytest.raises(BadOption, match="pip install pandas"):
-        summarize(journals.table(tmp_path / "run", SCORES)).to_frame()
+def framed(run, *, without: tuple[str, ...] = ()) -> str:
+    """What `to_frame` gives, or says, in a Python that lacks these libraries."""
+    code = f"""
+import sys
+for name in {without!r}:
+    sys.modules[name] = None  # as if it were not installed
+import karat
+try:
+    frame = karat.summarize(sys.argv[1]).to_frame()
+    print(type(frame).__module__.partition(".")[0], frame.shape, list(frame["condition"]))
+except karat.errors.BadOption as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code, run.path], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or done.stderr
+
+
+@pytest.mark.parametrize(("library", "without"), [("pandas", ()), ("polars", ("pandas",))])
+def test_a_frame_is_of_the_library_that_is_installed(tmp_path, journals, library, without):
+    pytest.importorskip(library, reason=f"{library} is not installed, and karat needs none")
+    run = journals.table(tmp_path / "run", SCORES)
+    columns = len(summarize(run).table()[0])
+    assert framed(run, without=without) == f"{library} (2, {columns}) ['a', '<b>']"
+
+
+def test_without_a_library_for_frames_it_says_what_to_install(tmp_path, journals):
+    said = framed(journals.table(tmp_path / "run", SCORES), without=("pandas", "polars"))
+    assert said.startswith("to_frame: needs pandas or polars: pip install pandas")
+
+
+def test_a_comparison_shows_itself_as_a_table_with_nothing_foreign_in_it(tmp_path, journals):
+    run = journals.table(tmp_path / "run", SCORES, name="<script>alert(1)</script>")
+    found = compare(run, run, condition_a="a", condition_b="<b>")
+    html = found._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;b&gt;" in html
+    assert found.headline.replace("<b>", "&lt;b&gt;") in html
+    assert html.count("<tr>") == 1 + len(found.pairings)
 
 
 def test_answers_without_scores_are_summed_up_in_small_memory_and_without_numpy(tmp_path, journals):

@@ -21,6 +21,7 @@ from karat.records import Sample
 from karat.replication import pool_pas
 from karat.summary import Summary, summarize
 from karat.summary.study_model import StudyCondition, StudySummary
+from karat.summary.study_tests import unscored
 
 NEAR = 0.02
 
@@ -418,3 +419,10 @@ def test_persons_of_a_list_are_not_kept_but_their_columns_are(copies: RunFolder)
     assert copy.folder is None
     found = next(one for one in only(summarize(copies)).studies if one.study == "alcohol_norms")
     assert found.score.pas.value is not None
+
+
+def test_of_many_reasons_three_are_told_and_the_rest_counted() -> None:
+    assert unscored(["a", None, "b", "b"]) == "b; a"
+    assert unscored("abcd") == "a; b; c; and 1 more reason"
+    assert unscored("abcde") == "a; b; c; and 2 more reasons"
+    assert unscored([None]) is None

@@ -25,7 +25,9 @@ _COMMANDS = (
     "score",
     "report",
     "plot",
+    "view",
     "compare",
+    "query",
     "list",
 )  # in the order in which one meets them
 

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answers",
+    "Asking",
     "Chosen",
     "File",
     "Linting",
     "Scorers",
     "Shown",
     "StudyTests",
+    "Viewing",
     "allow_code",
     "answers",
+    "asking",
     "dark",
     "debug",
     "experiment_file",
@@ -42,11 +45,13 @@ __all__ = [
     "results",
     "run_argument",
     "scorers",
+    "scoring",
     "selection",
     "settings",
     "show_help",
     "shown",
     "study_tests",
+    "viewing",
 ]
 
 Command = Callable[..., Any]
@@ -80,6 +85,27 @@ class StudyTests:
     fallbacks: str | None
     bound: float | None = None  # of equivalence, in d
     plot: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Viewing:
+    """Where the viewer listens, and who looks."""
+
+    host: str
+    port: int
+    allow_remote: bool
+    open_browser: bool
+    reviewer: str | None  # None: the user's name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asking:
+    """Where the rows of a query go, and how much it may take."""
+
+    to: str | None
+    out: Path | None
+    seconds: float
+    megabytes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -215,6 +241,27 @@ linting = _gathered(
         help="Write what was found as JSON Lines, for `dataset.quarantine` of an experiment.",
     ),
 )
+viewing = _gathered(
+    "viewing",
+    Viewing,
+    click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen at this address."),
+    click.option(
+        "--port",
+        type=click.IntRange(min=0, max=65535),
+        default=0,
+        metavar="N",
+        help="Listen at this port; default: any free one.",
+    ),
+    click.option(
+        "--allow-remote",
+        is_flag=True,
+        help="Let --host be an address that other machines can reach. The pages travel unencrypted.",
+    ),
+    click.option(
+        "--open/--no-open", "open_browser", default=True, help="Open the address in the browser; default: do."
+    ),
+    click.option("--reviewer", metavar="NAME", help="Who reviews; default: the name of your account."),
+)
 selection = _gathered(
     "chosen",
     Chosen,
@@ -291,6 +338,30 @@ rehearsed_results = _results(Path("results", "rehearsed"))  # apart: `latest` is
 run_argument = click.argument("run", metavar="RUN")
 out = click.option(
     "--out", type=click.Path(path_type=Path), metavar="PATH", help="Write there instead of standard output."
+)
+asking = _gathered(
+    "asking",
+    Asking,
+    click.option(
+        "--to", type=click.Choice(["csv", "parquet"]), help="Write the rows as this; without SQL every table."
+    ),
+    out,
+    click.option(
+        "--seconds",
+        type=click.FloatRange(min=0, min_open=True, max=86400),
+        default=60,
+        show_default=True,
+        metavar="N",
+        help="End the query after so many seconds.",
+    ),
+    click.option(
+        "--megabytes",
+        type=click.IntRange(min=64, max=1 << 20),
+        default=512,
+        show_default=True,
+        metavar="N",
+        help="How much memory it may take.",
+    ),
 )
 import_folder = click.option(
     "--out",
@@ -398,7 +469,7 @@ def _scorings(_: click.Context, option: click.Parameter, given: tuple[str, ...])
     return {name: digest for name, _, digest in pairs}
 
 
-_scoring = click.option(
+scoring = click.option(
     "--scoring",
     "scorings",
     multiple=True,
@@ -406,4 +477,4 @@ _scoring = click.option(
     metavar="SCORER=DIGEST",
     help="Show this scoring instead of the newest (the beginning of its digest is enough). Repeatable.",
 )
-shown = _gathered("shown", Shown, _scoring, allow_code)
+shown = _gathered("shown", Shown, scoring, allow_code)

@@ -27,6 +27,7 @@ FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
 MANY_FILES = 10
+SCREENFULS = 500_000  # characters that nobody reads on a terminal
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +58,10 @@ def screen(name: str, out: Path | None = None) -> dict[str, Any]:
 
 
 def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Output) -> None:
-    """To standard output, or to `out`; then the paths are the result. Raises BadOption: several files, and no `out`."""
+    """To standard output, or to `out`; then the paths are the result.
+
+    Raises BadOption: no `out` for several files, or for more than a terminal is for.
+    """
     if out is not None:
         paths = [str(path) for path in save(files, out)]
         output.result("\n".join(_listed(paths)), Written(report=name, paths=paths))
@@ -66,10 +70,18 @@ def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Outpu
         raise BadOption(
             "--out", f"the report {name} is several files ({', '.join(_listed(list(files)))}): name a folder for them"
         )
+    size = sum(map(len, files.values()))
+    if size > SCREENFULS and sys.stdout.isatty() and not output.as_json:
+        raise BadOption("--out", f"the report {name} has {formats.count(size)} characters: name a file for it")
+    text = "".join(files.values())
     if name == "json":
-        output.text(*files.values())
+        output.json(text)
+    elif output.as_json:
+        output.result("", Written(report=name, texts=dict(files)))
+    elif name == "terminal":
+        output.text(text)
     else:
-        output.result("".join(files.values()), Written(report=name, texts=dict(files)))
+        output.file(text)
 
 
 def _listed(paths: list[str]) -> list[str]:

@@ -22,6 +22,7 @@ from karat.journal.events import (
     StudyCopy,
 )
 from karat.journal.folder import RunFolder, create_run, slugged
+from karat.journal.labels import Label, Labels, add_label, labels_path, read_labels
 from karat.journal.lock import RunLock
 from karat.journal.scorings import Torn
 from karat.journal.turns import MISSED_GATE, Conversation
@@ -39,6 +40,8 @@ __all__ = [
     "Event",
     "Head",
     "Journal",
+    "Label",
+    "Labels",
     "PlanInfo",
     "ReplyEvent",
     "Resume",
@@ -49,7 +52,10 @@ __all__ = [
     "ServerInfo",
     "StudyCopy",
     "Torn",
+    "add_label",
     "create_run",
     "damaged",
+    "labels_path",
+    "read_labels",
     "slugged",
 ]

@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from karat.stats.agreement import cohen_kappa, kappa_of_table
     from karat.stats.intervals import clustered_se, mean_interval
     from karat.stats.multiplicity import adjust
     from karat.stats.paired import cliffs_delta, mcnemar_exact, paired_difference, sign_flip_test, wilcoxon
@@ -32,8 +33,10 @@ __all__ = [
     "between_sd",
     "cliffs_delta",
     "clustered_se",
+    "cohen_kappa",
     "consistency",
     "icc",
+    "kappa_of_table",
     "mcnemar_exact",
     "mean_interval",
     "newcombe",
@@ -62,8 +65,10 @@ _HOME = {
     "between_sd": "variance",
     "cliffs_delta": "paired",
     "clustered_se": "intervals",
+    "cohen_kappa": "agreement",
     "consistency": "reliability",
     "icc": "variance",
+    "kappa_of_table": "agreement",
     "mcnemar_exact": "paired",
     "mean_interval": "intervals",
     "newcombe": "shares",

@@ -16,7 +16,7 @@ __all__ = ["command"]
 
 @click.command("report")
 @options.run_argument
-@click.option("--to", metavar="NAME", help="terminal (default), json, csv, keval; `karat list reports` shows all.")
+@click.option("--to", metavar="NAME", help="terminal (default), html, json, csv, …; `karat list reports` shows all.")
 @options.out
 @options.report_settings
 @options.shown

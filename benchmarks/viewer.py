@@ -1,0 +1,120 @@
+"""How long pages of `karat view` take, and in how much memory: of the example, and of a run of a million scores.
+
+    python benchmarks/viewer.py
+
+Each figure is of a server of its own, asked over loopback. `first` is the first request, with all that
+is made for it; `again` the median of ten more. Memory is the most that the server has held; a run of a million
+scores is added up by a process beside it, which ends. What must be reached stands beside each figure.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from summary import write  # beside this file
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "support-kb" / "experiment.yaml"
+
+
+def main() -> None:
+    """Prints the tables."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
+        folder = Path(place)
+        subprocess.run(
+            [sys.executable, "-m", "karat", "run", EXAMPLE, "--results", folder / "example", "--quiet"],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        [run] = (folder / "example").glob("[!.]*")
+        with Server(folder / "example") as server:
+            print("450 trials")
+            server.indexed(run.name)
+            server.page("overview", f"/runs/{run.name}", "again < 0.3 s")
+            server.page("questions", f"/runs/{run.name}/samples?sort=worst", "")
+            server.page("a question", f"/runs/{run.name}/samples/1?at=1", "")
+            server.memory("")
+        samples = int(os.environ.get("BENCH_SAMPLES", "100000"))
+        (folder / "large").mkdir()
+        write(folder / "large" / "run", samples, scored=True)
+        with Server(folder / "large") as server:
+            print(f"{10 * samples:,} scores")
+            server.indexed("run")
+            server.memory("< 500 MB")
+        with Server(folder / "large") as server:
+            server.page("questions", "/runs/run/samples", "first < 1 s")
+            server.page("worst first", "/runs/run/samples?sort=worst", "")
+            server.page("a question", "/runs/run/samples/50?at=50", "")
+            server.page("overview", "/runs/run", "")
+            server.memory("< 500 MB")
+
+
+class Server:
+    """A viewer in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._command = [sys.executable, "-m", "karat", "view", str(folder), "--no-open", "--json"]
+
+    def __enter__(self) -> Server:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self._process.stdout is not None
+        told = ""
+        while "}" not in told:
+            told += self._process.stdout.readline()
+        parts = urlsplit(json.loads(told)["url"])
+        self._port, self._cookie = parts.port, ""
+        self._cookie = self._ask(f"{parts.path}?{parts.query}")[1].partition(";")[0]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=60)
+
+    def indexed(self, run: str) -> None:
+        """Waits for the index, and says how long it took."""
+        begun = time.perf_counter()
+        told = {"done": 0, "total": 1}
+        while told["done"] < told["total"]:
+            self._ask(f"/runs/{run}/samples")
+            told = json.loads(self._ask(f"/runs/{run}/state")[2])
+            time.sleep(0.1)
+        print(f"  {'index':14} {time.perf_counter() - begun:8.2f} s")
+
+    def page(self, name: str, path: str, wanted: str) -> None:
+        """A row: the first time, and again."""
+        begun = time.perf_counter()
+        while self._ask(path)[0] == 202:
+            time.sleep(0.1)
+        first, times = time.perf_counter() - begun, []
+        for _ in range(10):
+            begun = time.perf_counter()
+            status = self._ask(path)[0]
+            assert status == 200, f"{path}: {status}"
+            times.append(time.perf_counter() - begun)
+        print(f"  {name:14} {first:8.2f} s first {statistics.median(times):8.3f} s again  {wanted}")
+
+    def memory(self, wanted: str) -> None:
+        """A row: the most that was held, where the system tells."""
+        status = Path(f"/proc/{self._process.pid}/status")
+        if status.exists():
+            lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
+            print(f"  {'memory':14} {int(lines['VmHWM'].split()[0]) / 1000:8.0f} MB  {wanted}")
+
+    def _ask(self, path: str) -> tuple[int, str, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=300)
+        connection.request("GET", path, headers={"cookie": self._cookie} if self._cookie else {})
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        return answer.status, answer.getheader("set-cookie", ""), body
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""`karat view`: runs in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("view")
+@click.argument("run", metavar="[RUN|FOLDER]", required=False)
+@options.viewing
+@options.results
+@options.output()
+def command(run: str | None, viewing: options.Viewing, results: Path, output: Output) -> Exit:
+    """Look at RUN, or at every run in FOLDER (default: results), in the browser.
+
+    The pages are served by this machine to itself, until Ctrl-C. The address that is printed works
+    once; whoever opens it is let in. Reviews are kept in the run folder, in labels.jsonl; nothing
+    else of a run is changed. Needs the extra `view`.
+    """
+    from karat.cli.viewing import view
+
+    view(run, results, viewing, output)
+    return Exit.DONE

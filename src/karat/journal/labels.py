@@ -1,0 +1,191 @@
+"""What people said of answers: `labels.jsonl` in the run folder, only ever appended to.
+
+The first line is the head, every other one a label. The newest label of a person on a trial
+counts, whole: one without scores, claims and note withdraws what they had said.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from karat.errors import BadRun
+from karat.journal.codec import Codec
+from karat.journal.folder import RunFolder
+from karat.journal.lock import open_own
+from karat.journal.writer import sync_folder
+
+__all__ = ["FORMAT_VERSION", "LONGEST_NOTE", "Label", "Labels", "add_label", "labels_path", "read_labels"]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+LONGEST_NOTE = 10_000
+"""Characters."""
+
+_MOST_BYTES = 64 * 2**20  # of the file: what people write in years is far below
+_PATIENCE_SECONDS = 10.0  # another writer holds the lock for one line
+_BLOCK = 65_536
+
+Verdict = Literal["confirmed", "rejected"]
+
+
+class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="label", tag_field="event"):
+    """What one person says of one answer, or of one of its turns."""
+
+    at: str  # UTC, ISO 8601
+    who: str
+    trial: str
+    turn: int | None = None  # from 0; None: of the whole answer
+    scores: dict[str, float] = {}  # metric, as reports name it → the person's own score
+    claims: dict[str, Verdict] = {}  # an unverified claim, word for word → whether it holds
+    note: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is said: what was said before is withdrawn."""
+        return not (self.scores or self.claims or self.note)
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="event"):
+    format: int
+    run: str
+
+
+class Labels(msgspec.Struct, frozen=True, kw_only=True):
+    """Every label that counts."""
+
+    newest: dict[str, tuple[Label, ...]]  # trial → one a person and turn, the oldest first
+    lines: int = 0
+    damaged: int = 0  # lines that no karat wrote
+
+    def of(self, trial: str) -> tuple[Label, ...]:
+        """Of one trial."""
+        return self.newest.get(trial, ())
+
+
+_decode = msgspec.json.Decoder(_Head | Label).decode
+
+
+def labels_path(run: RunFolder) -> Path:
+    """Where they stand, or would."""
+    return run.path / "labels.jsonl"
+
+
+def read_labels(run: RunFolder) -> Labels:
+    """Raises BadRun for a file of a newer format, of another run, or of a size that no people write."""
+    path = labels_path(run)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return Labels(newest={})
+    except OSError as error:
+        raise BadRun(str(path), "is a link" if path.is_symlink() else f"cannot be read: {error.strerror}") from error
+    told = os.fstat(fd)
+    if not stat.S_ISREG(told.st_mode) or told.st_size > _MOST_BYTES:
+        os.close(fd)
+        raise BadRun(str(path), "is no file of labels that karat would write")
+    with os.fdopen(fd, "rb") as file:
+        return _gathered(run, (line for line in file if line.endswith(b"\n")))
+
+
+def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
+    newest: dict[tuple[str, str, int | None], Label] = {}
+    count = damaged = 0
+    for line in lines:
+        count += 1
+        try:
+            found = _decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            damaged += 1
+            continue
+        if isinstance(found, _Head):
+            _check(run, found)
+            continue
+        key = (found.trial, found.who, found.turn)
+        newest.pop(key, None)
+        if not found.empty:
+            newest[key] = found
+    by_trial: dict[str, tuple[Label, ...]] = {}
+    for label in newest.values():
+        by_trial[label.trial] = (*by_trial.get(label.trial, ()), label)
+    return Labels(newest=by_trial, lines=count, damaged=damaged)
+
+
+def _check(run: RunFolder, head: _Head) -> None:
+    where = str(labels_path(run))
+    if head.format > FORMAT_VERSION:
+        raise BadRun(where, f"has format {head.format}, this karat reads up to {FORMAT_VERSION}: update karat")
+    if head.run != run.info.run:
+        raise BadRun(where, f"holds labels of run {head.run}, this is run {run.info.run}")
+
+
+def add_label(run: RunFolder, label: Label) -> None:
+    """Appends a label; it is on disk when this returns. Writers of any process wait for each other.
+
+    Raises BadRun where it cannot be written.
+    """
+    path = labels_path(run)
+    read_labels(run)  # what is no file of this run's labels is not written to
+    new = not path.exists()
+    fd = open_own(path)
+    try:
+        _lock(fd, path)
+        _append(fd, run, label)
+    except OSError as error:
+        raise BadRun(str(path), f"the disk refused to write ({error.strerror})") from error
+    finally:
+        os.close(fd)
+    if new:
+        sync_folder(run.path)
+
+
+def _append(fd: int, run: RunFolder, label: Label) -> None:
+    codec = Codec()
+    end = _end_of_lines(fd)
+    lines = b"" if end else codec.line(_Head(format=FORMAT_VERSION, run=run.info.run))
+    lines += codec.line(label)
+    os.ftruncate(fd, end)  # what a killed writer left of a line
+    try:
+        _write(fd, lines)
+    except OSError:
+        os.ftruncate(fd, end)
+        raise
+    os.fsync(fd)
+
+
+def _lock(fd: int, path: Path) -> None:
+    give_up = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > give_up:
+                raise BadRun(str(path), "another process is writing to it and does not end; try again") from error
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _end_of_lines(fd: int) -> int:
+    end = os.fstat(fd).st_size
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        at = os.pread(fd, end - start, start).rfind(b"\n")
+        if at >= 0:
+            return start + at + 1
+        end = start
+    return 0
+
+
+def _write(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

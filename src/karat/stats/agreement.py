@@ -1,0 +1,129 @@
+"""How far two raters agree beyond chance: Cohen's kappa, weighted or not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.stats._groups import check_level, t_quantile, z_quantile
+from karat.stats.results import Interval
+
+__all__ = ["cohen_kappa", "kappa_of_table"]
+
+Weights = Literal["none", "linear", "quadratic"]
+Floats = NDArray[np.float64]
+
+
+def cohen_kappa(
+    a: Iterable[Any],
+    b: Iterable[Any],
+    clusters: Iterable[Any] | None = None,
+    *,
+    categories: Sequence[Any],
+    weights: Weights = "quadratic",
+    level: float = 0.95,
+) -> Interval:
+    """The agreement of two raters of the same things beyond what their habits alone would give.
+
+    `categories`: every step that could have been given, in order, used or not: weights depend
+    on their number. `weights`: what part of an agreement a near miss counts for; `none` is the
+    unweighted kappa. 1 is full agreement, 0 that of chance; the interval is of large samples and
+    may pass 1. `clusters`: what does not vary independently, such as answers to one question; `n` then
+    counts clusters. NaN with a reason where both used one category only: there is no variation, and
+    nothing to agree on. Raises ValueError for values outside the categories and for unequal lengths.
+
+    >>> found = cohen_kappa([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3])
+    >>> round(found.value, 3), found.n
+    (0.8, 4)
+
+    Cohen (1968), Psychol. Bull. 70:213; Fleiss, Cohen and Everitt (1969), Psychol. Bull. 72:323.
+    """
+    places = {value: place for place, value in enumerate(categories)}
+    if len(places) < len(categories):
+        raise ValueError("categories: a value stands there twice")
+    try:
+        pairs = [(places[one], places[two]) for one, two in zip(a, b, strict=True)]
+    except KeyError as error:
+        raise ValueError(f"a, b: {error.args[0]!r} is none of the categories") from error
+    table = np.zeros((len(places), len(places)))
+    for pair in pairs:
+        table[pair] += 1
+    found = kappa_of_table(table, weights=weights, level=level)
+    return found if clusters is None else _clustered(found, table, pairs, list(clusters), weights)
+
+
+def kappa_of_table(table: Any, *, weights: Weights = "quadratic", level: float = 0.95) -> Interval:
+    """The same from the table of counts: how often the first gave row i and the second column j."""
+    check_level(level)
+    counts = np.asarray(table, dtype=np.float64)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not len(counts):
+        raise ValueError(f"table: must be square, got shape {counts.shape}")
+    if not np.isfinite(counts).all() or (counts < 0).any() or (counts != np.floor(counts)).any():
+        raise ValueError("table: must hold counts")
+    n, weighed = int(counts.sum()), _weights(len(counts), weights)
+    method = "cohen's kappa" if weights == "none" else f"cohen's kappa, {weights} weights"
+    if n == 0:
+        return Interval(value=math.nan, level=level, n=0, method=method, reason="nothing was rated by both")
+    shares = counts / n
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    observed, expected = float((shares * weighed).sum()), float((np.outer(rows, columns) * weighed).sum())
+    if math.isclose(expected, 1.0, rel_tol=0.0, abs_tol=1e-12):
+        return Interval(
+            value=math.nan, level=level, n=n, method=method, observations=n,
+            reason="both gave one and the same step only: no variation, so kappa is not defined",
+        )  # fmt: skip
+    value = (observed - expected) / (1 - expected)
+    inner = _influence(shares, weighed, value)
+    spread = float((shares * inner**2).sum()) - (value - expected * (1 - value)) ** 2
+    se = math.sqrt(max(0.0, spread) / n) / (1 - expected)
+    reach = z_quantile(0.5 + level / 2) * se
+    return Interval(
+        value=value, se=se, low=value - reach, high=value + reach, level=level, n=n, method=method, observations=n
+    )  # fmt: skip
+
+
+def _clustered(
+    found: Interval, table: Floats, pairs: Sequence[tuple[int, int]], clusters: Sequence[Any], weights: Weights
+) -> Interval:
+    """The same with an error that adds up within clusters first."""
+    if len(clusters) != len(pairs):
+        raise ValueError(f"clusters: want one a pair ({len(pairs)}), got {len(clusters)}")
+    n, size = len(pairs), len(set(clusters))
+    method = f"{found.method}, clustered"
+    if math.isnan(found.value) or size < 2:
+        reason = found.reason or "fewer than two clusters"
+        return replace(found, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason)
+    shares, weighed = table / n, _weights(len(table), weights)
+    expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
+    inner = _influence(shares, weighed, found.value)
+    centre = found.value - expected * (1 - found.value)
+    sums: dict[Any, float] = {}
+    for pair, cluster in zip(pairs, clusters, strict=True):
+        sums[cluster] = sums.get(cluster, 0.0) + float(inner[pair]) - centre
+    se = math.sqrt(size / (size - 1) * math.fsum(one * one for one in sums.values())) / n / (1 - expected)
+    reach = t_quantile(0.5 + found.level / 2, size - 1) * se
+    return replace(
+        found, se=se, low=found.value - reach, high=found.value + reach, n=size, method=method, df=float(size - 1)
+    )
+
+
+def _weights(size: int, weights: Weights) -> Floats:
+    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
+    if weights == "none":
+        found: Floats = (apart == 0).astype(np.float64)
+        return found
+    if weights not in ("linear", "quadratic"):
+        raise ValueError(f"weights: must be none, linear or quadratic, got {weights!r}")
+    return 1 - (apart / max(1, size - 1)) ** (1 if weights == "linear" else 2)
+
+
+def _influence(shares: Floats, weighed: Floats, kappa: float) -> Floats:
+    """What one pair adds, by its cell; its variance is that of kappa (Fleiss, Cohen and Everitt, eq. 8)."""
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    inner: Floats = weighed - np.add.outer(weighed @ columns, weighed.T @ rows) * (1 - kappa)
+    return inner

@@ -1,0 +1,361 @@
+"""The index of one run, in its folder's `cache/`: made in one pass over the journal, then continued.
+
+Thrown away whenever it does not fit: another format, another run, a journal that became shorter or
+differs where the last pass ended. Where the folder cannot be written to, or leads elsewhere, it is
+made in a temporary folder instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote
+
+import msgspec
+
+from karat.journal import RunFolder
+from karat.viewer.filling import Filling
+from karat.viewer.schema import FORMAT_VERSION, create, is_ours
+from karat.viewer.standings import stand
+
+__all__ = ["Index", "Progress"]
+
+LONGEST_LINE = 64 * 2**20
+"""Bytes. A longer line is counted and passed over."""
+
+_BATCH_LINES = 10_000
+_BATCH_BYTES = 8 * 2**20
+_PRINT = 512  # bytes before the place where a pass ended, by which the journal is known again
+_FOLDER, _FILE = "cache", "index.sqlite"
+_TRIES = 4  # to make an index that fits
+_ABOUT_ALL = 5_000  # samples: with more, the standings are computed once, at the end
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the index is."""
+
+    done: int  # bytes of the journal
+    total: int
+    damaged: int  # lines that could not be read
+    lines: int
+
+    @property
+    def finished(self) -> bool:
+        """Whether every whole line that was there is in it."""
+        return self.done >= self.total
+
+
+class Index:
+    """One run's index. One thread writes (`catch_up`); every reader has a connection of its own."""
+
+    def __init__(self, run: RunFolder, *, elsewhere: Path) -> None:
+        """`elsewhere`: a folder of this process alone, for runs whose folder cannot be written to."""
+        self.run = run
+        self._elsewhere = elsewhere
+        self.note: str | None = None  # why it does not stand in the run folder
+        self.path = self._place()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that cannot write. Raises sqlite3.Error where there is no index, or a foreign one."""
+        with closing(_connected(self.path, "ro")) as base:
+            base.execute("PRAGMA query_only = 1")
+            base.execute("BEGIN")  # one state for a whole page
+            if not is_ours(base):
+                raise sqlite3.DatabaseError("the index has other tables than karat makes")
+            yield base
+
+    def progress(self) -> Progress:
+        """As the file says, and as long as the journal is now."""
+        total, state = _size(self.run.journal), self._state()
+        try:
+            with self.reading() as base:
+                meta = self._checked(base)
+        except (sqlite3.Error, OSError, _Stale):
+            return Progress(done=0, total=max(total, 1), damaged=0, lines=0)
+        offset, damaged, lines = (_whole(meta.get(name)) for name in ("offset", "damaged", "lines"))
+        # Behind the offset there may be the beginning of a line: what counts is whether anything came since.
+        finished = meta.get("seen") == state
+        return Progress(done=total if finished else min(offset, total - 1), total=total, damaged=damaged, lines=lines)
+
+    def catch_up(self, *, going_on: Callable[[], bool] = lambda: True) -> bool:
+        """Reads what the journal has gained; whether anything had. Stops between two batches when told to.
+
+        Raises sqlite3.Error where no index can be written at all, BadRun for a run that is none.
+        """
+        gained, left = False, _TRIES
+        while going_on():
+            left -= 1
+            try:
+                with closing(self._writing()) as base:
+                    while going_on():
+                        if not self._pass(base, going_on):
+                            return gained
+                        gained = True
+            except _Stale as error:
+                if not left:
+                    raise sqlite3.DatabaseError("the journal changes faster than it can be read") from error
+                self.discard()
+            except sqlite3.DatabaseError as error:
+                if not left:
+                    raise
+                if not (isinstance(error, sqlite3.OperationalError) and self._move()):
+                    self.discard()
+        return gained
+
+    def discard(self) -> None:
+        """Removes the file: the next pass makes another."""
+        for ending in ("", "-wal", "-shm", "-journal"):
+            with suppress(FileNotFoundError):
+                self.path.with_name(self.path.name + ending).unlink()
+
+    def _place(self) -> Path:
+        folder = self.run.path / _FOLDER
+        if self.note is None:
+            self.note = _unfit(folder)
+        if self.note is None:
+            return folder / _FILE
+        return self._elsewhere / f"{hashlib.sha256(str(self.run.path.absolute()).encode()).hexdigest()[:24]}.sqlite"
+
+    def _move(self) -> bool:
+        """Goes elsewhere, because writing here failed; False where it has already."""
+        if self.note is not None:
+            return False
+        self.note = "the index could not be written to its folder"
+        self.path = self._place()
+        return True
+
+    def _writing(self) -> sqlite3.Connection:
+        new = not self.path.exists()
+        with ExitStack() as undo:
+            base = undo.enter_context(closing(_connected(self.path, "rwc")))
+            base.execute("PRAGMA journal_mode = WAL")
+            base.execute("PRAGMA synchronous = OFF")  # it can be made anew
+            base.execute("PRAGMA cache_size = -65536")
+            with _Transaction(base):
+                if new or not base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    create(base)
+                    self._note(base, run=self.run.info.run, offset="0", lines="0", damaged="0", latest="{}")
+            if not is_ours(base):
+                raise _Stale
+            undo.pop_all()
+        return base
+
+    def _pass(self, base: sqlite3.Connection, going_on: Callable[[], bool]) -> bool:
+        """Batches until the journal's end, or until told to stop; whether there was anything new."""
+        filling: Filling | None = None
+        offset = -1
+        while going_on():
+            with _Transaction(base):
+                meta = self._checked(base)
+                if filling is None or offset != int(meta["offset"]):  # another process went on meanwhile
+                    filling = self._filling(base, meta)
+                offset, more = self._batch(base, meta, filling)
+            if not more:
+                return filling.began < offset
+        return False
+
+    def _filling(self, base: sqlite3.Connection, meta: dict[str, str]) -> Filling:
+        filling = Filling(base, self.run, searchable=meta["searchable"] == "yes", began=int(meta["offset"]))
+        for name in self.run.info.plan.conditions:
+            filling.add_condition(name)
+        filling.latest = {one.name: one.scoring for one in self.run.info.scorers} | json.loads(meta["latest"])
+        return filling
+
+    def _checked(self, base: sqlite3.Connection) -> dict[str, str]:
+        """What the file says of itself. Raises _Stale where that is not this journal."""
+        meta = _meta(base)
+        wanted = (str(FORMAT_VERSION), self.run.info.run)
+        try:
+            offset = int(meta["offset"])
+            fits = (meta["format"], meta["run"]) == wanted and offset >= 0 and json.loads(meta["latest"]) is not None
+        except (KeyError, ValueError) as error:
+            raise _Stale from error
+        if not fits or offset > _size(self.run.journal) or meta.get("print", "") != self._print(offset):
+            raise _Stale
+        return meta
+
+    def _print(self, offset: int) -> str:
+        if offset <= 0:
+            return ""
+        start = max(0, offset - _PRINT)
+        with self.run.journal.open("rb") as file:
+            file.seek(start)
+            return hashlib.sha256(file.read(offset - start)).hexdigest()
+
+    def _batch(self, base: sqlite3.Connection, meta: dict[str, str], filling: Filling) -> tuple[int, bool]:
+        """Where the batch ended, and whether lines are left."""
+        start = int(meta["offset"])
+        damaged, count, torn, offset = int(meta["damaged"]), int(meta["lines"]), 0, start
+        state = self._state()
+        lines = list(_lines(self.run.journal, start))
+        # After the lines: a resume replaces the samples before it writes lines about new ones.
+        self._samples(base, meta, filling)
+        more = False
+        for at, line, end in lines:
+            if end < 0:
+                torn = len(line)
+                break
+            offset, more = end, True
+            count += 1
+            damaged += not _added(filling, line, at)
+        filling.flush()
+        last = not more or offset + torn >= _size(self.run.journal)
+        if last and (filling.touched or meta.get("standing") == "no"):
+            everything = len(filling.touched) > _ABOUT_ALL or meta.get("standing") == "no"
+            stand(base, None if everything else filling.touched)
+            filling.touched.clear()
+        self._note(
+            base,
+            offset=str(offset),
+            lines=str(count),
+            damaged=str(damaged),
+            seen=state if last else "",
+            print=self._print(offset),
+            latest=json.dumps(filling.latest),
+            standing="no" if filling.touched else "yes",
+        )
+        filling.forget()
+        return offset, not last
+
+    def _state(self) -> str:
+        """Changes with the journal and with the samples."""
+        told = []
+        for path in (self.run.journal, self.run.path / "samples.jsonl"):
+            try:
+                found = path.stat()
+            except OSError:
+                told.append("none")
+            else:
+                told.append(f"{found.st_ino}.{found.st_size}.{found.st_mtime_ns}")
+        return " ".join(told)
+
+    def _samples(self, base: sqlite3.Connection, meta: dict[str, str], filling: Filling) -> None:
+        path = self.run.path / "samples.jsonl"
+        try:
+            told = path.stat()
+        except OSError:
+            return
+        state = f"{told.st_size}:{told.st_mtime_ns}:{told.st_ino}"
+        if meta.get("samples") == state or not stat.S_ISREG(told.st_mode):
+            return
+        filling.forget_samples()
+        for at, line, end in _lines(path, 0, batch=False):
+            if end >= 0:
+                _added(filling, line, at, sample=True)
+                filling.flush_words()
+        self._note(base, samples=state)
+
+    def _note(self, base: sqlite3.Connection, **values: str) -> None:
+        base.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(values.items()))
+
+
+class _Transaction:
+    """All of a block, or nothing of it."""
+
+    def __init__(self, base: sqlite3.Connection) -> None:
+        self._base = base
+
+    def __enter__(self) -> None:
+        self._base.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._base.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+class _Stale(Exception):
+    """The file is not, or no longer, about this journal."""
+
+
+def _unfit(folder: Path) -> str | None:
+    """Why nothing can be kept in the folder; None where it can. Makes it where it is missing."""
+    try:
+        folder.mkdir(exist_ok=True)
+        mode = folder.lstat().st_mode
+        if not stat.S_ISDIR(mode):
+            return "its folder `cache` is a link, or no folder"
+        for ending in ("", "-wal", "-shm", "-journal"):
+            file = folder / (_FILE + ending)
+            if file.is_symlink() or (file.exists() and not file.is_file()):
+                return "a file in its folder `cache` is a link"
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return "its folder cannot be written to"
+    except OSError as error:
+        return f"its folder cannot be written to ({error.strerror})"
+    return None
+
+
+def _connected(path: Path, mode: str) -> sqlite3.Connection:
+    base = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=10, isolation_level=None, check_same_thread=False
+    )
+    base.execute("PRAGMA trusted_schema = 0")
+    base.execute("PRAGMA cell_size_check = 1")
+    base.execute("PRAGMA mmap_size = 0")
+    return base
+
+
+def _meta(base: sqlite3.Connection) -> dict[str, str]:
+    return {str(name): str(value) for name, value in base.execute("SELECT name, value FROM meta LIMIT 100")}
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text is not None and text.isdigit() and len(text) < 19 else 0
+
+
+def _size(path: Path) -> int:
+    try:
+        told = path.stat()
+    except OSError:
+        return 0
+    return told.st_size if stat.S_ISREG(told.st_mode) else 0
+
+
+def _added(filling: Filling, line: bytes, at: int, *, sample: bool = False) -> bool:
+    """Whether a line could be read. What karat did not write is counted; a page still stands."""
+    try:
+        (filling.add_sample if sample else filling.add)(line, at)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
+        return False
+    return sample or line.startswith(b'{"event":"')
+
+
+def _lines(path: Path, start: int, *, batch: bool = True) -> Iterator[tuple[int, bytes, int]]:
+    """Where a line begins, the line without its newline, and where it ends; of a torn one −1.
+
+    With `batch` no more than one transaction's. A line that is too long comes as nothing.
+    """
+    if not _size(path):
+        return
+    with path.open("rb") as file:
+        file.seek(start)
+        at = start
+        for _ in range(_BATCH_LINES if batch else 2**62):
+            line = file.readline(LONGEST_LINE)
+            end = at + len(line)
+            if not line:
+                return
+            if not line.endswith(b"\n"):
+                line, end = _rest(file, line, end)
+            yield at, line[:-1] if end >= 0 else line, end
+            if end < 0 or (batch and end - start > _BATCH_BYTES):
+                return
+            at = end
+
+
+def _rest(file: BinaryIO, line: bytes, end: int) -> tuple[bytes, int]:
+    """What follows a line that was not ended: the end of one too long, or nothing."""
+    if len(line) < LONGEST_LINE:
+        return line, -1
+    while part := file.readline(LONGEST_LINE):
+        end += len(part)
+        if part.endswith(b"\n"):
+            return b"\n", end
+    return b"", -1

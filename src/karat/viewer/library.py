@@ -1,0 +1,232 @@
+"""The runs in a folder: the list, and the way to one of them. Nothing outside the folder is opened."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from karat.errors import BadRun
+from karat.journal import End, RunFolder, RunInfo, RunLock, labels_path
+from karat.viewer.opened import Opened
+
+__all__ = ["Card", "Library", "Listing"]
+
+_MOST_RUNS = 2_000
+_MOST_OPEN = 8
+_MOST_JSON = 8 * 2**20  # bytes of a run.json
+_MOST_SCANNED = 16 * 2**20  # bytes of a journal that is read to tell how a run ended
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """What the list says of a run. `fault`: why it cannot be opened."""
+
+    folder: str  # its name, and its address
+    name: str = ""
+    run: str = ""
+    created: str = ""
+    kind: str = ""
+    model: str = ""
+    agent: str = ""
+    conditions: tuple[str, ...] = ()
+    samples: int = 0
+    repetitions: int = 0
+    status: str = ""
+    rehearsed: bool = False
+    labelled: bool = False
+    fault: str = ""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """What the list can be narrowed to."""
+        made_up = ("rehearsed",) if self.rehearsed else ()
+        return tuple(filter(None, (self.kind, self.status, self.model or self.agent, *made_up, *self.conditions)))
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs, and how many folders were not looked at."""
+
+    cards: tuple[Card, ...]
+    left: int = 0
+
+
+class Library:
+    """Every run directly in a folder, or of one folder only some."""
+
+    def __init__(self, root: Path, *, only: Iterable[str] = (), pool: ThreadPoolExecutor, elsewhere: Path) -> None:
+        """`elsewhere`: a folder of this process, for the indexes of runs whose folder cannot be written to."""
+        self.root = root.resolve()
+        self.only = tuple(only)
+        self.closing = threading.Event()
+        self.pool, self._elsewhere = pool, elsewhere
+        self._open: dict[str, tuple[str, Opened]] = {}
+        self._infos: dict[str, tuple[str, RunInfo | str]] = {}
+        self._statuses: dict[str, tuple[str, str]] = {}
+        self._guard = threading.Lock()
+
+    def listing(self) -> Listing:
+        """The newest first."""
+        names = self._names()
+        cards = [self._card(name) for name in names[:_MOST_RUNS]]
+        return Listing(
+            cards=tuple(sorted(cards, key=lambda one: (one.created, one.folder), reverse=True)),
+            left=max(0, len(names) - _MOST_RUNS),
+        )
+
+    def open(self, name: str) -> Opened:
+        """Raises BadRun where there is no such run here."""
+        path = self._path(name)
+        stamp = _stamp(path / "run.json")
+        if path.resolve().parent != self.root or not stamp:
+            raise BadRun(name, "there is no such run in this folder")
+        _require_plain(path)
+        with self._guard:
+            known = self._open.pop(name, None)
+            if known is None or known[0] != stamp:
+                run = RunFolder.open(path)
+                known = (
+                    stamp,
+                    Opened(run, self.pool, elsewhere=self._elsewhere, going_on=lambda: not self.closing.is_set()),
+                )
+            self._open[name] = known
+            while len(self._open) > _MOST_OPEN:
+                del self._open[next(iter(self._open))]
+        return known[1]
+
+    def _path(self, name: str) -> Path:
+        if (
+            not name
+            or name.startswith(".")
+            or not name.isprintable()
+            or set(name) & set("/\\")
+            or (self.only and name not in self.only)
+        ):
+            raise BadRun(name, "there is no such run in this folder")
+        return self.root / name
+
+    def _names(self) -> Sequence[str]:
+        if self.only:
+            return self.only
+        try:
+            with os.scandir(self.root) as entries:
+                # A link may lead out of the folder.
+                found = [
+                    one.name
+                    for one in entries
+                    if one.is_dir(follow_symlinks=False)
+                    and one.name.isprintable()
+                    and _stamp(Path(one.path, "run.json"))
+                ]
+                return sorted(found, reverse=True)
+        except OSError as error:
+            raise BadRun(str(self.root), f"cannot be read: {error.strerror}") from error
+
+    def _card(self, name: str) -> Card:
+        info = self._info(name)
+        if isinstance(info, str):
+            return Card(folder=name, name=name, fault=info)
+        path = self.root / name
+        run = RunFolder(path, info)
+        return Card(
+            folder=name,
+            name=info.name,
+            run=info.run,
+            created=info.created,
+            kind=info.kind,
+            model=info.agent_model or "",
+            agent=info.agent_type,
+            conditions=info.plan.conditions,
+            samples=info.plan.samples,
+            repetitions=info.plan.repetitions,
+            status=self._status(name, run),
+            rehearsed=info.rehearsed,
+            labelled=bool(_stamp(labels_path(run))),
+        )
+
+    def _status(self, name: str, run: RunFolder) -> str:
+        """How the run stands; of one that nobody writes to it is looked up once."""
+        stamp = _stamp(run.journal)
+        if (known := self._statuses.get(name)) is not None and known[0] == stamp and not _held(run):
+            return known[1]
+        found = _status(run)
+        if found != "running":
+            self._statuses[name] = stamp, found
+        return found
+
+    def _info(self, name: str) -> RunInfo | str:
+        file = self.root / name / "run.json"
+        stamp = _stamp(file)
+        known = self._infos.get(name)
+        if known is None or known[0] != stamp:
+            known = self._infos[name] = stamp, _read(file)
+        return known[1]
+
+
+def _require_plain(run: Path) -> None:
+    """Raises BadRun where a file of the folder leads out of it, or would be waited for without end."""
+    for name in _FILES:
+        try:
+            mode = (run / name).lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(mode):
+            raise BadRun(str(run), f"{name} is a link, or no plain file: it is not opened")
+
+
+_FILES = ("run.json", "samples.jsonl", "journal.jsonl", "journal.lock")
+
+
+def _read(file: Path) -> RunInfo | str:
+    try:
+        _require_plain(file.parent)
+        if file.stat().st_size > _MOST_JSON:
+            return "run.json is larger than karat writes it"
+        return RunFolder.open(file.parent).info
+    except (BadRun, OSError, RecursionError) as error:
+        return str(error)
+
+
+def _held(run: RunFolder) -> bool:
+    try:
+        return RunLock(run.path).held()
+    except OSError:
+        return False
+
+
+def _status(run: RunFolder) -> str:
+    try:
+        if run.journal.stat().st_size > _MOST_SCANNED:
+            return _by_the_end(run)
+        return run.status()
+    except FileNotFoundError:
+        return "not started"
+    except (BadRun, OSError):
+        return "damaged"
+
+
+def _by_the_end(run: RunFolder) -> str:
+    """As far as the lock and the last line tell: a journal of any length is not read for a list."""
+    if _held(run):
+        return "running"
+    with run.journal.open("rb") as file:
+        file.seek(max(0, run.journal.stat().st_size - 65_536))
+        last = file.read().split(b"\n")
+    try:
+        end = msgspec.json.decode(last[-2] if len(last) > 1 else b"", type=End)
+    except msgspec.DecodeError:
+        return "crashed"
+    return end.reason if end.command == "run" else "scored again"
+
+
+def _stamp(file: Path) -> str:
+    """Changes with the file; empty where there is no plain file."""
+    try:
+        told = file.lstat()
+    except OSError:
+        return ""
+    return f"{told.st_ino}.{told.st_size}.{told.st_mtime_ns}" if stat.S_ISREG(told.st_mode) else ""

@@ -1,0 +1,249 @@
+"""The pages of questions: the list, and one of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, get_args
+
+from msgspec import structs
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+from karat import formats
+from karat.records import Sample
+from karat.viewer import queries
+from karat.viewer.columns import Column, choices
+from karat.viewer.conversing import turns
+from karat.viewer.opened import Opened, Page
+from karat.viewer.people import person_of, unit_in
+from karat.viewer.queries import Cell, Filter, Listed
+from karat.viewer.sessions import is_group, seat_of, session, table
+from karat.viewer.texts import Told
+from karat.viewer.told import Seen, seen
+from karat.viewer.web import Site, address, asked, number_asked, whole_asked
+
+__all__ = ["found_page", "sample_page", "samples_page", "text_page", "unit_of"]
+
+_MOST_PAGES = 20_000
+_VIEWS = (("rendered", "Rendered"), ("plain", "Plain"), ("diff", "Difference to golden"))
+
+
+def unit_of(opened: Opened, page: Page | None = None) -> str:
+    """What one sample of the run is called. Of a study it takes the index to tell participants from groups."""
+    if opened.run.info.kind == "study":
+        return "session" if page is None else unit_in(page.base)
+    return "conversation" if opened.run.info.kind == "conversation" else "question"
+
+
+def samples_page(site: Site, request: Request, opened: Opened) -> Response:
+    """The list, filtered and sorted."""
+    wanted, number = _wanted(request), whole_asked(request, "page", most=_MOST_PAGES)
+    with opened.page() as page:
+        column = next(
+            (one for one in page.columns if one.key == wanted.metric), page.columns[0] if page.columns else None
+        )
+        rows = queries.listed(page.base, wanted, page.columns, page=number)
+        total = queries.count(page.base, wanted, page.columns)
+        return site.page(
+            request,
+            "samples.html.j2",
+            **_of(opened, page),
+            study=opened.run.info.kind == "study",
+            wanted=wanted,
+            choices=choices(page.base),
+            columns=page.columns,
+            metric=column,
+            conversation=opened.run.info.kind != "golden",
+            conditions=page.conditions,
+            rows=[_row(row, page, column, study=opened.run.info.kind == "study") for row in rows],
+            counted=_counted(total, unit_of(opened, page)),
+            sorts=_sorts(opened, page),
+            query=_query(wanted),
+            page=number,
+            first=number * queries.PAGE,
+            more=(number + 1) * queries.PAGE < total,
+        )
+
+
+def sample_page(site: Site, request: Request, opened: Opened) -> Response:
+    """One question with everything that was said of it."""
+    n, first = int(request.path_params["n"]), whole_asked(request, "first", most=10**6)
+    view = asked(request, "view", among=tuple(name for name, _ in _VIEWS)) or "rendered"
+    conversation, study = opened.run.info.kind == "conversation", opened.run.info.kind == "study"
+    with opened.page() as page:
+        place = queries.place_of(page.base, n) if n < 2**62 else None
+        if place is None:
+            return site.problem(request, 404, "No such question", "The run has no question of this number.")
+        sample = page.texts.sample(place)
+        found, total = page.texts.trials(n, first=first)
+        with_what = Seen(
+            run=opened.name,
+            columns=page.columns,
+            conditions=page.conditions,
+            labels=opened.labels(),
+            reviewer=site.reviewer,
+            view=view,
+            golden=[turn.golden for turn in sample.turns],
+            conversation=conversation or study,
+        )
+        content = {
+            **_of(opened, page),
+            "n": n,
+            "sample": sample,
+            "heading": sample.turns[0].question if sample.turns else sample.id,
+            "conversation": conversation,
+            "conditions": page.conditions,
+            "turns": turns(sample, found, page.conditions) if conversation else [],
+            "trials": [seen(told, with_what) for told in found],
+            "total": total,
+            "first": first,
+            "view": view,
+            "views": _VIEWS[:2] if conversation else _VIEWS,
+            **_place_in_list(opened, page, request, view),
+        }
+        more = _of_study(request, opened, sample, found, page, content) if study else {"template": "sample.html.j2"}
+    return site.page(request, **{**content, **more})
+
+
+def _of_study(
+    request: Request, opened: Opened, sample: Sample, found: Sequence[Told], page: Page, content: dict[str, Any]
+) -> dict[str, Any]:
+    """The session of a participant, or of the seat that is asked for; else a group's game."""
+    seat, run, query = seat_of(sample, asked(request, "seat")), opened.name, content["query"]
+    if is_group(sample) and seat is None:
+        made = table(sample, found, page.conditions, n=content["n"], run=run, query=query)
+        return {"template": "group.html.j2", "group": made}
+    made = session(sample, found, page.conditions, run=run, seat=seat)
+    more: dict[str, Any] = {"template": "session.html.j2", "session": made, "seat": None, "group_path": None}
+    if seat is not None:
+        here = partial(address, "runs", run, "samples", content["n"], **query)
+        more |= {"seat": str(seat), "group_path": here(), "before": here(seat=str(seat - 1)) if seat else None}
+        more |= {"after": None if seat_of(sample, str(seat + 1)) is None else here(seat=str(seat + 1))}
+    return more
+
+
+def _of(opened: Opened, page: Page | None = None) -> dict[str, Any]:
+    """What the pages of a run have in common."""
+    return {
+        "title": opened.run.info.name,
+        "run": opened.name,
+        "unit": unit_of(opened, page),
+        "live": address("runs", opened.name, "state"),
+        "stamp": opened.stamp(),
+    }
+
+
+def _place_in_list(opened: Opened, page: Page, request: Request, view: str) -> dict[str, Any]:
+    """The list from which one came, and what stands before and behind in it."""
+    wanted, at = _wanted(request), whole_asked(request, "at", most=10**8)
+    query = _query(wanted)
+    number = max(0, at - 1) // queries.PAGE
+    return {
+        "at": at or None,
+        "query": query,
+        "list_path": address("runs", opened.name, "samples", page=number or None, **query),
+        "before": _beside(opened, page, wanted, at - 1, view) if at else None,
+        "after": _beside(opened, page, wanted, at + 1, view) if at else None,
+    }
+
+
+def text_page(site: Site, request: Request, opened: Opened) -> Response:
+    """The whole text of one reply, to be saved: as it is, and never run."""
+    with opened.page() as page:
+        told = page.texts.trial(request.path_params["trial"])
+    turn = int(request.path_params["turn"])
+    replies = () if told is None else told.answer.replies if told.answer is not None else told.heard
+    if turn >= len(replies):
+        return site.problem(request, 404, "No such text", "The run has no answer of this trial and turn.")
+    body = replies[turn].text.encode("utf-8", "replace")
+    headers = {"content-disposition": f'attachment; filename="answer-{turn + 1}.txt"'}
+    return PlainTextResponse(body, headers=headers)
+
+
+def found_page(site: Site, request: Request, opened: Opened) -> Response:
+    """To the page of a question by its id."""
+    with opened.page() as page:
+        row = page.base.execute("SELECT n FROM samples WHERE id = ?", (request.query_params.get("id", ""),)).fetchone()
+    if row is None:
+        return site.problem(request, 404, "No such question", "The run has no question of this id.")
+    return RedirectResponse(address("runs", opened.name, "samples", int(row[0])), status_code=303)
+
+
+def _wanted(request: Request) -> Filter:
+    return Filter(
+        sort=asked(request, "sort", among=get_args(queries.Sort)) or "position",  # type: ignore[arg-type] # one of them
+        metric=asked(request, "metric"),
+        condition=asked(request, "condition"),
+        low=number_asked(request, "low"),
+        high=number_asked(request, "high"),
+        label=asked(request, "label"),
+        failure=asked(request, "failure"),
+        claims=asked(request, "claims") == "1",
+        text=asked(request, "text").strip(),
+        study=asked(request, "study"),
+        arm=asked(request, "arm"),
+    )
+
+
+def _query(wanted: Filter) -> dict[str, Any]:
+    """The filter as parameters, without what is as always."""
+    default = Filter()
+    told = {name: value for name, value in structs.asdict(wanted).items() if value != getattr(default, name)}
+    return {name: "1" if value is True else value for name, value in told.items()}
+
+
+def _beside(opened: Opened, page: Page, wanted: Filter, at: int, view: str) -> str | None:
+    """The question at a place, from 1, of the list from which one came."""
+    n = queries.neighbour(page.base, wanted, page.columns, at - 1)
+    shown = None if view == "rendered" else view
+    return None if n is None else address("runs", opened.name, "samples", n, view=shown, at=at, **_query(wanted))
+
+
+def _counted(total: int, unit: str) -> str:
+    if total > queries.MOST_COUNTED:
+        return f"more than {formats.plural(queries.MOST_COUNTED, unit)}"
+    return formats.plural(total, unit)
+
+
+def _sorts(opened: Opened, page: Page) -> list[tuple[str, str]]:
+    found = [("position", "as in the dataset")]
+    if page.columns:
+        found += [("worst", "worst first")]
+        found += [("gap", "largest gap between conditions")] if len(page.conditions) > 1 else []
+        several = opened.run.info.plan.repetitions > 1
+        found += [("variance", "most varied repetitions")] if several else []
+        found += [("best", "best first")]
+    return found
+
+
+def _row(row: Listed, page: Page, column: Column | None, *, study: bool) -> dict[str, Any]:
+    cells = {cell.condition: cell for cell in row.cells}
+    gap = "" if column is None else _number(column, row.gap)
+    return {
+        "n": row.n,
+        "id": row.id,
+        "position": row.position,
+        "question": row.question or row.id,
+        "turns": row.turns,
+        "gap": gap,
+        "who": person_of(page.base, row.n) if study else None,
+        "cells": [_cell(cells.get(n), column) for n in range(len(page.conditions))],
+    }
+
+
+def _cell(cell: Cell | None, column: Column | None) -> dict[str, Any]:
+    if cell is None:
+        return {"text": formats.UNKNOWN, "below": "", "failed": False}
+    spread = f"± {formats.number(cell.sd)}" if cell.sd is not None and column is not None and not column.percent else ""
+    failed = f"{formats.count(cell.failures)} failed" if cell.failures else ""
+    count = f"n {cell.n}" if cell.n > 1 else ""
+    text = _number(column, cell.mean) if column is not None else formats.plural(cell.answers, "answer")
+    return {"text": text, "below": ", ".join(filter(None, (spread, count, failed))), "failed": bool(failed)}
+
+
+def _number(column: Column, value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return formats.UNKNOWN
+    return formats.share(value) if column.percent else formats.number(value)

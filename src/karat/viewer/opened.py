@@ -1,0 +1,186 @@
+"""One run that is being looked at: its index, its numbers and its labels, each as new as the run."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from karat.charts import Chart, charts
+from karat.journal import Labels, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels
+from karat.summary import Summary
+from karat.viewer.columns import Column, columns
+from karat.viewer.index import Index, Progress
+from karat.viewer.jobs import PATIENCE_SECONDS, NotYet
+from karat.viewer.summing import is_large, summed
+from karat.viewer.texts import Moved, Texts
+
+__all__ = ["Opened", "Page"]
+
+_ALMOST = 4 * 2**20  # bytes: a page may lack so much of a run that goes on
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """What every page of a run starts from: one state of its index."""
+
+    base: Any  # sqlite3.Connection
+    columns: tuple[Column, ...]
+    conditions: tuple[str, ...]
+    texts: Any  # Texts
+
+
+class Opened:
+    """May be asked from several threads."""
+
+    def __init__(
+        self, run: RunFolder, pool: ThreadPoolExecutor, *, elsewhere: Path, going_on: Callable[[], bool]
+    ) -> None:
+        self.run, self.name = run, run.path.name
+        self._pool, self._going_on = pool, going_on
+        self.index = Index(run, elsewhere=elsewhere)
+        self._guard = threading.Lock()
+        self._catching: Future[bool] | None = None
+        self._sum: _Sum | None = None
+        self._drawn: tuple[Summary, tuple[Chart, ...]] | None = None
+        self._labels: tuple[str, Labels] | None = None
+
+    def stamp(self) -> str:
+        """Changes whenever a page of the run may: with the journal, the samples, the labels, the status."""
+        told = [_told(self.run.path / name) for name in ("journal.jsonl", "samples.jsonl", "labels.jsonl")]
+        return "-".join([*told, "on" if self.going() else "off"])
+
+    def going(self) -> bool:
+        """Whether some process is writing to the run."""
+        try:
+            return RunLock(self.run.path).held()
+        except OSError:
+            return False
+
+    def fresh(self) -> Progress:
+        """Brings the index up to date as far as the patience of a page reaches."""
+        progress = self.index.progress()
+        if progress.finished:
+            return progress
+        with self._guard:
+            if self._catching is None or self._catching.done():
+                self._catching = self._pool.submit(self.index.catch_up, going_on=self._going_on)
+            job = self._catching
+        wait([job], timeout=PATIENCE_SECONDS)
+        if job.done() and (error := job.exception()) is not None:
+            raise error
+        return self.index.progress()
+
+    @contextmanager
+    def page(self) -> Iterator[Page]:
+        """One state of the index, up to date. Raises NotYet while it is made."""
+        progress = self.fresh()
+        if not progress.finished and progress.total - progress.done > _ALMOST:
+            raise NotYet("index", progress)
+        try:
+            with self.index.reading() as base:
+                latest = msgspec.json.decode(_meta(base, "latest"), type=dict[str, str])
+                announced = {(one.name, one.scoring): one.metrics for one in self.scorers(base)}
+                names = base.execute("SELECT name FROM conditions ORDER BY n LIMIT 1000").fetchall()
+                yield Page(
+                    base=base,
+                    columns=columns(base, announced, latest),
+                    conditions=tuple(str(name) for (name,) in names),
+                    texts=Texts(self.run, base, latest),
+                )
+        except (Moved, sqlite3.DatabaseError, msgspec.DecodeError) as error:
+            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                raise NotYet("index", progress) from error
+            self.index.discard()
+            raise NotYet("index") from error
+
+    def scorers(self, base: sqlite3.Connection) -> tuple[ScorerInfo, ...]:
+        """As `RunFolder.scorers`, without reading the journal."""
+        found = {scorer.scoring: scorer for scorer in self.run.info.scorers}
+        places = base.execute(
+            "SELECT at, length FROM parts WHERE event = 'resume' ORDER BY n DESC LIMIT 200"
+        ).fetchall()
+        if not places:
+            return tuple(found.values())
+        with self.run.journal.open("rb") as file:
+            for at, length in reversed(places):
+                file.seek(at)
+                resume = msgspec.json.decode(file.read(length), type=Resume)
+                for scorer in resume.scorers:
+                    found.pop(scorer.scoring, None)
+                    found[scorer.scoring] = scorer
+        return tuple(found.values())
+
+    def summary(self) -> Summary:
+        """Every number of the run. Raises NotYet while it is added up, KaratError where that cannot be.
+
+        Of a run that goes on it may be somewhat old: adding up must not take what the run needs.
+        """
+        stamp = "-".join(_told(self.run.path / name) for name in ("journal.jsonl", "samples.jsonl")) + str(self.going())
+        with self._guard:
+            last = self._sum
+            if last is None or (last.stamp != stamp and last.job.done() and not (self.going() and last.fresh())):
+                self._sum = _Sum(stamp, self._pool, self.run, before=last)
+            job = self._sum or last
+        assert job is not None
+        wait([job.job], timeout=PATIENCE_SECONDS)
+        if job.job.done():
+            return job.job.result()
+        if job.before is not None:
+            return job.before
+        raise NotYet("summary")
+
+    def drawn(self, summary: Summary) -> tuple[Chart, ...]:
+        """Its charts, made once."""
+        if self._drawn is None or self._drawn[0] is not summary:
+            self._drawn = summary, charts(summary)
+        return self._drawn[1]
+
+    def labels(self) -> Labels:
+        """Raises BadRun for a file that holds none."""
+        stamp = _told(labels_path(self.run))
+        if self._labels is None or self._labels[0] != stamp:
+            self._labels = stamp, read_labels(self.run)
+        return self._labels[1]
+
+
+class _Sum:
+    """A summary that is being made, or was."""
+
+    def __init__(self, stamp: str, pool: ThreadPoolExecutor, run: RunFolder, *, before: _Sum | None) -> None:
+        self.stamp = stamp
+        self.before: Summary | None = None  # what to show meanwhile
+        if before is not None:
+            self.before = before.job.result() if before.job.exception() is None else before.before
+        self._large, self._took, self._ended = is_large(run), 0.0, 0.0
+        self.job: Future[Summary] = pool.submit(self._make, run)
+
+    def _make(self, run: RunFolder) -> Summary:
+        begun = time.monotonic()
+        found = summed(run)
+        self._ended = time.monotonic()
+        self._took = self._ended - begun
+        return found
+
+    def fresh(self) -> bool:
+        """Whether making another one now would take more than a tenth of the time, of a large run."""
+        return self._large and time.monotonic() - self._ended < 10 * self._took
+
+
+def _meta(base: sqlite3.Connection, name: str) -> str:
+    row = base.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return str(row[0]) if row is not None else "{}"
+
+
+def _told(path: Path) -> str:
+    try:
+        told = path.stat()
+    except OSError:
+        return "0"
+    return f"{told.st_size:x}.{told.st_mtime_ns:x}"

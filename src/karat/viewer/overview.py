@@ -1,0 +1,119 @@
+"""The list of runs, and the page of one: the report's parts, as new as the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from karat import formats, pages
+from karat.pages.run import facts
+from karat.summary import Summary
+from karat.viewer.library import Card
+from karat.viewer.looking import unit_of
+from karat.viewer.opened import Opened
+from karat.viewer.studying import study_links
+from karat.viewer.web import Site, address, asked, whole_asked
+
+__all__ = ["overview_page", "runs_page", "state"]
+
+_PAGE = 100
+_MOST_CHARTS = 40
+_MOST_TAGS = 300
+
+
+def runs_page(site: Site, request: Request) -> Response:
+    """Every run in the folder. A viewer of one run goes straight to it."""
+    if len(site.library.only) == 1:
+        return RedirectResponse(address("runs", site.library.only[0]), status_code=303)
+    listing = site.library.listing()
+    q, tag = asked(request, "q").strip(), asked(request, "tag")
+    sort = asked(request, "sort", among=("oldest", "name", "status"))
+    cards = _sorted([card for card in listing.cards if _like(card, q, tag)], sort)
+    page, most = whole_asked(request, "page", most=1000), max(1, -(-len(cards) // _PAGE))
+    return site.page(
+        request,
+        "runs.html.j2",
+        title="Runs",
+        root=str(site.library.root),
+        cards=cards[page * _PAGE : (page + 1) * _PAGE],
+        total=len(cards),
+        left=listing.left,
+        tags=sorted({tag for card in listing.cards for tag in card.tags})[:_MOST_TAGS],
+        tag=tag,
+        q=q,
+        sort=sort,
+        page=page,
+        pages_=most,
+    )
+
+
+def overview_page(site: Site, request: Request, opened: Opened) -> Response:
+    """The answer, its numbers, and the ways to what stands behind them."""
+    stamp = opened.stamp()
+    summary = opened.summary()
+    drawn = opened.drawn(summary)[:_MOST_CHARTS]
+    return site.page(
+        request,
+        "overview.html.j2",
+        title=summary.name,
+        run=opened.name,
+        summary=summary,
+        eyebrow=f"{summary.name} · run {summary.run} · {summary.created[:10]} · {summary.status}",
+        facts=facts(summary),
+        warnings=summary.warnings,
+        sections=pages.sections(summary, drawn=drawn),
+        look=pages.chart_look(),
+        charts=bool(drawn),
+        doors=_doors(opened, summary),
+        studies=study_links(opened.name, summary.study),
+        note=None if opened.index.note is None else f"The index is kept elsewhere: {opened.index.note}.",
+        live=address("runs", opened.name, "state"),
+        stamp=stamp,
+        going=summary.status == "running",
+    )
+
+
+def state(request: Request, opened: Opened) -> Response:
+    """Whether anything has changed: what pages ask while they are looked at."""
+    stamp = opened.stamp()
+    tag = f'"{stamp}"'
+    headers = {"etag": tag, "cache-control": "no-cache, private"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    progress = opened.index.progress()
+    told = {"stamp": stamp, "going": opened.going(), "done": progress.done, "total": progress.total}
+    return JSONResponse(told, headers=headers)
+
+
+def _doors(opened: Opened, summary: Summary) -> list[tuple[str, str, str]]:
+    """The ways on: name, address, what is behind it."""
+    unit = unit_of(opened)
+
+    def listed(**query: Any) -> str:
+        return address("runs", opened.name, "samples", **query)
+
+    failed = summary.total.ledger.failed
+    found = [(f"All {unit}s", listed(), formats.count(summary.samples))]
+    found += [("Worst first", listed(sort="worst"), "")] if summary.metrics else []
+    found += [("Largest gaps", listed(sort="gap"), "")] if summary.metrics and len(summary.conditions) > 1 else []
+    found += [("Failures", listed(failure="any"), formats.plural(failed, "trial"))] if failed else []
+    several = len(summary.conditions) > 1 and summary.metrics
+    found += [("Compare conditions", address("compare", run=opened.name), "")] if several else []
+    found += [("Reviews", address("runs", opened.name, "reviews"), "")]
+    return found
+
+
+def _like(card: Card, q: str, tag: str) -> bool:
+    if tag and tag not in card.tags:
+        return False
+    words = " ".join((card.folder, card.name, card.run, *card.tags)).lower()
+    return all(word in words for word in q.lower().split())
+
+
+def _sorted(cards: list[Card], sort: str) -> list[Card]:
+    if sort == "oldest":
+        return cards[::-1]
+    keys = {"name": lambda card: (card.name.lower(), card.created), "status": lambda card: (card.status, card.name)}
+    return sorted(cards, key=keys[sort]) if sort in keys else cards

@@ -1,0 +1,220 @@
+"""Who may ask the server what: around every request, before any page.
+
+A page of the viewer shows prompts, answers and notes. Any other page in the same browser, and
+any program of another user on this machine, can send requests to a port of this machine; so a
+request needs the right host, a cookie that only the first link gives out, and for writes a
+second secret that only a page of ours knows.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+__all__ = ["MOST_BODY", "POLICY", "Door", "hosts_of", "is_loopback"]
+
+MOST_QUERY = 2_000
+MOST_PATH = 1_000
+MOST_BODY = 64 * 2**10
+"""Bytes. A label is a few numbers and a note."""
+
+POLICY = "; ".join([
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'",
+    "font-src 'none'", "object-src 'none'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'",
+])  # fmt: skip
+"""No script but files of ours, no `eval`, nothing from anywhere else, no page of ours within another."""
+
+_HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Door:
+    """An ASGI application around another one: lets in who belongs here.
+
+    `token` opens the first link, once; whoever had it then holds the cookie. `csrf` stands in
+    every page, and a write must bring it back in a header.
+    """
+
+    def __init__(self, app: App, *, hosts: Iterable[str], port: int, any_address: bool = False) -> None:
+        """`hosts`: names that requests may call this server; `any_address`: and every address as a number."""
+        self._app, self._port, self._any_address = app, port, any_address
+        self._hosts = {host.lower() for host in hosts}
+        self._token: str | None = secrets.token_urlsafe(32)
+        self._session = secrets.token_urlsafe(32)
+        self.csrf = secrets.token_urlsafe(32)
+        self.cookie = f"karat_{port}"
+
+    @property
+    def token(self) -> str:
+        """What the first link holds. Empty once it was used."""
+        return self._token or ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        refusal = self._refused(scope)
+        if refusal is None:
+            location = self._exchanged(scope)
+            if location is not None:
+                await _answer(send, 303, "", [(b"location", location.encode()), (b"set-cookie", self._set_cookie())])
+                return
+            refusal = self._unknown(scope)
+        if refusal is not None:
+            await _answer(send, *refusal)
+            return
+        scope["karat.csrf"] = self.csrf
+        await self._app(scope, _limited(receive), _guarded(send))
+
+    def _refused(self, scope: Scope) -> tuple[int, str] | None:
+        """What is wrong with a request, whoever sends it."""
+        if len(scope.get("query_string", b"")) > MOST_QUERY or len(scope.get("raw_path") or b"") > MOST_PATH:
+            return 414, "The address is too long."
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            return 405, "Only GET, HEAD and POST."
+        hosts = _header(scope, b"host")
+        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+            return 421, "This server is not called that: open the address that `karat view` printed."
+        origins = _header(scope, b"origin")
+        if any(origin != f"http://{hosts[0]}" for origin in origins):
+            return 403, "Another site may not ask this server."
+        if scope["method"] == "POST" and not origins:
+            return 403, "A write needs its origin."
+        sites = _header(scope, b"sec-fetch-site")
+        if scope["method"] == "POST" and any(site != "same-origin" for site in sites):
+            return 403, "Another site may not write here."
+        length = _header(scope, b"content-length")
+        if length and (not length[0].isdecimal() or len(length[0]) > 12 or int(length[0]) > MOST_BODY):
+            return 413, "Too much at once."
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        name, _, port = host.rpartition(":")
+        if not name or not (port.isascii() and port.isdigit()):
+            name, port = host, "80"
+        if port != str(self._port):
+            return False
+        if name.lower() in self._hosts:
+            return True
+        # Numbers cannot be made to point elsewhere, as names can (DNS rebinding).
+        return self._any_address and _is_number(name)
+
+    def _exchanged(self, scope: Scope) -> str | None:
+        """Where to go on to, if the request brings the token; it is worth nothing from then on."""
+        if scope["method"] != "GET" or self._token is None:
+            return None
+        query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+        given = next((value for name, value in query if name == "token"), None)
+        if given is None or not hmac.compare_digest(given.encode(), self._token.encode()):
+            return None
+        self._token = None
+        rest = urlencode([(name, value) for name, value in query if name != "token"])
+        path = "/" + quote(scope["path"].lstrip("/\\"))  # `//host` would lead away
+        return f"{path}?{rest}" if rest else path
+
+    def _set_cookie(self) -> bytes:
+        return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/".encode()
+
+    def _unknown(self, scope: Scope) -> tuple[int, str] | None:
+        """Why the sender is not let in; None where the cookie, and for writes the header, are right."""
+        held = [
+            value.strip()
+            for header in _header(scope, b"cookie")
+            for name, _, value in (pair.partition("=") for pair in header.split(";"))
+            if name.strip() == self.cookie
+        ]
+        if not any(hmac.compare_digest(value.encode(), self._session.encode()) for value in held):
+            return 403, (
+                "This browser has not been let in. Open the address that `karat view` printed; it works once. "
+                "If it was used already, start `karat view` again."
+            )
+        if scope["method"] == "POST":
+            given = _header(scope, b"x-karat-csrf")
+            if len(given) != 1 or not hmac.compare_digest(given[0].encode(), self.csrf.encode()):
+                return 403, "The page is of an earlier `karat view`, or none of ours: load it again."
+        return None
+
+
+def hosts_of(host: str) -> set[str]:
+    """How a browser may call a server that listens at an address."""
+    if is_loopback(host):
+        return {"127.0.0.1", "localhost", "[::1]"}
+    names = {socket.gethostname(), socket.getfqdn()} if host in ("0.0.0.0", "::", "") else {host, f"[{host}]"}  # noqa: S104 - recognised, not listened at
+    return {"127.0.0.1", "localhost", "[::1]", *names}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_number(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _header(scope: Scope, wanted: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
+
+
+def _guarded(send: Send) -> Send:
+    """Adds what every answer carries."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = {name for name, _ in _HEADERS}
+            kept = [pair for pair in message.get("headers", []) if pair[0].lower() not in own]
+            if not any(name.lower() == b"cache-control" for name, _ in kept):
+                kept.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": [*kept, *_HEADERS]}
+        await send(message)
+
+    return sending
+
+
+def _limited(receive: Receive) -> Receive:
+    """A body without a length is cut off where it becomes too long: the parser then refuses it."""
+    got = 0
+
+    async def receiving() -> Message:
+        nonlocal got
+        message = await receive()
+        got += len(message.get("body", b""))
+        if got > MOST_BODY:
+            return {"type": "http.disconnect"}
+        return message
+
+    return receiving
+
+
+async def _answer(send: Send, status: int, text: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    body = text.encode()
+    basic = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    sending = _guarded(send)
+    await sending({"type": "http.response.start", "status": status, "headers": [*basic, *headers]})
+    await sending({"type": "http.response.body", "body": body})

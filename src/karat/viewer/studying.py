@@ -1,0 +1,288 @@
+"""The page of one study: what people did, what the agent did, who took part, what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from karat import formats
+from karat.charts.written import statistic_of
+from karat.pages.blocks import Block, Cell, Facts, Group, Note, Row, Span, Table, columns, numbers, words
+from karat.summary.study_model import (
+    FindingResult,
+    SideNumbers,
+    StudyCondition,
+    StudyInfo,
+    StudyResult,
+    StudySummary,
+    TestResult,
+    TestRow,
+)
+from karat.viewer.opened import Opened
+from karat.viewer.web import Site, address
+
+__all__ = ["study_links", "study_page"]
+
+_DIGITS = 3
+_FLAGGED = 0.8  # of coverage
+_MOST_FINDINGS = 100
+_MOST_TESTS = 60  # of one finding
+_MOST_REPETITIONS = 20
+_MOST_FIELDS = 300  # rows of what could not be read
+_MOST_LINKS = 100
+_HEADS = ("test", "statistic", "ln BF", "P(effect)", "d", "PAS", "direction", "coverage")
+
+
+def study_links(run: str, part: StudySummary | None) -> list[tuple[str, str]]:
+    """The studies of a run: name and address."""
+    found = () if part is None else part.studies[:_MOST_LINKS]
+    return [(one.study, address("runs", run, "studies", one.study)) for one in found]
+
+
+def study_page(site: Site, request: Request, opened: Opened) -> Response:
+    """One study of a run."""
+    summary, name = opened.summary(), request.path_params["study"]
+    part = summary.study
+    info = part.info(name) if part is not None else None
+    if part is None or info is None:
+        return site.problem(request, 404, "No such study", "The run has no study of this name.")
+    results = [(one, found) for one in part.conditions if (found := one.study(name)) is not None]
+    findings = list(_findings(part, name))
+    return site.page(
+        request,
+        "study.html.j2",
+        title=summary.name,
+        run=opened.name,
+        info=info,
+        about=Facts(items=tuple(_about(info))),
+        scores=_scores(part, results),
+        findings=findings[:_MOST_FINDINGS],
+        left=max(0, len(findings) - _MOST_FINDINGS),
+        legend=_legend(part),
+        arms=_arms(opened.name, results),
+        unread=_unread(opened.name, results),
+        lost=tuple(_lost(opened.name, results)),
+        live=address("runs", opened.name, "state"),
+        stamp=opened.stamp(),
+    )
+
+
+def _about(info: StudyInfo) -> Iterator[tuple[str, str]]:
+    arms = f"{formats.count(len(info.arms))} of {formats.count(info.arms_in_file)} arms"
+    yield "Source", info.source
+    yield "Domain", info.domain
+    yield "Design", f"{info.design} subjects, {arms}"
+    if info.caveat:
+        yield "Caveat", info.caveat
+    if info.license:
+        yield "License", info.license
+    told = [f"wording {info.wording}" if info.wording else "", "options reversed" if info.reorder else "",
+            "other names and amounts" if info.relabel else ""]  # fmt: skip
+    yield "Shown", ", ".join(filter(None, told)) or "as it stands"
+    yield "Least coverage for a score", formats.share(info.min_coverage)
+    if info.reducer:
+        yield "Code of its own", f"{info.reducer}{'' if info.reduced else ', which was not allowed to run'}"
+    yield "sha256", info.sha256[:16]
+
+
+def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:
+    rows = []
+    for one, found in results:
+        score, color = found.score, part.conditions.index(one)
+        used = f"{formats.count(score.tests_used)} of {formats.count(score.tests_planned)}"
+        same = f"{formats.count(score.tests_agreeing)} of {formats.count(score.tests_directed)}"
+        values = (_value(score.pas.se), _value(score.ceiling), _value(score.ecs.value), same, used)
+        cells = (_pas(score.pas.value, None, None, color), *numbers(*values), _covered(score.coverage))
+        rows.append(Row(name=_named(one), color=color, cells=cells))
+    heads = ("condition", "PAS", "SE", "copy", "ECS", "same direction", "tests", "coverage")
+    return Table(
+        caption="Agreement with people in this study", columns=columns(*heads), rows=tuple(rows),
+        legend="Copy: the PAS that a perfect copy of people would get. ECS needs three tests with effects. Coverage: "
+        "the lowest share, over the arms of a finding, of participants with every needed answer.",
+    )  # fmt: skip
+
+
+def _findings(part: StudySummary, name: str) -> Iterator[dict[str, Any]]:
+    """A finding with what every condition made of it."""
+    found: dict[str, list[tuple[int, FindingResult]]] = {}
+    for color, one in enumerate(part.conditions):
+        study = one.study(name)
+        for finding in study.findings if study is not None else ():
+            found.setdefault(finding.name, []).append((color, finding))
+    for own, sides in found.items():
+        claim = sides[0][1].claim
+        flagged = [_named(part.conditions[color]) for color, finding in sides if finding.flagged]
+        yield {"name": own, "claim": claim, "flagged": flagged, "blocks": tuple(_tests(part, own, sides))}
+
+
+def _tests(part: StudySummary, name: str, sides: Sequence[tuple[int, FindingResult]]) -> Iterator[Block]:
+    rows: list[Row | Group] = []
+    again: list[Row | Group] = []
+    tests: dict[str, list[tuple[int, TestResult]]] = {}
+    for color, finding in sides:
+        for test in finding.tests:
+            tests.setdefault(test.id, []).append((color, test))
+    for own, each in list(tests.items())[:_MOST_TESTS]:
+        test = each[0][1]
+        reported = test.reported and f"“{test.reported}”"
+        told = [test.kind.replace("_", " "), f"expected of people: {test.expect}", reported]
+        rows.append(Group(name=own, note=", ".join(filter(None, told))))
+        first = next((one.repetitions[0] for _, one in each if one.repetitions), None)
+        human = _side(test.kind, None if first is None else first.human)
+        rows.append(Row(name="people", total=True, cells=(*human, *numbers("", "", ""))))
+        rows += [_result(part, color, one) for color, one in each]
+        again += _again(part, own, each)
+    rows += _pooled(part, sides) if len(tests) > 1 else []
+    yield Table(caption=f"Tests of {name}", columns=columns(*_HEADS, text=("statistic", "direction")), rows=tuple(rows))
+    if again:
+        yield Table(caption=f"Tests of {name}, each repetition", folded=True, rows=tuple(again),
+                    columns=columns(*_HEADS, text=("statistic", "direction")))  # fmt: skip
+    if (left := len(tests) - _MOST_TESTS) > 0:
+        yield Note(texts=(f"{formats.plural(left, 'further test')} left out.",), tone="quiet")
+
+
+def _result(part: StudySummary, color: int, test: TestResult) -> Row:
+    row = test.repetitions[0] if test.repetitions else None
+    statistic, evidence, effect, own = _side(test.kind, None if row is None else row.agent)
+    if len(test.repetitions) > 1:
+        own = Cell(text=formats.signed(test.d_agent))
+    pas = _pas(test.pas.value, test.pas.low, test.pas.high, color)
+    if test.pas.value is None and test.reason and not (row is not None and test.reason in row.agent.reasons):
+        pas = Cell(text=formats.UNKNOWN, below=test.reason, number=False)
+    direction = _direction(test.same_direction, opposed=test.opposed, decisive=test.decisive)
+    cells = (statistic, evidence, effect, own, pas, direction, _covered(test.coverage))
+    return Row(name=_named(part.conditions[color]), color=color, cells=cells)
+
+
+def _again(part: StudySummary, name: str, each: Sequence[tuple[int, TestResult]]) -> Iterator[Row | Group]:
+    for color, test in each:
+        if len(test.repetitions) > 1:
+            yield Group(name=name, note=_named(part.conditions[color]))
+            for row in test.repetitions[:_MOST_REPETITIONS]:
+                yield _repeated(test.kind, row, color)
+
+
+def _repeated(kind: str, row: TestRow, color: int) -> Row:
+    cells = (
+        *_side(kind, row.agent),
+        _pas(row.pas.value, row.pas.low, row.pas.high, color),
+        _direction(row.same_direction, opposed=row.opposed, decisive=row.decisive),
+        _covered(row.coverage),
+    )
+    return Row(name=f"repetition {formats.count(row.repetition + 1)}", cells=cells)
+
+
+def _pooled(part: StudySummary, sides: Sequence[tuple[int, FindingResult]]) -> Iterator[Row | Group]:
+    yield Group(name="pooled over its tests")
+    for color, finding in sides:
+        pas = _pas(finding.pas.value, None, None, color)
+        if finding.pas.value is None and finding.reason:
+            pas = Cell(text=formats.UNKNOWN, below=finding.reason, number=False)
+        directed = formats.count(finding.tests_directed)
+        same = f"{formats.count(finding.tests_agreeing)} of {directed} the same" if finding.tests_directed else ""
+        cells = (words(""), *numbers("", "", ""), pas, words(same), _covered(finding.coverage))
+        yield Row(name=_named(part.conditions[color]), color=color, cells=cells)
+
+
+def _side(kind: str, side: SideNumbers | None) -> tuple[Cell, Cell, Cell, Cell]:
+    """Statistic, evidence for an effect, its probability, and its size."""
+    if side is None:
+        return (words(formats.UNKNOWN), *numbers(*[formats.UNKNOWN] * 3))  # type: ignore[return-value] # three
+    unbounded = side.log_bf is None and side.pi is not None and side.pi >= 1
+    evidence = "∞" if unbounded else formats.number(side.log_bf, digits=1)
+    shown = words(statistic_of(kind, side), below="; ".join(side.reasons))
+    return shown, Cell(text=evidence), Cell(text=_value(side.pi)), Cell(text=formats.signed(side.d))
+
+
+def _pas(value: float | None, low: float | None, high: float | None, color: int) -> Cell:
+    drawn = None if value is None else Span(value=value, low=low, high=high, start=0.0, end=1.0, color=color)
+    return Cell(text=_value(value), below=formats.interval(low, high), drawn=drawn)
+
+
+def _direction(same: bool | None, *, opposed: bool, decisive: bool) -> Cell:
+    if opposed:
+        return words("opposite", below="decisive" if decisive else "", tone="bad")
+    return words({True: "same", False: "other", None: formats.UNKNOWN}[same])
+
+
+def _covered(coverage: float | None) -> Cell:
+    few = coverage is not None and coverage < _FLAGGED
+    return Cell(text=formats.share(coverage), tone="bad" if few else "")
+
+
+def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> list[dict[str, Any]]:
+    """Who took part: a row an arm and condition."""
+    found = []
+    for color, (one, study) in enumerate(results):
+        for arm in study.arms:
+            people = arm.participants
+            counts = (people.planned, people.asked, people.answered, people.parsed)
+            before = (people.planned, *counts)
+            found.append({
+                "arm": arm.arm, "condition": one.condition, "color": color,
+                "path": _listed(run, study.study, arm.arm, one.condition),
+                "people": formats.count(arm.people),
+                "counts": [(formats.count(now), now < then) for now, then in zip(counts, before, strict=False)],
+                "stopped": formats.count(people.stopped),
+            })  # fmt: skip
+    order = {name: at for at, name in enumerate(dict.fromkeys(row["arm"] for row in found))}
+    return sorted(found, key=lambda row: order[row["arm"]])
+
+
+def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> dict[str, Any]:
+    """What could not be read, by field of an arm and condition: kind → how many, and who."""
+    found = [
+        (color, one, study, arm, field, kinds)
+        for color, (one, study) in enumerate(results) for arm in study.arms
+        for field, kinds in arm.unread.items() if any(kinds.values())
+    ]  # fmt: skip
+    found.sort(key=lambda row: -sum(row[-1].values()))
+    kinds = list(dict.fromkeys(kind for *_, counts in found for kind, many in counts.items() if many))
+    rows = []
+    for color, one, study, arm, field, counts in found[:_MOST_FIELDS]:
+        cells = []
+        for kind in kinds:
+            label = "turn=stopped" if kind == "stopped" else f"{field}={kind}"
+            path = _listed(run, study.study, arm.arm, one.condition, label=label) if counts.get(kind) else ""
+            cells.append((formats.count(counts.get(kind, 0)), path, kind.replace("_", " ")))
+        read = formats.count(arm.answers.get(field, 0))
+        rows.append({"arm": arm.arm, "field": field, "condition": one.condition, "color": color, "cells": cells,
+                     "read": read})  # fmt: skip
+    return {
+        "kinds": [kind.replace("_", " ") for kind in kinds], "rows": rows, "left": max(0, len(found) - _MOST_FIELDS)
+    }  # fmt: skip
+
+
+def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[tuple[str, str]]:
+    """Who ended without a score, with the way to them."""
+    for one, study in results:
+        parts = [f"{kind} {formats.count(many)}" for kind, many in study.failures.items()]
+        parts += [f"not run {formats.count(study.not_run)}"] if study.not_run else []
+        if parts:
+            failed = _listed(run, study.study, "", one.condition, failure="any") if study.failures else ""
+            yield f"{one.condition}: {', '.join(parts)}", failed
+
+
+def _listed(run: str, study: str, arm: str, condition: str, **query: str) -> str:
+    return address("runs", run, "samples", study=study, arm=arm, condition=condition, **query)
+
+
+def _named(one: StudyCondition) -> str:
+    return f"{one.condition} (floor)" if one.floor else one.condition
+
+
+def _value(value: float | None) -> str:
+    return formats.number(value, digits=_DIGITS)
+
+
+def _legend(part: StudySummary) -> str:
+    again = " Statistic, ln BF and P(effect) are those of the first repetition; PAS and d are means over all of them."
+    return (
+        "ln BF: logarithm of the Bayes factor for an effect; above 6.9 it is decisive. d: Cohen's d "
+        f"({part.convention}). PAS: the probability that agent and people are in the same state. Few answers: coverage "
+        f"below {formats.share(_FLAGGED)}, so that the number may be one of those who answered."
+        f"{again if part.repetitions > 1 else ''}"
+    )

@@ -1,0 +1,75 @@
+"""Summaries and comparisons for pages: here for runs of usual size, in a process of their own for large ones.
+
+`python -m karat.viewer.summing RUN [RUN CONDITION CONDITION]` writes one as JSON to standard output. So the memory
+that a million scores need goes back when they are added up, and pages stay quick meanwhile.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from karat.errors import KaratError, OperatorError
+from karat.journal import RunFolder
+from karat.summary import Comparison, Summary, compare, summarize
+
+__all__ = ["compared", "is_large", "main", "summed"]
+
+_CHILD_FROM = 24 * 2**20
+"""Bytes of a journal."""
+
+_Result = TypeVar("_Result", Summary, Comparison)
+
+
+def summed(run: RunFolder) -> Summary:
+    """Every number of a run. Raises KaratError."""
+    return _apart(Summary, run.path) if is_large(run) else summarize(run)
+
+
+def compared(a: RunFolder, b: RunFolder, condition_a: str | None, condition_b: str | None) -> Comparison:
+    """As `karat.summary.compare`."""
+    if not (is_large(a) or is_large(b)):
+        return compare(a, b, condition_a=condition_a, condition_b=condition_b)
+    return _apart(Comparison, a.path, b.path, condition_a or "", condition_b or "")
+
+
+def _apart(kind: type[_Result], *arguments: str | Path) -> _Result:
+    command = [sys.executable, "-m", "karat.viewer.summing", *(str(one) for one in arguments)]
+    done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        told = done.stderr.decode("utf-8", "replace")[-2000:].strip()
+        raise (OperatorError if done.returncode == OperatorError.exit_code else KaratError)(told or "it was ended")
+    return msgspec.json.decode(done.stdout, type=kind)
+
+
+def is_large(run: RunFolder) -> bool:
+    """Whether a run is added up in a process of its own."""
+    try:
+        return run.journal.stat().st_size >= _CHILD_FROM
+    except OSError:
+        return False
+
+
+def main(arguments: list[str]) -> int:
+    """0, or an exit code with a sentence on standard error."""
+    try:
+        runs = [RunFolder.open(path) for path in arguments[:2]]
+        found: Summary | Comparison
+        if len(runs) == 1:
+            found = summarize(runs[0])
+        else:
+            a, b = (name or None for name in arguments[2:4])
+            found = compare(runs[0], runs[1], condition_a=a, condition_b=b)
+    except KaratError as error:
+        sys.stderr.write(str(error))
+        return error.exit_code
+    sys.stdout.buffer.write(msgspec.json.encode(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,201 @@
+"""One trial as its page shows it: values written, texts by part, what people said beside what the judge said."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from karat import formats
+from karat.journal import Label, Labels
+from karat.records import Reply, Score, ToolCall
+from karat.viewer.beside import difference
+from karat.viewer.columns import Column
+from karat.viewer.texts import Told
+from karat.viewer.web import address
+
+__all__ = ["Seen", "claims_of", "seen", "steps_of", "written"]
+
+_SHOWN = 20_000  # characters of a text on a page
+_MOST_STEPS = 11  # that are buttons; with more, one types
+_MOST_CALLS = 200
+_MOST_PEOPLE = 12  # of one answer; the newest
+_MOST_NOTES = 50
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trial is shown with."""
+
+    run: str
+    columns: Sequence[Column]
+    conditions: Sequence[str]
+    labels: Labels
+    reviewer: str
+    view: str  # rendered, plain, diff
+    golden: Sequence[str | None]  # turn by turn
+    conversation: bool
+
+
+def seen(told: Told, page: Seen) -> dict[str, Any]:
+    """What the template needs of one trial."""
+    labels = page.labels.of(told.id)
+    name = page.conditions[told.condition] if 0 <= told.condition < len(page.conditions) else "?"
+    own = next((one for one in labels if one.who == page.reviewer and one.turn is None), None)
+    replies = told.answer.replies if told.answer is not None else told.heard
+    people = [one for one in labels if one.scores and one.turn is None][-_MOST_PEOPLE:]
+    claims = claims_of(told.scores)
+    return {
+        "n": told.n,
+        "id": told.id,
+        "condition": told.condition,
+        "repetition": told.repetition,
+        "name": name,
+        "label": f"{name}, repetition {told.repetition + 1}",
+        "answered": told.answer is not None,
+        "judged": any(not score.offline for score in told.scores),
+        "failure": _failure(told),
+        "damaged": told.damaged,
+        "people": [one.who for one in people],
+        "scores": [_score(column, told, people) for column in page.columns if _there(column, told, people)],
+        "replies": [_reply(reply, turn, told, page) for turn, reply in enumerate(replies)],
+        "reasons": _reasons(told.scores),
+        "claims": [_claim(at, text, labels, own) for at, text in enumerate(claims)],
+        "spent": _spent(told),
+        "attempts": [{"what": f"{one.kind} ({one.cls})", "message": one.message} for one in told.attempts],
+        "notes": [one for one in labels if one.note][-_MOST_NOTES:],
+        # A number of a conversation is a mean over its turns: nothing that one would give it as a whole.
+        "ask": [] if page.conversation else [_question(column, own) for column in page.columns][:20],
+        "own_note": own.note if own is not None else "",
+    }
+
+
+def claims_of(scores: Iterable[Score]) -> list[str]:
+    """The unverified claims of a trial, each once, in the order in which they were made."""
+    return list(dict.fromkeys(claim for score in scores for claim in score.claims))[:200]
+
+
+def written(column: Column, value: float | None) -> str:
+    """A number of a metric, for people."""
+    if value is None or math.isnan(value):
+        return formats.UNKNOWN
+    if column.percent and value in (0.0, 1.0):
+        return "yes" if value else "no"
+    return formats.share(value) if column.percent else formats.number(value)
+
+
+def steps_of(column: Column) -> list[tuple[str, str]]:
+    """What a person can choose from on a metric: value and name; nothing where any number will do."""
+    if column.kind == "share":
+        return [("0", "no"), ("1", "yes")]
+    if column.kind != "ordinal" or column.low is None or column.high is None:
+        return []
+    if not (column.low == int(column.low) and 0 < column.high - column.low < _MOST_STEPS):
+        return []
+    return [(str(step), str(step)) for step in range(int(column.low), int(column.high) + 1)]
+
+
+def _value(column: Column, told: Told) -> float:
+    return told.values[column.n - 1] if 0 < column.n <= len(told.values) else math.nan
+
+
+def _there(column: Column, told: Told, people: Sequence[Label]) -> bool:
+    return not math.isnan(_value(column, told)) or any(column.key in one.scores for one in people)
+
+
+def _score(column: Column, told: Told, people: Sequence[Label]) -> dict[str, Any]:
+    return {
+        "key": column.key,
+        "value": written(column, _value(column, told)),
+        "people": [written(column, one.scores.get(column.key)) for one in people],
+    }
+
+
+def _question(column: Column, own: Label | None) -> dict[str, Any]:
+    value = own.scores.get(column.key) if own is not None else None
+    steps = steps_of(column)
+    return {
+        "key": column.key,
+        "steps": steps,
+        "own": "" if value is None else formats.raw(int(value) if steps or value == int(value) else value),
+    }
+
+
+def _failure(told: Told) -> dict[str, str] | None:
+    one = told.failure
+    if one is None:
+        return None
+    where = f"{one.scorer or 'a scorer'} failed" if one.stage == "score" else f"{one.cls} fault"
+    return {"what": one.kind.replace("_", " "), "where": where, "message": one.message}
+
+
+def _reply(reply: Reply, turn: int, told: Told, page: Seen) -> dict[str, Any]:
+    golden = page.golden[turn] if turn < len(page.golden) else None
+    diff, uncompared = None, ""
+    if page.view == "diff" and golden is not None and not page.conversation:
+        diff, uncompared = difference(golden, reply.text)
+    return {
+        "text": reply.text,
+        "length": len(reply.text),
+        "diff": diff,
+        "uncompared": uncompared,
+        "whole": address("runs", page.run, "text", told.id, turn) if len(reply.text) > _SHOWN else None,
+        "calls": _calls(reply.tool_calls),
+        "reasoning": reply.reasoning,
+    }
+
+
+def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+    longest = max((call.milliseconds or 0.0 for call in calls), default=0.0)
+    return [
+        {
+            "tool": call.tool,
+            "server": call.server,
+            "input": json.dumps(call.input, ensure_ascii=False, indent=1) if call.input else "",
+            "result": call.result,
+            "error": call.error,
+            "took": "" if call.milliseconds is None else formats.duration(call.milliseconds / 1000),
+            "reach": None if not longest or call.milliseconds is None else round(100 * call.milliseconds / longest, 1),
+        }
+        for call in calls[:_MOST_CALLS]
+    ]
+
+
+def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
+    several = len({score.judge for score in scores}) > 1, len({score.repeat for score in scores}) > 1
+    found = []
+    for score in scores:
+        by = [score.judge or "judge"] if several[0] else []
+        by += [f"repeat {score.repeat + 1}"] if several[1] else []
+        by += [f"turn {score.turn + 1}"] if score.turn is not None else []
+        mark = f" ({', '.join(by)})" if by else ""
+        found += [(f"{metric}{mark}", reason) for metric, reason in score.reasons.items()]
+    return found[:100]
+
+
+def _claim(at: int, text: str, labels: Sequence[Label], own: Label | None) -> dict[str, Any]:
+    return {
+        "index": at,
+        "text": text,
+        "verdicts": [(one.who, one.claims[text]) for one in labels if text in one.claims][-_MOST_PEOPLE:],
+        "own": own.claims.get(text, "") if own is not None else "",
+    }
+
+
+def _spent(told: Told) -> str:
+    judged = [score.dollars for score in told.scores if not score.offline]
+    parts = [f"agent {formats.dollars(told.dollars)}"]
+    if judged:
+        known = [one for one in judged if one is not None]
+        parts.append(f"judge {formats.dollars(math.fsum(known), unknown=len(judged) - len(known))}")
+    if told.tokens is not None:
+        parts.append(f"{formats.count(told.tokens)} tokens")
+    if told.answer is not None:
+        parts.append(formats.duration(told.answer.seconds))
+        if told.answer.attempts > 1:
+            parts.append(formats.plural(told.answer.attempts, "attempt"))
+        models = dict.fromkeys(reply.model for reply in told.answer.replies if reply.model)
+        parts += [formats.excerpt(", ".join(models), 80)] if models else []
+    return " · ".join(parts)

@@ -1,0 +1,135 @@
+"""What every page has: the way to its template, its address, its errors."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from karat import __version__, pages
+from karat.summary import Comparison
+from karat.viewer.jobs import Jobs, NotYet
+from karat.viewer.library import Library
+from karat.viewer.opened import Opened
+
+__all__ = ["Site", "address", "asked", "assets", "number_asked", "whole_asked"]
+
+_HERE = Path(__file__).parent
+_LONGEST_PARAMETER = 300
+
+
+class Site:
+    """The pages' common ground: templates, runs, who is there."""
+
+    def __init__(self, library: Library, *, reviewer: str = "") -> None:
+        self.library, self.reviewer = library, reviewer
+        self.compared: Jobs[Comparison] = Jobs(library.pool, what="summary")
+        self._environment = pages.environment(view=_HERE / "templates")
+        self._environment.globals.update(address=address, assets=assets(), version=__version__)
+
+    def page(self, request: Request, template: str, *, status: int = 200, **content: Any) -> Response:
+        """A page; `content` is what its template needs besides."""
+        common = {
+            "csrf": request.scope.get("karat.csrf", ""),
+            "reviewer": self.reviewer,
+            "alone": len(self.library.only) == 1,
+            "live": None,
+            "going": False,
+            "up": None,
+            "charts": False,
+        }
+        text = self._environment.get_template(f"view/{template}").render({**common, **content})
+        return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
+
+    def problem(self, request: Request, status: int, title: str, told: str) -> Response:
+        """Something that could not be shown."""
+        return self.page(request, "problem.html.j2", status=status, title=title, told=told)
+
+    def waiting(self, request: Request, opened: Opened, error: NotYet) -> Response:
+        """What is being made, and how far it is; the page asks again by itself."""
+        progress = error.progress
+        return self.page(
+            request,
+            "waiting.html.j2",
+            status=202,
+            title=opened.run.info.name,
+            run=opened.name,
+            what=error.what,
+            progress=progress,
+            live=address("runs", opened.name, "state"),
+        )
+
+
+def address(*parts: str | int, **query: Any) -> str:
+    """A path of this server; parts are escaped, and what is empty or None is left out of the query.
+
+    >>> address("runs", "a b/c", "samples", sort="gap", text="", low=0)
+    '/runs/a%20b%2Fc/samples?sort=gap&low=0'
+    """
+    path = "/" + "/".join(quote(str(part), safe="") for part in parts)
+    told = [(name, value) for name, value in query.items() if value is not None and value is not False and value != ""]
+    return f"{path}?{urlencode(told)}" if told else path
+
+
+def asked(request: Request, name: str, *, among: Mapping[str, Any] | tuple[str, ...] | None = None) -> str:
+    """A parameter as text; empty where it is missing, too long, or none of `among`."""
+    value = request.query_params.get(name, "")
+    if len(value) > _LONGEST_PARAMETER or (among is not None and value not in among):
+        return ""
+    return value
+
+
+def whole_asked(request: Request, name: str, *, most: int) -> int:
+    """A parameter as a whole number from 0 to `most`; 0 where it is none."""
+    value = request.query_params.get(name, "")
+    return min(int(value), most) if value.isascii() and value.isdigit() and len(value) < 10 else 0
+
+
+def number_asked(request: Request, name: str) -> float | None:
+    """A parameter as a number; None where it is none."""
+    try:
+        value = float(request.query_params.get(name, "")[:30])
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+class Asset(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of ours."""
+
+    name: str
+    type: str
+    body: bytes
+    mark: str  # changes with the body
+
+    @property
+    def path(self) -> str:
+        """Where a browser gets it, and may keep it."""
+        return f"/static/{self.mark}/{self.name}"
+
+
+@lru_cache(maxsize=1)
+def assets() -> dict[str, Asset]:
+    """Style and scripts by name. `vega.js` is there with the extra `plots`."""
+    texts = {
+        "page.css": pages.css() + (_HERE / "static" / "viewer.css").read_text(encoding="utf-8"),
+        "page.js": pages.script(),
+        "viewer.js": (_HERE / "static" / "viewer.js").read_text(encoding="utf-8"),
+        "vega.js": pages.bundle() or "",
+    }
+    types = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+    made = {}
+    for name, text in texts.items():
+        body = text.encode()
+        mark = hashlib.sha256(body).hexdigest()[:16]
+        if body:
+            made[name] = Asset(name=name, type=types[name.rpartition(".")[2]], body=body, mark=mark)
+    return made

@@ -116,7 +116,6 @@ def test_help_is_a_result(karat, arguments):
         (("compare", ":a", ":b"), "write RUN:a"),
         (("list", "agnets"), "agents"),
         (("list", "agents", "flor"), "did you mean 'floor'?"),
-        (("init", "study"), "later version"),
         (("init", "goldn"), "did you mean 'golden'?"),
         (("score", "questions.jsonl"), "--dataset"),
         (("score", "nothing"), "no run in results"),

@@ -15,7 +15,7 @@ from karat.errors import BadOption
 from karat.sql import Limits, Selected, Table, select, select_each
 
 if TYPE_CHECKING:
-    from karat.replication import StudyTest
+    from karat.replication import Side, StudyTest
 
 __all__ = [
     "Response",
@@ -71,8 +71,6 @@ def to_study_tests(
     others; whoever passes it has decided that foreign code may run. Raises BadOption where `derive`
     fails, and where the study needs its reducer and there is none.
     """
-    from karat.replication import StudyTest
-
     shape = shape_of_data(study)
     if study.reducer is not None and reducer is None:
         why = f"the study '{study.study}' runs code of its own, {study.reducer}: look at it, then allow it"
@@ -80,17 +78,7 @@ def to_study_tests(
     columns: Columns = (data or data_of(study, responses, limits=limits)).columns
     columns = reducer(columns) if reducer is not None and study.reducer is not None else columns
     return [
-        StudyTest(
-            study=study.study,
-            finding=finding.id,
-            sub_study=finding.sub_study,
-            test=test.id,
-            kind=test.kind,
-            domain=study.domain,
-            human=human_side(test, study.arms),
-            agent=agent_side(test, columns),
-            coverage=_coverage(study, responses, test, fields_needed(study, test, shape)),
-        )
+        _both_sides(study, finding, test, agent_side(test, columns), responses, fields_needed(study, test, shape))
         for finding in findings or study.findings
         for test in finding.tests
     ]
@@ -98,27 +86,32 @@ def to_study_tests(
 
 def untested(study: StudyFile, responses: Sequence[Response], why: str) -> list[StudyTest]:
     """The tests without the agent's side, and the reason: what would give it cannot run."""
-    from karat.replication import Side, StudyTest
+    from karat.replication import Side
 
+    agent = Side(missing=why)
     return [
-        StudyTest(
-            study=study.study,
-            finding=finding.id,
-            sub_study=finding.sub_study,
-            test=test.id,
-            kind=test.kind,
-            domain=study.domain,
-            human=human_side(test, study.arms),
-            agent=Side(missing=why),
-            coverage=_coverage(study, responses, test, test.needs or tuple(study.fields)),
-        )
+        _both_sides(study, finding, test, agent, responses, test.needs or tuple(study.fields))
         for finding, test in study.tests
     ]
 
 
-def _coverage(study: StudyFile, responses: Sequence[Response], test: Test, needed: Sequence[str]) -> float:
+def _both_sides(
+    study: StudyFile, finding: Finding, test: Test, agent: Side, responses: Sequence[Response], needed: Sequence[str]
+) -> StudyTest:
+    from karat.replication import StudyTest
+
     counts = tallied(study, responses, test, needed=needed)
-    return min((one.parsed / one.asked if one.asked else 0.0 for one in counts.values()), default=0.0)
+    return StudyTest(
+        study=study.study,
+        finding=finding.id,
+        sub_study=finding.sub_study,
+        test=test.id,
+        kind=test.kind,
+        domain=study.domain,
+        human=human_side(test, study.arms),
+        agent=agent,
+        coverage=min((one.parsed / one.asked if one.asked else 0.0 for one in counts.values()), default=0.0),
+    )
 
 
 def data_of(study: StudyFile, responses: Sequence[Response], *, limits: Limits | None = None) -> Selected:

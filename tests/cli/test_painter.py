@@ -16,6 +16,8 @@ from karat.cli.painter import Painter, can_paint, size_of
 
 from .screen import CODES, Screen
 
+MARK = "\x06"  # nothing that a painter writes
+
 
 class Pseudo:
     """A terminal of a size, with a painter on it."""
@@ -28,7 +30,6 @@ class Pseudo:
         self.raw: list[str] = []
         self.lines: list[str] = []
         self.painter = Painter(self.stream, lambda columns, rows: [line[:columns] for line in self.lines[:rows]])
-        os.set_blocking(self.master, False)
 
     def resize(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -40,10 +41,13 @@ class Pseudo:
         return self.read()
 
     def read(self) -> str:
-        try:
-            text = os.read(self.master, 1 << 16).decode()
-        except BlockingIOError:
-            return ""
+        """All that was written until now: a terminal hands it on in parts, and later."""
+        self.stream.write(MARK)
+        self.stream.flush()
+        told = b""
+        while not told.endswith(MARK.encode()):
+            told += os.read(self.master, 1 << 16)
+        text = told.decode().removesuffix(MARK)
         self.screen.feed(text)
         return text
 

@@ -154,8 +154,8 @@ def bootstrap(folder: Path) -> float:
     import numpy as np
 
     from karat.datasets import StudyRun, read_study, study_draws
-    from karat.datasets._study_copy import answer_copy
-    from karat.datasets._study_tests import data_of, to_study_tests
+    from karat.datasets._study.copy import answer_copy
+    from karat.datasets._study.tests import data_of, to_study_tests
     from karat.replication import join_draws, score_tests, score_uncertainty
 
     made: list[Any] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from karat.datasets._study_format import StudyFile
-from karat.datasets._study_reading import read_study
+from karat.datasets._study.format import StudyFile
+from karat.datasets._study.reading import read_study
 
 __all__ = ["MATERIALS", "STUDY", "read", "write"]
 

@@ -17,13 +17,13 @@ import pytest
 import yaml
 from tests.datasets import study_oracle as oracle
 
-from karat.datasets._study_copy import answer_copy, statistic_copies
-from karat.datasets._study_fields import read_answers
-from karat.datasets._study_human import human_side
-from karat.datasets._study_prompts import described, shown_to
-from karat.datasets._study_reading import read_study
-from karat.datasets._study_sides import agent_side
-from karat.datasets._study_tests import to_study_tests
+from karat.datasets._study.copy import answer_copy, statistic_copies
+from karat.datasets._study.fields import read_answers
+from karat.datasets._study.human import human_side
+from karat.datasets._study.prompts import described, shown_to
+from karat.datasets._study.reading import read_study
+from karat.datasets._study.sides import agent_side
+from karat.datasets._study.tests import to_study_tests
 from karat.errors import BadDataset
 from karat.replication import Agreement, Side, StudyTest, score_tests
 

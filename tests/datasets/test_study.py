@@ -17,9 +17,9 @@ from karat.datasets import (
     study_responses,
     study_tests,
 )
-from karat.datasets._study_people import people
-from karat.datasets._study_prompts import answer_form, shown_to
-from karat.datasets._study_tests import Response
+from karat.datasets._study.people import people
+from karat.datasets._study.prompts import answer_form, shown_to
+from karat.datasets._study.tests import Response
 from karat.datasets.study import Study
 from karat.errors import BadDataset, BadOption
 from karat.records import Sample

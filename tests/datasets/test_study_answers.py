@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from karat.datasets._study_fields import read_answers
-from karat.datasets._study_format import Answered
+from karat.datasets._study.fields import read_answers
+from karat.datasets._study.format import Answered
 
 TWO = {"choice": Answered(type="choice", options=["A", "B"])}
 DID = {"did": Answered(type="choice", options=["yes", "no"])}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.datasets import random_answers, random_reply, read_answers, shipped_studies
-from karat.datasets._study_at_random import random_text, random_values
+from karat.datasets._study.at_random import random_text, random_values
 from karat.datasets.study import Study
 from karat.records import Sample, Turn
 

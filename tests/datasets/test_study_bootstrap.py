@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from karat.datasets import StudyRun, read_study, shipped_studies, study_draws
-from karat.datasets._study_bootstrap import copied_rows, test_rows, units_of
-from karat.datasets._study_copy import answer_copy
-from karat.datasets._study_format import StudyFile, Test
-from karat.datasets._study_sides import agent_side
-from karat.datasets._study_tests import Response, data_of, to_study_tests
+from karat.datasets._study.bootstrap import copied_rows, test_rows, units_of
+from karat.datasets._study.copy import answer_copy
+from karat.datasets._study.format import StudyFile, Test
+from karat.datasets._study.sides import agent_side
+from karat.datasets._study.tests import Response, data_of, to_study_tests
 from karat.errors import BadOption
 from karat.replication import (
     difference_uncertainty,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.datasets._study_fields import KINDS, read_answers
-from karat.datasets._study_format import Answered
-from karat.datasets._study_prompts import answer_form
+from karat.datasets._study.fields import KINDS, read_answers
+from karat.datasets._study.format import Answered
+from karat.datasets._study.prompts import answer_form
 
 TWO = {"choice": Answered(type="choice", options=["A", "B"])}
 STORY = {

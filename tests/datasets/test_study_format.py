@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from karat.datasets import read_study, shipped_studies
-from karat.datasets._study_format import Answered, Task
+from karat.datasets._study.format import Answered, Task
 from karat.errors import BadDataset
 
 from .studies import MATERIALS, STUDY, read, write

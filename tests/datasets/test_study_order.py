@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from karat.datasets import read_study, shipped_studies
-from karat.datasets._study_order import in_turn
+from karat.datasets._study.order import in_turn
 from karat.datasets.study import Study
 from karat.plan import trial_id
 from karat.records import AgentSpec, Condition, Sample

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karat.datasets import persona_names
-from karat.datasets._study_personas import persona
+from karat.datasets._study.personas import persona
 from karat.errors import BadOption
 
 ADA = {"age": 36, "gender": "female", "country": "England"}

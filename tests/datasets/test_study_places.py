@@ -9,7 +9,7 @@ import pytest
 from tests.datasets import studies
 
 from karat.datasets import Dataset, kind_of, shipped_studies, study_of, study_responses
-from karat.datasets._study_places import locate
+from karat.datasets._study.places import locate
 from karat.datasets.study import Study
 from karat.errors import BadDataset, BadOption
 

@@ -10,9 +10,9 @@ from tests.datasets.studies import write
 
 from karat.datasets import read_answers, read_study, shipped_studies, study_question, study_responses, study_tests
 from karat.datasets._rows import read_rows
-from karat.datasets._study_fields import read_answers as read_fields
-from karat.datasets._study_reading import read_study as read_form
-from karat.datasets._study_tests import Response
+from karat.datasets._study.fields import read_answers as read_fields
+from karat.datasets._study.reading import read_study as read_form
+from karat.datasets._study.tests import Response
 from karat.datasets.study import Study
 from karat.errors import BadDataset, BadOption
 

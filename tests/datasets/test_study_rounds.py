@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.datasets._study_format import Answered, Rounds
-from karat.datasets._study_people import Person
-from karat.datasets._study_rounds import filled_round, groups_of, round_template, seen_of_others
+from karat.datasets._study.format import Answered, Rounds
+from karat.datasets._study.people import Person
+from karat.datasets._study.rounds import filled_round, groups_of, round_template, seen_of_others
 from karat.errors import BadDataset
 
 from .studies import STUDY, read

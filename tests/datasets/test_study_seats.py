@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.datasets import prompt_for, turn_question
-from karat.datasets._study_people import Person
-from karat.datasets._study_samples import group_sample, person_sample
-from karat.datasets._study_seats import is_stopped
+from karat.datasets._study.people import Person
+from karat.datasets._study.samples import group_sample, person_sample
+from karat.datasets._study.seats import is_stopped
 from karat.errors import BadOption
 from karat.records import AgentSpec, Condition, Sample, Turn
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from karat.datasets._study_copy import answer_copy, statistic_copies, statistic_copy
-from karat.datasets._study_format import Arm, Test
-from karat.datasets._study_human import human_side
-from karat.datasets._study_sides import agent_side
-from karat.datasets._study_tests import Response, data_of, tallied, to_study_tests
+from karat.datasets._study.copy import answer_copy, statistic_copies, statistic_copy
+from karat.datasets._study.format import Arm, Test
+from karat.datasets._study.human import human_side
+from karat.datasets._study.sides import agent_side
+from karat.datasets._study.tests import Response, data_of, tallied, to_study_tests
 from karat.errors import BadDataset, BadOption
 from karat.replication import Side, measure, score_tests
 from karat.sql import Limits

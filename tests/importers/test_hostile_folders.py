@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.importers.folders import ITEM, finding, said_as, whole, written
 
-from karat.datasets._study_prompts import prompt_text
-from karat.datasets._study_reading import read_study
+from karat.datasets._study.prompts import prompt_text
+from karat.datasets._study.reading import read_study
 from karat.errors import BadDataset, BadOption
 from karat.importers import Draft, save
 from karat.importers._humanstudy_arms import MAX_ITEMS

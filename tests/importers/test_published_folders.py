@@ -13,7 +13,7 @@ from tests.importers.folders import whole, written
 
 from karat.cli import cli
 from karat.datasets import shipped_studies
-from karat.datasets._study_reading import read_study
+from karat.datasets._study.reading import read_study
 from karat.errors import BadDataset
 from karat.importers import Draft, save
 from karat.importers._humanstudy_files import read_folder

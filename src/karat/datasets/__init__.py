@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
     from karat.datasets._rows import Rows
-    from karat.datasets._study_bootstrap import StudyDraws
-    from karat.datasets._study_contents import HeldTest as HeldTest
-    from karat.datasets._study_contents import StudyContents as StudyContents
-    from karat.datasets._study_copied import CopyTest as CopyTest
-    from karat.datasets._study_experiments import Experiment as Experiment
-    from karat.datasets._study_fields import Read
-    from karat.datasets._study_format import Finding as Finding
-    from karat.datasets._study_format import StudyFile as StudyFile
-    from karat.datasets._study_format import Test as Test
-    from karat.datasets._study_personas import PersonaNames
-    from karat.datasets._study_tests import Reducer as Reducer
-    from karat.datasets._study_tests import Response as Response
+    from karat.datasets._study.bootstrap import StudyDraws
+    from karat.datasets._study.contents import HeldTest as HeldTest
+    from karat.datasets._study.contents import StudyContents as StudyContents
+    from karat.datasets._study.copied import CopyTest as CopyTest
+    from karat.datasets._study.experiments import Experiment as Experiment
+    from karat.datasets._study.fields import Read
+    from karat.datasets._study.format import Finding as Finding
+    from karat.datasets._study.format import StudyFile as StudyFile
+    from karat.datasets._study.format import Test as Test
+    from karat.datasets._study.personas import PersonaNames
+    from karat.datasets._study.tests import Reducer as Reducer
+    from karat.datasets._study.tests import Response as Response
     from karat.journal import RunFolder, StudyCopy
     from karat.redact import Redactor
     from karat.replication import StudyTest, TestScore
@@ -152,32 +152,32 @@ def study_of(path: Path) -> Path | None:
 
     A file counts where it is called `study.yaml`, or reads as a study.
     """
-    from karat.datasets._study_places import study_of as found
+    from karat.datasets._study.places import study_of as found
 
     return found(path)
 
 
 def read_study(path: Path) -> StudyFile:
     """A study, from its folder or its `study.yaml`. Raises BadDataset with every fault of it."""
-    from karat.datasets import _study_reading
+    from karat.datasets._study import reading
 
-    return _study_reading.read_study(path)
+    return reading.read_study(path)
 
 
 def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:
     """What a run folder keeps of its studies: what `run.json` says of each, and its file below `studies/`."""
     if not studies:
         return []
-    from karat.datasets import _study_kept
+    from karat.datasets._study import kept
 
-    return _study_kept.keep(studies, redact=redact)
+    return kept.keep(studies, redact=redact)
 
 
 def kept_studies(run: RunFolder) -> list[StudyFile]:
     """The studies that a run folder keeps, for their analysis. Raises BadRun where they are not as it left them."""
-    from karat.datasets import _study_kept
+    from karat.datasets._study import kept
 
-    return _study_kept.kept(run)
+    return kept.kept(run)
 
 
 def study_samples(study: StudyFile) -> list[Sample]:
@@ -189,16 +189,16 @@ def study_samples(study: StudyFile) -> list[Sample]:
 
 def study_contents(study: StudyFile, samples: Sequence[Sample], *, copies: bool = True) -> StudyContents:
     """What a study holds, with the samples that were made of it; with `copies` the human copy test as well."""
-    from karat.datasets import _study_contents
+    from karat.datasets._study import contents
 
-    return _study_contents.contents_of(study, samples, copies=copies)
+    return contents.contents_of(study, samples, copies=copies)
 
 
 def read_answers(sample: Sample, turn: int, text: str) -> Read:
     """What a participant answered in one turn (from 0): each field read, or with the reason why it is not."""
-    from karat.datasets import _study_fields, _study_samples
+    from karat.datasets._study import fields, samples
 
-    return _study_fields.read_answers(text, _study_samples.fields_of(sample, turn))
+    return fields.read_answers(text, samples.fields_of(sample, turn))
 
 
 def random_answers(sample: Sample, turn: int, dice: Random) -> dict[str, float | str | list[str]]:
@@ -206,16 +206,16 @@ def random_answers(sample: Sample, turn: int, dice: Random) -> dict[str, float |
 
     In the shape that `read_answers` gives; the draws are those of `random_reply`.
     """
-    from karat.datasets import _study_at_random
+    from karat.datasets._study import at_random
 
-    return _study_at_random.random_values(sample.detail["fields"][turn], dice)
+    return at_random.random_values(sample.detail["fields"][turn], dice)
 
 
 def random_reply(sample: Sample, turn: int, dice: Random) -> str:
     """The same as the text of a reply, in the form that was asked for."""
-    from karat.datasets import _study_at_random
+    from karat.datasets._study import at_random
 
-    return _study_at_random.random_text(sample.detail["fields"][turn], dice)
+    return at_random.random_text(sample.detail["fields"][turn], dice)
 
 
 def study_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:
@@ -223,9 +223,9 @@ def study_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
 
     In the later rounds of a game it depends on them; elsewhere it is the turn's question.
     """
-    from karat.datasets import _study_samples
+    from karat.datasets._study import samples
 
-    return _study_samples.question_of(sample, turn, replies)
+    return samples.question_of(sample, turn, replies)
 
 
 def turn_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
@@ -234,32 +234,32 @@ def turn_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> s
     None: nothing; neither this turn nor a later one of its seat is asked any more. A function of its
     arguments alone, so that a run that goes on asks what it would have asked.
     """
-    from karat.datasets import _study_seats
+    from karat.datasets._study import seats
 
-    return _study_seats.turn_question(sample, turn, replies)
+    return seats.turn_question(sample, turn, replies)
 
 
 def prompt_for(condition: Condition, sample: Sample, seat: int | None) -> str | None:
     """The condition's system prompt as who sits there reads it: in a study, with {{ profile.… }} filled."""
     if condition.system_prompt is None or "study" not in sample.detail:
         return condition.system_prompt
-    from karat.datasets import _study_seats
+    from karat.datasets._study import seats
 
-    return _study_seats.filled_prompt(condition.system_prompt, sample, seat)
+    return seats.filled_prompt(condition.system_prompt, sample, seat)
 
 
 def persona_names(prompt: str, attributes: Collection[str]) -> PersonaNames:
     """What a study's system prompt asks for, of participants with these attributes."""
-    from karat.datasets import _study_personas
+    from karat.datasets._study import personas
 
-    return _study_personas.persona_names(prompt, attributes)
+    return personas.persona_names(prompt, attributes)
 
 
 def study_responses(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> list[Response]:
     """The rows of `responses` of one sample, from the answers read in each of its turns; None: there was no reply."""
-    from karat.datasets import _study_samples
+    from karat.datasets._study import samples
 
-    return _study_samples.responses_of(sample, values)
+    return samples.responses_of(sample, values)
 
 
 def study_tests(study: StudyFile, responses: Sequence[Response], *, reducer: Reducer | None = None) -> list[StudyTest]:
@@ -268,7 +268,7 @@ def study_tests(study: StudyFile, responses: Sequence[Response], *, reducer: Red
     `reducer`: the function that `study.reducer` names, where its code may run. Raises BadOption for
     SQL that fails, and for a reducer that is needed and was not allowed.
     """
-    from karat.datasets._study_tests import to_study_tests
+    from karat.datasets._study.tests import to_study_tests
 
     return to_study_tests(study, responses, reducer=reducer)
 
@@ -286,9 +286,9 @@ def study_experiments(
     Raises nothing for what cannot be computed: those tests have no agent's side and say why.
     `refused`: why its `reducer` does not run. `arms`: those that were run; empty: all.
     """
-    from karat.datasets import _study_experiments
+    from karat.datasets._study import experiments as made
 
-    return _study_experiments.carried_out(study, experiments, reducer=reducer, refused=refused, arms=arms)
+    return made.carried_out(study, experiments, reducer=reducer, refused=refused, arms=arms)
 
 
 def study_reducer(study: StudyFile, *, inside: Path) -> Reducer:
@@ -296,9 +296,9 @@ def study_reducer(study: StudyFile, *, inside: Path) -> Reducer:
 
     `inside`: a run folder, which never brings code. Raises BadPlugin.
     """
-    from karat.datasets import _study_reducer
+    from karat.datasets._study import reducer
 
-    return _study_reducer.load_reducer(study, inside=inside)
+    return reducer.load_reducer(study, inside=inside)
 
 
 def study_draws(
@@ -315,8 +315,6 @@ def study_draws(
     One draw serves all tests of the study and all runs, by participant: differences between them are
     paired. `reducer`: the study's own code, where it may run; it runs in each of 200 replicates.
     """
-    from karat.datasets import _study_bootstrap
+    from karat.datasets._study import bootstrap
 
-    return _study_bootstrap.study_draws(
-        study, runs, rng=rng, replicates=replicates, convention=convention, reducer=reducer
-    )
+    return bootstrap.study_draws(study, runs, rng=rng, replicates=replicates, convention=convention, reducer=reducer)

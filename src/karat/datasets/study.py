@@ -14,18 +14,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.datasets import Dataset, Linted
 from karat.datasets._packed import Packed
-from karat.datasets._study_choice import chosen_arms, chosen_folders, chosen_of_several
-from karat.datasets._study_order import in_turn
-from karat.datasets._study_people import people
-from karat.datasets._study_places import Located, is_study, locate, studies_below
-from karat.datasets._study_rounds import groups_of
-from karat.datasets._study_samples import group_sample, person_sample
-from karat.datasets._study_several import read_studies
+from karat.datasets._study.choice import chosen_arms, chosen_folders, chosen_of_several
+from karat.datasets._study.order import in_turn
+from karat.datasets._study.people import people
+from karat.datasets._study.places import Located, is_study, locate, studies_below
+from karat.datasets._study.rounds import groups_of
+from karat.datasets._study.samples import group_sample, person_sample
+from karat.datasets._study.several import read_studies
 from karat.errors import BadOption
 
 if TYPE_CHECKING:
-    from karat.datasets._study_format import StudyFile
-    from karat.datasets._study_people import Person
+    from karat.datasets._study.format import StudyFile
+    from karat.datasets._study.people import Person
     from karat.records import Sample
 
     _Maker = Callable[[int], Sample]
@@ -104,7 +104,7 @@ class Study:
 
     def lint(self, path: Path) -> Linted:
         """What in the human numbers cannot be checked, and what is wrong. Raises nothing for faults of studies."""
-        from karat.datasets._study_lint import lint
+        from karat.datasets._study.lint import lint
 
         return lint(path, self)
 

@@ -1,0 +1,295 @@
+"""What stands in a `study.yaml`: arms, answers, findings and their tests, as values. Read by `reading`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, Strict
+
+__all__ = [
+    "DIRECTIONS",
+    "Answered",
+    "Arm",
+    "Finding",
+    "Groups",
+    "Human",
+    "Level",
+    "Participants",
+    "Relabelled",
+    "Rounds",
+    "StudyDraft",
+    "StudyFile",
+    "Task",
+    "Test",
+    "level_name",
+]
+
+Text = Annotated[str, Strict(), Field(min_length=1)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Count = Annotated[int, Strict(), Field(ge=0, le=10**9)]
+Positive = Annotated[int, Strict(), Field(ge=1, le=10**9)]
+Scalar = str | bool | int | float
+Kind = Literal[
+    "ttest_ind",
+    "welch",
+    "ttest_paired",
+    "ttest_one",
+    "anova",
+    "correlation",
+    "spearman",
+    "contingency",
+    "binomial",
+    "proportion",
+    "mannwhitney",
+    "wilcoxon",
+    "variance_ratio",
+]
+Expected = Literal["greater", "less", "positive", "negative", "equal", "different"]
+
+DIRECTIONS = {"greater": 1, "positive": 1, "less": -1, "negative": -1}
+"""What `expect` says of the sign; `equal` and `different` say nothing of it."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Answered(_Part):
+    """One thing that a participant answers."""
+
+    type: Literal["choice", "number", "likert", "rank", "text"]
+    options: list[Text] | dict[str, Text] | None = None  # choice, rank: labels, or labels with what each means
+    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)] | None = None  # number, likert: both ends
+    whole: bool = False  # number: only whole ones
+    hint: Text | None = None  # how the answer form describes it; null: from type, options and range
+    optional: bool = False  # an answer without it is complete
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # number: answers are divided by it in `responses`
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The options' labels, in the order of the file."""
+        return tuple(self.options or ())
+
+    @property
+    def meanings(self) -> Mapping[str, str]:
+        """What each option means, where the file says so."""
+        return self.options if isinstance(self.options, dict) else {}
+
+
+class Relabelled(_Part):
+    """What `dataset.relabel` changes in an arm or a task, besides its materials: the same decision in other figures."""
+
+    values: dict[str, Scalar] = {}  # in place of those of the same name
+    fields: dict[str, Answered] = {}  # in place of those of the same name: another range, hint and `scale`
+
+
+class Task(_Part):
+    """One thing that a participant is shown, and what is answered to it."""
+
+    prompt: Text  # a file of the study's folder
+    fields: dict[str, Answered]
+    name: Text | None = None  # null: the prompt's file name
+    values: dict[str, Scalar] = {}  # what {{ … }} of the prompt stands for, besides `profile`
+    relabel: Relabelled | None = None
+
+
+class Rounds(_Part):
+    """A game: every participant of a group is asked once a round, and shown what the others did in the last one."""
+
+    count: Positive
+    group: Annotated[int, Strict(), Field(ge=2, le=10**6)] | None = None  # participants; null: each plays alone
+    prompt: Text | None = None  # of every round but the first; null: the arm's
+    first: Text | None = None  # of the first round; null: as the others
+    fields: dict[str, Answered] | None = None  # null: the arm's
+
+
+class Arm(_Part):
+    """What some of the participants are shown. One prompt with its fields, or several tasks."""
+
+    prompt: Text | None = None
+    fields: dict[str, Answered] | None = None
+    tasks: list[Task] | None = None
+    values: dict[str, Scalar] = {}
+    relabel: Relabelled | None = None
+    n: Positive | None = None  # how many people there were
+    rounds: Rounds | None = None  # null: the study's
+
+    @property
+    def shown(self) -> tuple[Task, ...]:
+        """The tasks in the order of the file: also of an arm that has one prompt."""
+        if self.tasks is not None:
+            return tuple(self.tasks)
+        return () if self.prompt is None else (Task(prompt=self.prompt, fields=self.fields or {}),)
+
+    @property
+    def answered(self) -> dict[str, Answered]:
+        """Every field of the arm."""
+        own = {name: one for task in self.shown for name, one in task.fields.items()}
+        return own | ((self.rounds.fields or {}) if self.rounds is not None else {})
+
+
+class Participants(_Part):
+    """Who takes part."""
+
+    per_arm: Literal["human"] | Positive = "human"  # as many as people in each arm, or so many
+    profile: dict[str, Any] = {}  # attribute → [low, high], {value: share}, [values], or one value
+    given: Text | None = None  # a file of persons (any kind of rows), drawn from with the seed
+
+
+class Groups(_Part):
+    """Which rows of `data` are compared: the levels of a column, the first against the second."""
+
+    column: Text
+    levels: Annotated[list[Scalar], Field(min_length=1)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The levels as `human` names them."""
+        return tuple(level_name(level) for level in self.levels)
+
+
+class Level(_Part):
+    """What was published of one group of people."""
+
+    n: Positive | None = None
+    k: Count | None = None  # how many of them did it
+    mean: Number | None = None
+    sd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    counts: dict[str, Count] | None = None  # more than two outcomes: how many people chose each
+
+
+class Human(_Part):
+    """What was published of one test; `levels` are the groups by name."""
+
+    levels: dict[str, Level] = {}
+    t: Number | None = None
+    F: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    U: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    chi2: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    z: Number | None = None
+    r: Annotated[float, Field(ge=-1, le=1)] | None = None
+    ratio: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # of variances
+    df1: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    df2: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    n: Positive | None = None
+    k: Count | None = None
+    mean: Number | None = None
+    sd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    sign: Literal[-1, 1] | None = None  # of an effect whose statistic has none (F, χ²)
+    reported: Text | None = None  # as it is printed
+
+
+class Test(_Part):
+    """The statistic that shows a finding, in people and in the agent."""
+
+    __test__ = False  # no test class, whatever pytest thinks of the name
+
+    id: Text
+    kind: Kind
+    measure: Text  # a column of `data`
+    groups: Groups | None = None
+    against: str | float | None = None  # a second column, or the number that one sample is compared with
+    outcomes: Annotated[list[Scalar], Field(min_length=2)] | None = None  # contingency with more than true and false
+    p0: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    alternative: Literal["two-sided", "greater", "less"] = "two-sided"  # of the published p
+    expect: Expected
+    use: Literal["statistic", "descriptives"] | None = None  # null: the statistic where there is one
+    reason: Text | None = None  # for `use`, and for degrees of freedom or an N that are printed otherwise
+    n_reason: Text | None = None  # why an n of people is not that of the arms
+    needs: list[Text] | None = None  # fields that an answer must have; null: those that `measure` is derived from
+    human: Human
+    weight: Annotated[float, Field(gt=0)] = 1.0  # kept for other programs: karat's means are plain
+
+
+class Finding(_Part):
+    """A claim of the study, and the tests that show it."""
+
+    id: Text
+    claim: Text
+    sub_study: str = ""
+    tests: Annotated[list[Test], Field(min_length=1)]
+
+
+class StudyDraft(_Part):
+    """The top of the file: its parts are read by models of their own."""
+
+    study: Text
+    title: Text
+    source: Text
+    domain: Literal["cognition", "strategic", "social"]
+    license: Text | None = None
+    caveat: Text | None = None
+    participants: dict[str, Any] = {}
+    design: Literal["between", "within"] = "between"
+    arms: Annotated[dict[str, Any], Field(min_length=1)]
+    order: Literal["fixed", "random"] = "fixed"  # of the tasks of an arm, and of the arms of a within design
+    rounds: dict[str, Any] | None = None
+    derive: Text = "SELECT * FROM responses"
+    findings: Annotated[list[Any], Field(min_length=1)]
+    min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.5
+    reducer: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyFile:
+    """A study that was read, with its materials. Behind the checks nothing is asked again."""
+
+    study: str
+    title: str
+    source: str
+    domain: str
+    path: Path  # of study.yaml
+    sha256: str  # hex, over study.yaml, materials and persons
+    participants: Participants
+    design: str
+    arms: dict[str, Arm]
+    order: str
+    derive: str
+    findings: tuple[Finding, ...]
+    min_coverage: float
+    license: str | None = None
+    caveat: str | None = None
+    reducer: str | None = None
+    materials: dict[str, str] = field(default_factory=dict)  # prompt → its text
+    persons: tuple[dict[str, Any], ...] = ()  # of `participants.given`
+    warnings: tuple[str, ...] = ()  # what cannot be checked, and what is read otherwise than it looks
+    reorder: bool = False  # options are shown the last one first
+    wording: str | None = None  # of the materials, where another than their own was asked for
+    relabel: bool = False  # materials and amounts are the relabelled ones, where there are any
+    data: bytes = field(default=b"", repr=False)  # study.yaml as it was read
+
+    @property
+    def folder(self) -> Path:
+        """Where materials lie."""
+        return self.path.parent
+
+    @property
+    def fields(self) -> dict[str, Answered]:
+        """Every field of any arm, in the order of the file."""
+        return {name: one for arm in self.arms.values() for name, one in arm.answered.items()}
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The columns that a profile gives."""
+        given = [name for person in self.persons[:1] for name in person]
+        return tuple(dict.fromkeys([*self.participants.profile, *given]))
+
+    @property
+    def plays(self) -> bool:
+        """Whether some arm is a game of several rounds."""
+        return any(arm.rounds is not None for arm in self.arms.values())
+
+    @property
+    def tests(self) -> tuple[tuple[Finding, Test], ...]:
+        """Every test with its finding."""
+        return tuple((finding, test) for finding in self.findings for test in finding.tests)
+
+
+def level_name(level: Scalar) -> str:
+    """A level as a key of `human`: `true`, `2`, or the text itself."""
+    if isinstance(level, bool):
+        return str(level).lower()
+    return f"{level:g}" if isinstance(level, float) else str(level)

@@ -1,0 +1,167 @@
+"""What people gave: the numbers of one test as a `Side`, and the statistic that follows from what was published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from karat.datasets._study.format import Arm, Level, Test
+
+if TYPE_CHECKING:
+    from karat.replication import Side
+
+__all__ = ["TWO_GROUPS", "described", "human_side", "levels_of", "published", "uses_statistic"]
+
+NAN = float("nan")
+TWO_GROUPS = ("ttest_ind", "welch", "anova", "mannwhitney", "variance_ratio")
+PAIRED = ("ttest_paired", "ttest_one")
+_STATISTIC = {"anova": "F", "mannwhitney": "U", "wilcoxon": "z", "correlation": "r", "spearman": "r",
+              "variance_ratio": "ratio", "contingency": "chi2", "binomial": "k", "proportion": "k"}  # fmt: skip
+
+
+def levels_of(test: Test, arms: Mapping[str, Arm]) -> list[Level]:
+    """The groups of the test in their order; an n that is not given is the arm's, where groups are arms."""
+    if test.groups is None:
+        return []
+    found = []
+    for name in test.groups.names:
+        level = test.human.levels.get(name, Level())
+        if level.n is None and test.groups.column == "arm" and name in arms:
+            level = level.model_copy(update={"n": arms[name].n})
+        found.append(level)
+    return found
+
+
+def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
+    """The human side. What was not published is NaN; with nothing that can be used, the reason is given."""
+    from karat.replication import Side, d_from_t_df
+
+    human, levels = test.human, levels_of(test, arms)
+    known: dict[str, Any] = {"p0": test.p0, **_sizes(test, levels)}
+    statistic = published(test, known) if uses_statistic(test, arms) else described(test, arms)
+    if test.kind == "contingency":
+        table = table_of(test, levels)
+        return Side(table=table) if table is not None else Side(missing="no counts of people were published")
+    if math.isnan(statistic):
+        return Side(missing=f"no {_STATISTIC.get(test.kind, 't')} of people was published, nor what it follows from")
+    known["statistic"] = statistic
+    if test.kind == "anova":
+        known |= _of_anova(test, levels)
+    elif human.df1 is not None:
+        known["df1"] = human.df1
+        if test.kind in {"ttest_ind", "welch"} and math.isnan(known.get("n1", NAN)):
+            known["d"] = d_from_t_df(statistic, human.df1)
+    return Side(**known)
+
+
+def uses_statistic(test: Test, arms: Mapping[str, Arm]) -> bool:
+    """Whether the published statistic is what counts, and not the means or counts."""
+    if test.use is not None:
+        return test.use == "statistic"
+    return not math.isnan(published(test, _sizes(test, levels_of(test, arms))))
+
+
+def published(test: Test, sizes: Mapping[str, Any]) -> float:
+    """The statistic as it was published; NaN where there is none."""
+    human = test.human
+    if test.kind in {"contingency", "binomial", "proportion"}:
+        return NAN
+    if test.kind == "mannwhitney" and human.U is None and human.z is not None:
+        n1, n2 = sizes.get("n1", NAN), sizes.get("n2", NAN)
+        return float(n1 * n2 / 2 + human.z * math.sqrt(n1 * n2 * (n1 + n2 + 1) / 12))
+    value = getattr(human, _STATISTIC.get(test.kind, "t"))
+    return NAN if value is None else float(value)
+
+
+def described(test: Test, arms: Mapping[str, Arm]) -> float:
+    """The statistic that follows from means, standard deviations or counts; NaN where they are not all there."""
+    human, levels = test.human, levels_of(test, arms)
+    if test.kind in {"binomial", "proportion"}:
+        k = human.k if human.k is not None else levels[0].k if len(levels) == 1 else None
+        return NAN if k is None else float(k)
+    if test.kind in PAIRED:
+        one = levels[0] if len(levels) == 1 else Level(n=human.n, mean=human.mean, sd=human.sd)
+        reference = test.against if isinstance(test.against, (int, float)) else 0.0
+        if one.n is None or one.mean is None or not one.sd:
+            return NAN
+        return (one.mean - reference) / (one.sd / math.sqrt(one.n))
+    if test.kind == "variance_ratio" and len(levels) == 2 and levels[0].sd is not None and levels[1].sd:
+        return (levels[0].sd / levels[1].sd) ** 2
+    if test.kind not in {"ttest_ind", "welch", "anova"} or len(levels) < 2:
+        return NAN
+    given = [(one.n, one.mean, one.sd) for one in levels]
+    if any(part is None for one in given for part in one):
+        return NAN
+    return statistic_of_means(test.kind, [(float(n or 0), float(mean or 0), float(sd or 0)) for n, mean, sd in given])
+
+
+def statistic_of_means(kind: str, groups: Sequence[tuple[float, float, float]]) -> float:
+    """t, Welch's t or a one-way F of (n, mean, sd) a group; NaN without any spread."""
+    total = sum(n for n, _, _ in groups)
+    if kind == "welch":
+        (n1, m1, s1), (n2, m2, s2) = groups
+        error = s1 * s1 / n1 + s2 * s2 / n2
+        return (m1 - m2) / math.sqrt(error) if error > 0 else NAN
+    within = sum((n - 1) * sd * sd for n, _, sd in groups) / (total - len(groups)) if total > len(groups) else 0.0
+    if within <= 0:
+        return NAN
+    if kind == "ttest_ind":
+        (n1, m1, _), (n2, m2, _) = groups
+        return (m1 - m2) / math.sqrt(within * (1 / n1 + 1 / n2))
+    grand = sum(n * mean for n, mean, _ in groups) / total
+    between = sum(n * (mean - grand) ** 2 for n, mean, _ in groups) / (len(groups) - 1)
+    return between / within
+
+
+def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...] | None:
+    """Counts: rows are levels, columns true and false or the outcomes. None where some are not known."""
+    rows = []
+    for level in levels:
+        if test.outcomes is not None:
+            from karat.datasets._study.format import level_name
+
+            counts = level.counts or {}
+            row = [counts.get(level_name(outcome), 0) for outcome in test.outcomes] if counts else None
+        elif level.k is not None and level.n is not None:
+            row = [level.k, level.n - level.k]
+        else:
+            row = None
+        if row is None or min(row) < 0:
+            return None
+        rows.append(tuple(row))
+    return tuple(rows) if len(rows) > 1 else None
+
+
+def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
+    """n1 and n2 as `Side` has them."""
+    if test.kind in TWO_GROUPS:
+        if len(levels) != 2:
+            return {}
+        pair = [NAN if one.n is None else float(one.n) for one in levels]
+        return {"n1": pair[0], "n2": pair[1]}
+    n = test.human.n
+    if n is None:
+        sizes = [one.n for one in levels]
+        n = sum(one or 0 for one in sizes) if sizes and None not in sizes else None
+    if n is None and test.kind in PAIRED and test.human.df1 is not None:
+        n = round(test.human.df1) + 1
+    return {} if n is None else {"n1": float(n)}
+
+
+def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
+    """Degrees of freedom, sizes and the sign of an F."""
+    human = test.human
+    known: dict[str, Any] = {}
+    sizes = tuple(float(one.n) for one in levels if one.n is not None)
+    if len(sizes) == len(levels) > 1:
+        known["sizes"] = sizes
+    df1 = human.df1 if human.df1 is not None else len(levels) - 1.0 if len(levels) > 1 else NAN
+    df2 = human.df2 if human.df2 is not None else sum(sizes) - len(sizes) if "sizes" in known else NAN
+    known |= {"df1": df1, "df2": df2}
+    means = [one.mean for one in levels]
+    if df1 == 1 and human.sign is not None:
+        known["sign"] = human.sign
+    elif df1 == 1 and len(means) == 2 and means[0] is not None and means[1] is not None and means[0] != means[1]:
+        known["sign"] = 1 if means[0] > means[1] else -1
+    return known

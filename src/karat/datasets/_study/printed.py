@@ -1,0 +1,241 @@
+"""Human numbers against the statistic that was printed: the same within rounding, or one of them is wrong."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING
+
+from karat.datasets._study.format import Arm, Level, Test
+from karat.datasets._study.human import (
+    described,
+    human_side,
+    levels_of,
+    published,
+    statistic_of_means,
+    table_of,
+)
+from karat.datasets._study.patterns import check_patterns, listed
+from karat.formats import excerpt
+
+if TYPE_CHECKING:
+    from karat.datasets._study.numbers import Numbers
+
+__all__ = ["check_reported"]
+
+Span = tuple[float, float]
+_SLACK = 1e-9
+_AS_T = {"ttest_ind", "welch", "ttest_paired", "ttest_one"}
+_MANY_CORNERS = 8  # numbers that were rounded; 2⁸ corners
+
+
+def check_reported(numbers: Numbers, text: str) -> None:
+    """Notes what contradicts the printed string, and where nothing in it can be compared."""
+    from karat.replication import parse_reported
+
+    checked = check_patterns(numbers, text)
+    try:
+        said = parse_reported(text)
+    except ValueError:
+        if not checked:
+            numbers.notes.append(f"{excerpt(text, 60)!r} has no statistic that could be checked")
+        return
+    printed = _as_own(numbers.test, said.kind, said.statistic, _half_printed(text, said.statistic))
+    if printed is None:
+        numbers.fault(f"a {numbers.test.kind} does not follow from {said.kind}", "reported")
+        return
+    _check_statistic(numbers, printed, text)
+    _check_sizes(numbers, said.kind, said.dfs, said.n)
+
+
+def _half_printed(text: str, value: float) -> float:
+    """Half a unit of the last digit in which a statistic is printed."""
+    plain = text.replace(",", "").replace("−", "-")
+    digits = [match[1] for match in re.finditer(r"=\s*[-+]?(\d*\.?\d+)", plain) if float(match[1]) == abs(value)]
+    return 0.5 * 10.0 ** -len((digits[0] if digits else repr(abs(value))).partition(".")[2])
+
+
+def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] | None:
+    """The printed statistic as spans of the test's own, without sign. None: it says nothing of this kind."""
+    low, high = max(0.0, abs(value) - half), abs(value) + half
+    roots, squares = [(math.sqrt(low), math.sqrt(high))], [(low * low, high * high)]
+    same = [(low, high)]
+    own: dict[str, dict[str, list[Span]]] = {
+        "t": {"t": same, "z": same, "F": roots},
+        "anova": {"F": same, "t": squares},
+        "r": {"r": same},
+        "chi2": {"chi2": same, "z": squares},
+        "U": {"U": same, "z": same},
+        "z": {"z": same, "t": same, "chi2": roots},
+        "ratio": {"F": same},
+    }
+    kind = "t" if test.kind in _AS_T else _OWN.get(test.kind, "t")
+    return own[kind].get(printed)
+
+
+_OWN = {"anova": "anova", "correlation": "r", "spearman": "r", "contingency": "chi2", "binomial": "z",
+        "proportion": "z", "mannwhitney": "U", "wilcoxon": "z", "variance_ratio": "ratio"}  # fmt: skip
+
+
+def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> None:
+    test = numbers.test
+    quoted = excerpt(text, 60)
+    own = published(test, {})
+    key = {"anova": "F", "correlation": "r", "spearman": "r", "wilcoxon": "z", "variance_ratio": "ratio"}
+    name = key.get(test.kind, "U" if test.human.U is not None else "z" if test.kind == "mannwhitney" else "t")
+    stated = getattr(test.human, name, None)
+    if stated is not None and test.kind not in {"contingency", "binomial", "proportion"}:
+        half = numbers.half(stated, name)
+        spans = [(abs(stated) - half, abs(stated) + half)]
+        if name == "U" and None not in (sizes := [one.n for one in levels_of(test, numbers.arms)]) and len(sizes) == 2:
+            other = (sizes[0] or 0) * (sizes[1] or 0) - stated
+            spans.append((abs(other) - half, abs(other) + half))
+        if not _meet(spans, printed):
+            numbers.fault(f"{name} = {stated:g} is not what is printed: '{quoted}'", name)
+    computed = list(_computed(numbers))
+    if computed and not _meet(computed, printed):
+        nominal = described(test, numbers.arms)
+        found = " or ".join(_shown(span) for span in computed[:3]) if math.isnan(nominal) else f"{round(nominal, 3):g}"
+        message = f"means or counts give {_OWN.get(test.kind, 't')} = {found}, '{quoted}' is printed"
+        if test.use is None:
+            numbers.fault(f"{message}; mend the numbers, or say which holds: `use:` with a `reason`")
+        else:
+            numbers.notes.append(f"{message}; the file uses the {test.use}")
+    if not computed and math.isnan(own):
+        numbers.notes.append(f"nothing that could be checked against '{quoted}'")
+
+
+def _meet(found: Sequence[Span], printed: Sequence[Span]) -> bool:
+    return any(
+        a[0] <= b[1] * (1 + 1e-6) + _SLACK and b[0] <= a[1] * (1 + 1e-6) + _SLACK for a in found for b in printed
+    )
+
+
+def _shown(span: Span) -> str:
+    middle = (span[0] + span[1]) / 2
+    return f"{round(middle, 3):g}"
+
+
+def _computed(numbers: Numbers) -> Iterator[Span]:
+    """What follows from means, standard deviations or counts, rounded as they are: spans of its size."""
+    test = numbers.test
+    levels = levels_of(test, numbers.arms)
+    if test.kind == "contingency":
+        table = table_of(test, levels)
+        yield from ((one, one) for one in (_chi_squares(table) if table is not None else ()))
+    elif test.kind in {"binomial", "proportion"}:
+        yield from ((one, one) for one in _share_z(test, numbers.arms))
+    elif not math.isnan(described(test, numbers.arms)):
+        values = [abs(one) for one in _corners(numbers, levels) if not math.isnan(one)]
+        if values:
+            yield min(values), max(values)
+
+
+def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
+    """The statistic at every corner of what the rounded numbers may have been."""
+    test, human = numbers.test, numbers.test.human
+    yield described(test, numbers.arms)
+    if test.kind in _AS_T - {"ttest_ind", "welch"}:
+        mean, sd, n = human.mean, human.sd, human.n
+        if mean is None or sd is None or n is None:
+            return
+        reference = test.against if isinstance(test.against, (int, float)) else 0.0
+        for a, b in product((-1, 1), repeat=2):
+            spread = sd + b * numbers.half(sd, "sd")
+            if spread > 0:
+                yield (mean + a * numbers.half(mean, "mean") - reference) / (spread / math.sqrt(n))
+        return
+    if test.groups is None or 2 * len(levels) > _MANY_CORNERS or test.kind == "variance_ratio":
+        return
+    halves = [
+        (numbers.half(one.mean or 0.0, name, "mean"), numbers.half(one.sd or 0.0, name, "sd"))
+        for name, one in zip(test.groups.names, levels, strict=True)
+    ]
+    for signs in product((-1, 1), repeat=2 * len(levels)):
+        moved = [
+            (
+                float(one.n or 0),
+                (one.mean or 0.0) + signs[2 * at] * half[0],
+                max(0.0, (one.sd or 0.0) + signs[2 * at + 1] * half[1]),
+            )
+            for at, (one, half) in enumerate(zip(levels, halves, strict=True))
+        ]
+        yield statistic_of_means(test.kind, moved)
+    if len(levels) == 2 and abs((levels[0].mean or 0) - (levels[1].mean or 0)) <= halves[0][0] + halves[1][0]:
+        yield 0.0
+
+
+def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
+    """Pearson's χ², with Yates's correction, and the likelihood ratio: papers print any of them."""
+    rows, columns = [sum(row) for row in table], [sum(column) for column in zip(*table, strict=True)]
+    total = sum(rows)
+    if not all(rows) or not all(columns):
+        return []
+    expected = [[row * column / total for column in columns] for row in rows]
+    pairs = [
+        (seen, want)
+        for ones, wants in zip(table, expected, strict=True)
+        for seen, want in zip(ones, wants, strict=True)
+    ]
+    found = [
+        sum((seen - want) ** 2 / want for seen, want in pairs),
+        2 * sum(seen * math.log(seen / want) for seen, want in pairs if seen),
+    ]
+    if len(pairs) == 4:
+        found.append(sum(max(0.0, abs(seen - want) - 0.5) ** 2 / want for seen, want in pairs))
+        found.append(_unpooled(table))
+    return found
+
+
+def _unpooled(table: Sequence[Sequence[int]]) -> float:
+    """The square of z for two shares, each with its own variance."""
+    (a, b), (c, d) = table
+    one, two = a / (a + b), c / (c + d)
+    variance = one * (1 - one) / (a + b) + two * (1 - two) / (c + d)
+    return (one - two) ** 2 / variance if variance > 0 else math.inf
+
+
+def _share_z(test: Test, arms: Mapping[str, Arm]) -> list[float]:
+    side = human_side(test, arms)
+    k, n, p0 = side.statistic, side.n1, side.p0
+    if math.isnan(k) or math.isnan(n):
+        return []
+    spread = math.sqrt(n * p0 * (1 - p0))
+    return [abs(k - n * p0) / spread, max(0.0, abs(k - n * p0) - 0.5) / spread]
+
+
+def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | None) -> None:
+    """Degrees of freedom and N as printed, against those of the file and those that sizes give."""
+    test, human = numbers.test, numbers.test.human
+    own = [one for one in (human.df1, human.df2) if one is not None]
+    if own and dfs and len(own) == len(dfs) and any(abs(a - b) > 1e-6 for a, b in zip(own, dfs, strict=True)):
+        numbers.fault(f"degrees of freedom {listed(own)} are not the printed ones, {listed(dfs)}", "reported")
+    side = human_side(test, numbers.arms)
+    sizes = [one for one in (side.sizes or (side.n1, side.n2)) if not math.isnan(one)]
+    if test.kind == "contingency" and side.table is not None:
+        sizes = [float(sum(row)) for row in side.table]
+    total = sum(sizes)
+    if not sizes:
+        return
+    if n is not None and n != total:
+        numbers.doubt(f"N = {n} is printed, the groups have {total:g}", "reported")
+    free = _free(test, printed, total, len(levels_of(test, numbers.arms)))
+    if free and dfs and dfs[-1] not in free:
+        numbers.doubt(f"{dfs[-1]:g} degrees of freedom are printed, sizes give {listed(free)}", "reported")
+    if free and own and not dfs and own[-1] not in free:
+        numbers.doubt(f"{own[-1]:g} degrees of freedom do not fit the sizes, which give {listed(free)}", "df2")
+
+
+def _free(test: Test, printed: str, total: float, groups: int) -> list[float]:
+    """The (last) degrees of freedom that fit the number of people; none where they do not follow from it."""
+    if printed in {"chi2", "z", "U"} or test.kind in {"welch", "mannwhitney", "wilcoxon", "variance_ratio"}:
+        return []
+    if test.kind == "ttest_ind":
+        return [total - 2]
+    if test.kind == "anova":
+        return [total - groups] if groups > 1 else []
+    if test.kind in {"correlation", "spearman"}:
+        return [total - 2]
+    return [total - 1]

@@ -1,0 +1,118 @@
+"""Games of several rounds: who plays together, and what each may see of the last round. Pure: answers in, texts out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
+from typing import Any
+
+from karat.datasets._study.format import Answered, Arm, Rounds, StudyFile, Task
+from karat.datasets._study.people import Person
+from karat.datasets._study.prompts import prompt_text
+from karat.templates import fill
+
+__all__ = ["filled_round", "groups_of", "round_names", "round_task", "round_template", "seen_of_others"]
+
+Answers = Mapping[str, Any]
+
+
+def groups_of(rounds: Rounds, persons: Sequence[Person]) -> list[list[Person]]:
+    """Who plays together: as many groups as `group` asks for, whose sizes differ by one at most.
+
+    67 persons in groups of 17 are 17, 17, 17 and 16. Without `group` everybody plays alone.
+    """
+    if not persons:
+        return []
+    count = len(persons) if rounds.group is None else -(-len(persons) // rounds.group)
+    size, larger = divmod(len(persons), count)
+    found, at = [], 0
+    for number in range(count):
+        end = at + size + (number < larger)
+        found.append(list(persons[at:end]))
+        at = end
+    return found
+
+
+def round_task(arm: Arm, number: int) -> Task:
+    """What is shown and answered in a round (from 1)."""
+    rounds = arm.rounds
+    assert rounds is not None
+    prompt = (rounds.first if number == 1 else None) or rounds.prompt or arm.prompt or rounds.first
+    assert prompt is not None
+    return Task(prompt=prompt, fields=rounds.fields or arm.fields or {})
+
+
+def round_template(study: StudyFile, arm: Arm, profile: Mapping[str, Any], number: int) -> str:
+    """The text of a round for one participant, with {{ last.… }} and {{ others.… }} still open where it has any.
+
+    Raises BadOption where the material asks for what its round may not see.
+    """
+    task = round_task(arm, number)
+    open_: dict[str, Any] = {}
+    for name in round_names(arm, first=number == 1):
+        *path, last = name.split(".")
+        here = open_
+        for part in path:
+            here = here.setdefault(part, {})
+        here[last] = f"{{{{ {name} }}}}"
+    return prompt_text(study, arm, task, profile, open_ | {"round": number})
+
+
+def filled_round(template: str, fields: Mapping[str, Answered], *, own: Answers, others: Sequence[Answers]) -> str:
+    """A round's template as it is asked: from one's own last answers and those of the others of the group.
+
+    `others`: of the last round only, without one's own; who could not be read is left out.
+    """
+    last = {name: _plain(own.get(name, "unknown")) for name in fields}
+    return fill(template, {"last": last, "others": seen_of_others(fields, others)}, place="rounds")
+
+
+def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) -> dict[str, Any]:
+    """What {{ others.… }} gives: n, and for each field mean, median, lowest and highest, or how many chose what.
+
+    With one field its values stand at the top as well: {{ others.mean }}. What is not known,
+    because nobody could be read, is the word `unknown`.
+
+    >>> field = {"number": Answered(type="number", range=[0, 100])}
+    >>> seen_of_others(field, [{"number": 10.0}, {"number": 25.0}, {"number": 25.5}])["mean"]
+    20.17
+    """
+    found: dict[str, Any] = {"n": len(others)}
+    for name, one in fields.items():
+        values = [answers[name] for answers in others if answers.get(name) is not None]
+        if one.type in {"number", "likert"}:
+            found[name] = _numbers(values)
+        elif one.type == "choice":
+            chosen = Counter(values)
+            found[name] = {label: chosen[label] for label in one.labels}
+    if len(fields) == 1:
+        only = found.get(next(iter(fields)), {})
+        found = {**only, **found}
+    return found
+
+
+def round_names(arm: Arm, *, first: bool) -> list[str]:
+    """What {{ … }} of a round's material may be, besides the names of every material."""
+    if first or arm.rounds is None:
+        return ["round"]
+    fields = round_task(arm, 2).fields
+    seen = seen_of_others(fields, [])
+    names = ["round", *(f"last.{name}" for name in fields)]
+    for name, value in seen.items():
+        names += [f"others.{name}.{below}" for below in value] if isinstance(value, dict) else [f"others.{name}"]
+    return names
+
+
+def _numbers(values: Sequence[float]) -> dict[str, Any]:
+    if not values:
+        return dict.fromkeys(("mean", "median", "lowest", "highest"), "unknown")
+    found = {"mean": fmean(values), "median": median(values), "lowest": min(values), "highest": max(values)}
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A number as people write it: two decimals, and none where it is whole."""
+    if not isinstance(value, float):
+        return ", ".join(map(str, value)) if isinstance(value, list) else value
+    return int(value) if value == int(value) else round(value, 2)

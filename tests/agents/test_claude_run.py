@@ -153,8 +153,8 @@ def test_nothing_is_left_of_a_run_that_was_ended(place: Place, how: str) -> None
             process.send_signal(number)
             wait_for(lambda: process.poll() is not None, seconds=1)
         process.communicate(timeout=100)
-        assert wait_for(lambda: not any(map(alive, pids)), seconds=10)
-        assert wait_for(lambda: not list(place.temporary.glob("karat-claude-*")), seconds=10)
+        assert wait_for(lambda: not any(map(alive, pids)))
+        assert wait_for(lambda: not list(place.temporary.glob("karat-claude-*")))
     if how == "timeout":
         kinds = {(event["kind"], event["class"]) for event in place.events("attempt")}
         assert kinds == {("timeout", "limit")}

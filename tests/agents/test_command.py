@@ -112,7 +112,7 @@ def test_the_whole_group_ends_with_the_turn(ask: Ask, tmp_path: Path, way: str) 
         assert ask("command", program(code))[0].text == "done"
     assert time.monotonic() - started < 20
     child = int((tmp_path / "pids").read_text())
-    for _ in range(50):
+    for _ in range(600):
         if not alive(child):
             return
         time.sleep(0.05)

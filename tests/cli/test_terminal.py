@@ -80,7 +80,7 @@ def running(marker: str) -> list[str]:
     return [line for line in listed.stdout.splitlines() if marker in line and " ps " not in line]
 
 
-def await_none(marker: str, *, seconds: float = 5) -> list[str]:
+def await_none(marker: str, *, seconds: float = 30) -> list[str]:
     """What is still there after a while of patience: an ended process may take a moment to be reaped."""
     give_up = time.monotonic() + seconds
     while (left := running(marker)) and time.monotonic() < give_up:

@@ -109,8 +109,8 @@ def alive(pid: int) -> bool:
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    """Up to twenty seconds."""
-    for _ in range(400):
+    """Up to a minute."""
+    for _ in range(1200):
         if true():
             return
         time.sleep(0.05)

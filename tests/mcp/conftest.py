@@ -45,7 +45,7 @@ def ends() -> Callable[[int], bool]:
         return not state or state.startswith("Z")
 
     def wait(pid: int) -> bool:
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while not gone(pid) and time.monotonic() < deadline:
             time.sleep(0.05)
         return gone(pid)

@@ -95,7 +95,7 @@ def test_the_process_ends_when_its_parent_is_killed_and_sees_no_secret(tmp_path)
     )
     pid, secret = done.stdout.split()
     assert secret == "None"
-    for _ in range(100):
+    for _ in range(600):
         alive = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False).stdout
         if not alive.strip() or alive.startswith("Z"):
             return

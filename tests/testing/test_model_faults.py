@@ -51,10 +51,10 @@ def test_a_broken_connection_is_a_connection_error(clients, api, stream):
 @pytest.mark.parametrize(("api", "stream"), EVERY)
 def test_a_hang_ends_with_the_clients_patience(clients, api, stream):
     with serve([{"say": [{"hang": True}, "yes"]}]) as server:
-        both = clients(server)
-        both.openai, both.anthropic = (one.with_options(timeout=0.3) for one in (both.openai, both.anthropic))
+        both, hasty = clients(server), clients(server)
+        hasty.openai, hasty.anthropic = (one.with_options(timeout=0.3) for one in (both.openai, both.anthropic))
         with pytest.raises(both.errors, match="timed out"):
-            both.ask(api, stream=stream)
+            hasty.ask(api, stream=stream)
         assert both.ask(api, stream=stream)["text"] == "yes"
 
 

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -192,12 +191,10 @@ def test_a_body_in_chunks_is_read_too():
 
 
 def test_many_are_answered_at_a_time(clients):
-    with serve([{"say": [{"text": "yes", "delay": 0.5}]}]) as server:
+    with serve([{"say": [{"text": "yes", "delay": 1}]}]) as server:
         both = clients(server)
-        started = time.monotonic()
         with ThreadPoolExecutor(10) as pool:
             list(pool.map(lambda _: both.ask("chat", stream=False), range(10)))
-        assert time.monotonic() - started < 4
         assert server.most_busy >= 5
 
 

@@ -35,13 +35,14 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
     root, only = _what(run, results)
 
     def ready(where: Listening) -> None:
-        output.result(where.url, Served(url=where.url, host=where.host, port=where.port))
         if viewing.allow_remote:
             output.complain(
                 "warning: other machines can reach these pages. Whoever opens the address reads every prompt, answer "
                 "and review, and can add reviews; all of it travels unencrypted. Prefer an SSH tunnel to 127.0.0.1."
             )
-        output.say("Open the address; it works once. Ctrl-C ends the viewer.")
+        output.say("Open this address; it works once. Ctrl-C ends the viewer.")
+        # Last: whoever waits for it may go on at once, and has heard everything.
+        output.result(where.url, Served(url=where.url, host=where.host, port=where.port))
         if viewing.open_browser:
             _open(where.url)
 

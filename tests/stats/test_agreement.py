@@ -14,7 +14,7 @@ from karat.stats import cohen_kappa, kappa_of_table
 
 STEPS = (1, 2, 3, 4, 5)
 ratings = st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(STEPS)), min_size=2, max_size=60)
-weightings = st.sampled_from(["none", "linear", "quadratic"])
+weightings = st.sampled_from(["none", "linear", "quadratic", "ordinal"])
 
 
 def by_hand(pairs, weights):
@@ -22,6 +22,8 @@ def by_hand(pairs, weights):
     power = {"linear": 1, "quadratic": 2}.get(weights)
 
     def apart(one, two):
+        if weights == "ordinal":
+            return math.comb(abs(one - two) + 1, 2)
         return float(one != two) if power is None else abs(one - two) ** power
 
     observed = sum(apart(*pair) for pair in pairs) / len(pairs)
@@ -45,6 +47,15 @@ def test_kappa_does_not_ask_who_is_first_nor_in_which_order(pairs, weights):
     one, two = (cohen_kappa(x, y, categories=STEPS, weights=weights) for x, y in ((a, b), (b[::-1], a[::-1])))
     assert one.value == pytest.approx(two.value, abs=1e-12, nan_ok=True)
     assert one.se == pytest.approx(two.se, abs=1e-6, nan_ok=True)
+
+
+def test_weights_may_be_ones_own():
+    harmless = [[1, 1, 0], [1, 1, 0], [0, 0, 1]]  # the first two steps are as good as one
+    a, b = [1, 2, 3, 3, 1], [2, 2, 3, 1, 1]
+    merged = cohen_kappa([max(x, 2) for x in a], [max(x, 2) for x in b], categories=[2, 3], weights="none")
+    found = cohen_kappa(a, b, categories=[1, 2, 3], weights=harmless)
+    assert (found.value, found.se) == (pytest.approx(merged.value), pytest.approx(merged.se))
+    assert found.method == "cohen's kappa, own weights"
 
 
 @settings(deadline=None)
@@ -110,6 +121,10 @@ def test_no_variation_is_no_agreement_and_says_so():
         (lambda: cohen_kappa([1], [1], [1, 2], categories=STEPS), "one a pair"),
         (lambda: cohen_kappa([1], [1], categories=(1, 1)), "twice"),
         (lambda: cohen_kappa([1], [1], categories=STEPS, weights="cubic"), "weights"),
+        (lambda: cohen_kappa([1], [1], categories=STEPS, weights=[[1, 0], [0, 1]]), "one row and column a category"),
+        (lambda: cohen_kappa([1], [1], categories=(1, 2), weights=[[1, 0.5], [0, 1]]), "symmetric"),
+        (lambda: cohen_kappa([1], [1], categories=(1, 2), weights=[[1, 2], [2, 1]]), "nothing agrees more"),
+        (lambda: cohen_kappa([1], [1], categories=(1, 2), weights=[["a", 2], [2, 1]]), "numbers"),
         (lambda: cohen_kappa([1], [1], categories=STEPS, level=95), "level"),
         (lambda: kappa_of_table([[1, 2]]), "square"),
         (lambda: kappa_of_table([[1, -2], [0, 1]]), "counts"),

@@ -83,3 +83,19 @@ def test_consistency_is_averaged_over_questions():
     assert found.value == pytest.approx((1 + 1 / 3) / 2)
     assert found.reason == "1 of 3 questions have fewer than 2 answers"
     assert math.isnan(stats.consistency([1, 0]).value)
+
+
+def test_questions_of_one_document_share_their_error():
+    """The error of `clustered_se` over the chances of the questions; one document alone has none."""
+    n, c, documents = [4] * 6, [4, 4, 3, 1, 0, 2], ["x", "x", "x", "y", "y", "z"]
+    found = stats.pass_hat_k(n, c, 2, clusters=documents)
+    chances = [math.comb(won, 2) / math.comb(4, 2) for won in c]
+    other = stats.clustered_se(chances, documents)
+    assert (found.value, found.se, found.df, found.n) == pytest.approx((other.value, other.se, other.df, 3))
+    assert (found.low, found.high) == (max(0.0, other.low), min(1.0, other.high))
+    assert found.value == pytest.approx(stats.pass_hat_k(n, c, 2).value)
+    assert math.isnan(stats.pass_at_k(n, c, 2, clusters=["x"] * 6).se)
+    few = stats.pass_at_k([4, 1, 4], [1, 1, 4], 2, clusters=["x", "x", "y"])
+    assert few.reason == "1 of 3 questions have fewer than 2 attempts"
+    with pytest.raises(ValueError, match=r"clusters: must be as many as questions \(6\), got 1"):
+        stats.pass_at_k(n, c, 2, clusters=["x"])

@@ -8,11 +8,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ALTERNATIVES", "Floats", "check_choice", "counts", "domain", "evaluate", "floats", "gamma_shift", "unwrap"]
+__all__ = [
+    "ALTERNATIVES",
+    "Floats",
+    "check_choice",
+    "check_level",
+    "counts",
+    "domain",
+    "evaluate",
+    "floats",
+    "gamma_shift",
+    "percentiles_of_level",
+    "unwrap",
+    "z_of_level",
+]
 
 Floats = npt.NDArray[np.float64]
 
 ALTERNATIVES = ("two-sided", "greater", "less")
+Z95 = 1.959963984540054
 BLOCK = 4_096  # elements at a time: the buffers of a kernel stay in the second-level cache
 
 
@@ -52,6 +66,34 @@ def check_choice(name: str, value: str, known: tuple[str, ...]) -> str:
     if value not in known:
         raise ValueError(f"{name}: must be one of {', '.join(known)}, got {value!r}")
     return value
+
+
+def check_level(level: float) -> float:
+    """The level itself. Raises ValueError where it is no share between 0 and 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"level: must lie between 0 and 1, got {level:g}")
+    return level
+
+
+def z_of_level(level: float) -> float:
+    """How many standard errors a normal interval of this level reaches to either side. Raises ValueError.
+
+    >>> z_of_level(0.95), round(z_of_level(0.99), 6)
+    (1.959963984540054, 2.575829)
+    """
+    from scipy.special import ndtri
+
+    return Z95 if level == 0.95 else float(ndtri((1 + check_level(level)) / 2))
+
+
+def percentiles_of_level(level: float) -> tuple[float, float]:
+    """Where a percentile interval of this level begins and ends, as shares. Raises ValueError.
+
+    >>> percentiles_of_level(0.95)
+    (0.025, 0.975)
+    """
+    tail = round((1 - check_level(level)) / 2, 15)
+    return tail, 1 - tail
 
 
 def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLOCK) -> Any:

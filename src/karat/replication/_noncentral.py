@@ -1,4 +1,4 @@
-"""The likelihood of a standardised effect given t, as a ratio to no effect; its integrals and its power."""
+"""The likelihood of a standardised effect given t, as a ratio to no effect, and its integrals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.replication._inputs import Floats
 
-__all__ = ["log_effect_bf", "log_meta_bf", "noncentral_t_above", "noncentral_t_cdf"]
+__all__ = ["log_effect_bf", "log_meta_bf"]
 
 GONE = 45.0  # e^-45 of the peak: beyond it nothing counts
 
@@ -91,20 +91,3 @@ def _legendre(panels: int, order: int) -> tuple[Floats, Floats]:
     points, weights = np.polynomial.legendre.leggauss(order)
     nodes = np.concatenate([(points + 1) / (2 * panels) + k / panels for k in range(panels)])
     return nodes, np.tile(weights / (2 * panels), panels)
-
-
-def noncentral_t_cdf(t: float, df: float, ncp: float) -> float:
-    """P(T ≤ t): E[Φ(t·s − ncp)] over s = √(χ²_ν/ν), by the trapezoid rule in ln s."""
-    from scipy.special import gammaln, log_ndtr
-
-    width = 1 / math.sqrt(2 * df)
-    u = np.linspace(-14 * width - 40 / df, 9 * width, 1200)
-    log_density = df * u - 0.5 * df * np.exp(2 * u) + 0.5 * df * math.log(df / 2) - gammaln(df / 2) + math.log(2.0)
-    values = log_density + log_ndtr(t * np.exp(u) - ncp)
-    top = float(values.max())
-    return math.exp(top) * float(np.exp(values - top).sum()) * float(u[1] - u[0])
-
-
-def noncentral_t_above(t: float, df: float, ncp: float) -> float:
-    """P(T > t), as exact in its tail as the cdf in its own."""
-    return noncentral_t_cdf(-t, df, -ncp)

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from karat.replication._inputs import check_choice, counts, domain, floats
-from karat.replication._noncentral import log_effect_bf, noncentral_t_above, noncentral_t_cdf
+from karat.replication._noncentral import log_effect_bf
 from karat.replication.bayes import SQRT_HALF, log_bf10_meta_ttest, log_bf10_ttest
+from karat.stats.noncentral import noncentral_t_cdf
+from karat.stats.power import effect_size_ttest
 
 __all__ = [
     "Equivalence",
@@ -151,23 +153,11 @@ def effect_with_power(n: Sequence[int], *, power: float = 1 / 3, alpha: float = 
     >>> round(effect_with_power((10, 10)), 6)
     0.721969
     """
-    from scipy.special import stdtrit
-
-    for name, share in (("power", power), ("alpha", alpha)):
-        if not 0 < share < 1:
-            raise ValueError(f"{name}: must lie between 0 and 1, got {share:g}")
-    if power <= alpha:
-        raise ValueError(f"power: must be above alpha ({alpha:g}), got {power:g}")
-    root, df = _design("n", n)
-    bar = float(stdtrit(df, 1 - alpha / 2))
-    low, high = 0.0, 2 * bar + 20.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        found = noncentral_t_above(bar, df, middle) + noncentral_t_cdf(-bar, df, middle)
-        low, high = (middle, high) if found < power else (low, middle)
-        if high - low < 1e-12 * high:
-            break
-    return (low + high) / 2 / root
+    _design("n", n)
+    first, *second = n
+    if second:
+        return effect_size_ttest(first, n2=second[0], power=power, type="two-sample", alpha=alpha).value
+    return effect_size_ttest(first, power=power, type="one-sample", alpha=alpha).value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,20 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "Counts",
     "Floats",
     "Groups",
     "check_level",
     "columns",
+    "counts_of",
     "group",
     "summed_by",
     "t_quantile",
     "t_two_sided",
+    "unbiased",
     "whole",
     "z_quantile",
 ]
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
+Counts = int | Iterable[Any]  # of one question, or of each
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +89,17 @@ def whole(name: str, number: float) -> int:
     return int(number)
 
 
+def counts_of(names: tuple[str, str], parts: Counts, totals: Counts) -> tuple[list[int], list[int]]:
+    """Parts and totals of the same questions. Raises ValueError for unequal lengths and a part above its total."""
+    some, every = _counts(names[0], parts), _counts(names[1], totals)
+    if len(some) != len(every):
+        raise ValueError(f"{names[0]}: must be as long as {names[1]} ({len(every)}), got {len(some)}")
+    for part, total in zip(some, every, strict=True):
+        if part > total:
+            raise ValueError(f"{names[0]}: must be at most {names[1]} ({total}), got {part}")
+    return some, every
+
+
 def summed_by(codes: Codes, weights: Floats, size: int) -> Floats:
     """The sum of the weights of each code from 0 to size − 1."""
     summed: Floats = np.bincount(codes, weights=weights, minlength=size).astype(np.float64, copy=False)
@@ -114,6 +129,15 @@ def t_two_sided(t: float, df: float) -> float:
     return max(2.0 * float(stdtr(df, -abs(t))), math.ulp(0.0))
 
 
+def unbiased(df: float) -> float:
+    """What a standardised difference is multiplied by to lose its bias; NaN for df ≤ 1."""
+    from scipy.special import gammaln
+
+    if not df > 1:
+        return math.nan
+    return math.exp(float(gammaln(df / 2) - gammaln((df - 1) / 2))) / math.sqrt(df / 2)
+
+
 def z_quantile(probability: float) -> float:
     """Quantile of the standard normal distribution."""
     from scipy.special import ndtri
@@ -126,3 +150,10 @@ def _codes(clusters: Iterable[Any]) -> tuple[Codes, tuple[Hashable, ...]]:
     numbers: dict[Hashable, int] = {}
     codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in listed), np.int64, len(listed))
     return codes, tuple(numbers)
+
+
+def _counts(name: str, numbers: Counts) -> list[int]:
+    """Counts of questions; one number is one question."""
+    if isinstance(numbers, (int, float, np.number)):
+        return [whole(name, float(numbers))]
+    return [whole(name, number) for number in numbers]

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from karat.stats._groups import check_level, t_quantile, z_quantile
+from karat.stats._groups import Floats, check_level, t_quantile, z_quantile
+from karat.stats._weighting import Weights, weight_matrix, weighted
 from karat.stats.results import Interval
 
 __all__ = ["cohen_kappa", "kappa_of_table"]
-
-Weights = Literal["none", "linear", "quadratic"]
-Floats = NDArray[np.float64]
 
 
 def cohen_kappa(
@@ -31,11 +28,12 @@ def cohen_kappa(
     """The agreement of two raters of the same things beyond what their habits alone would give.
 
     `categories`: every step that could have been given, in order, used or not: weights depend
-    on their number. `weights`: what part of an agreement a near miss counts for; `none` is the
-    unweighted kappa. 1 is full agreement, 0 that of chance; the interval is of large samples and
-    may pass 1. `clusters`: what does not vary independently, such as answers to one question; `n` then
-    counts clusters. NaN with a reason where both used one category only: there is no variation, and
-    nothing to agree on. Raises ValueError for values outside the categories and for unequal lengths.
+    on their number. `weights`: what part of an agreement a near miss counts for: `none` (the
+    unweighted kappa), `linear`, `quadratic`, `ordinal`, or a symmetric matrix of your own. 1 is full
+    agreement, 0 that of chance; the interval is of large samples and may pass 1. `clusters`: what does
+    not vary independently, such as answers to one question; `n` then counts clusters. NaN with a reason
+    where both used one category only: there is no variation, and nothing to agree on. Raises
+    ValueError for values outside the categories and for unequal lengths.
 
     >>> found = cohen_kappa([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3])
     >>> round(found.value, 3), found.n
@@ -65,8 +63,8 @@ def kappa_of_table(table: Any, *, weights: Weights = "quadratic", level: float =
         raise ValueError(f"table: must be square, got shape {counts.shape}")
     if not np.isfinite(counts).all() or (counts < 0).any() or (counts != np.floor(counts)).any():
         raise ValueError("table: must hold counts")
-    n, weighed = int(counts.sum()), _weights(len(counts), weights)
-    method = "cohen's kappa" if weights == "none" else f"cohen's kappa, {weights} weights"
+    n, weighed = int(counts.sum()), weight_matrix(len(counts), weights)
+    method = weighted("cohen's kappa", weights)
     if n == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="nothing was rated by both")
     shares = counts / n
@@ -98,7 +96,7 @@ def _clustered(
     if math.isnan(found.value) or size < 2:
         reason = found.reason or "fewer than two clusters"
         return replace(found, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason)
-    shares, weighed = table / n, _weights(len(table), weights)
+    shares, weighed = table / n, weight_matrix(len(table), weights)
     expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
     inner = _influence(shares, weighed, found.value)
     centre = found.value - expected * (1 - found.value)
@@ -110,16 +108,6 @@ def _clustered(
     return replace(
         found, se=se, low=found.value - reach, high=found.value + reach, n=size, method=method, df=float(size - 1)
     )
-
-
-def _weights(size: int, weights: Weights) -> Floats:
-    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
-    if weights == "none":
-        found: Floats = (apart == 0).astype(np.float64)
-        return found
-    if weights not in ("linear", "quadratic"):
-        raise ValueError(f"weights: must be none, linear or quadratic, got {weights!r}")
-    return 1 - (apart / max(1, size - 1)) ** (1 if weights == "linear" else 2)
 
 
 def _influence(shares: Floats, weighed: Floats, kappa: float) -> Floats:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
+from karat.stats._bootstrap import bca_bounds, bootstrap_t_bounds, check_replicates
 from karat.stats._groups import Floats, Groups, check_level, columns, group, summed_by, t_quantile
 from karat.stats.results import Interval
 
 __all__ = ["clustered_se", "mean_interval"]
+
+MeanMethod = Literal["t", "bootstrap-t", "bca"]
+_BOOTSTRAPS = {"bootstrap-t": bootstrap_t_bounds, "bca": bca_bounds}
 
 
 def mean_interval(
@@ -19,25 +24,66 @@ def mean_interval(
     clusters: Iterable[Any] | None = None,
     *,
     level: float = 0.95,
-    method: Literal["t"] = "t",
+    method: MeanMethod = "t",
+    scope: Literal["population", "fixed"] = "population",
+    rng: np.random.Generator | None = None,
+    replicates: int = 10_000,
 ) -> Interval:
-    """The mean of the clusters' means, with Student's t interval over clusters.
+    """The mean of the clusters' means, with an interval over clusters.
 
-    Each question counts once, however often it was answered. One cluster has a mean and
-    no interval; any NaN or None makes everything NaN: leave missing values out yourself,
-    and say how many. Raises ValueError for an unknown method, a level outside (0, 1) and
-    unequal lengths.
+    Each question counts once, however often it was answered. `t` is Student's and covers best
+    from few questions on. `bootstrap-t` follows skewed means, `bca` too but comes out too narrow below
+    about 50 questions; both draw questions again, `replicates` times from `rng`, which they need.
+    `scope`: `population` is about questions of this kind, `fixed` about these very ones: the error is
+    then that of repetitions alone, with Satterthwaite's degrees of freedom, and `t` only. One cluster has
+    a mean and no interval (but of `fixed`); any NaN or None makes everything NaN: leave missing
+    values out yourself, and say how many. Raises ValueError for an unknown method, a level outside
+    (0, 1), unequal lengths, and a bootstrap without `rng`.
 
     >>> found = mean_interval([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"])
     >>> found.value, round(found.low, 3), round(found.high, 3), found.n
     (4.0, 1.849, 6.151, 3)
 
-    Miller (2024), arXiv:2411.00640, sections 2 and 3.
+    Miller (2024), arXiv:2411.00640, sections 2 and 3; Efron (1987), J. Am. Stat. Assoc. 82:171
+    (bca); Hall (1988), Ann. Stat. 16:927 (bootstrap-t).
     """
-    if method != "t":
-        raise ValueError(f"method: must be 't', got {method!r}")
+    if method not in _BOOTSTRAPS and method != "t":
+        raise ValueError(f"method: must be t, {' or '.join(_BOOTSTRAPS)}, got {method!r}")
+    if scope not in ("population", "fixed") or (scope == "fixed" and method != "t"):
+        raise ValueError(f"scope: must be population, or fixed with method t, got {scope!r} with {method}")
     groups = group(values, clusters)
-    return t_interval(groups.means, level=check_level(level), observations=groups.values.size, missing=groups.missing)
+    size, missing = groups.values.size, groups.missing
+    bare = t_interval(groups.means, level=check_level(level), observations=size, missing=missing)
+    if scope == "fixed":
+        return _of_these(groups, bare)
+    if method == "t":
+        return bare
+    if rng is None:
+        raise ValueError(f"rng: is required for {method}")
+    found = replace(bare, method=f"{method}, {check_replicates(replicates, level)} resamples", df=math.nan)
+    if not bare.se > 0:
+        return found
+    low, high, reason = _BOOTSTRAPS[method](groups.means, level=level, rng=rng, replicates=replicates)
+    return replace(found, low=low, high=high, reason=reason)
+
+
+def _of_these(groups: Groups, bare: Interval) -> Interval:
+    """The mean over the questions that were asked: only their repetitions are a sample."""
+    method, once = "t, these questions", int(np.count_nonzero(groups.counts < 2))
+    nothing = replace(bare, se=math.nan, low=math.nan, high=math.nan, df=math.nan, method=method)
+    if math.isnan(bare.value):
+        return nothing
+    if once:
+        return replace(nothing, reason=f"{once} of {bare.n} questions were answered once: their spread is not known")
+    spreads = groups.squares / (groups.counts - 1) / groups.counts  # the variance of each question's mean
+    se = math.sqrt(float(spreads.sum())) / bare.n
+    if se == 0:
+        reason = "answers to one question never differ: the interval is a point"
+        return replace(nothing, se=0.0, low=bare.value, high=bare.value, reason=reason)
+    relative = spreads / spreads.max()
+    df = float(relative.sum()) ** 2 / float(np.sum(relative**2 / (groups.counts - 1)))
+    reach = t_quantile(0.5 + bare.level / 2, df) * se
+    return replace(nothing, se=se, low=bare.value - reach, high=bare.value + reach, df=df, reason=None)
 
 
 def t_interval(means: Floats, *, level: float, observations: int, missing: int = 0) -> Interval:

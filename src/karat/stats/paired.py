@@ -44,7 +44,7 @@ def paired_difference(
     """
     check_level(level)
     first, second = _sides(a, b, clusters, clusters_b)
-    means_a, means_b = _answered(first), _answered(second)
+    means_a, means_b = answered_means(first), answered_means(second)
     asked = {**dict.fromkeys(first.labels), **dict.fromkeys(second.labels)}
     shared = [question for question in asked if question in means_a and question in means_b]
     lost_a, lost_b = (sum(question not in means for question in asked) for means in (means_a, means_b))
@@ -105,8 +105,8 @@ def _sides(
     return group(values_a, questions), group(values_b, questions if clusters_b is None else clusters_b)
 
 
-def _answered(side: Groups) -> dict[Any, float]:
-    """The mean of each question that has a value."""
+def answered_means(side: Groups) -> dict[Any, float]:
+    """The mean of each question that has a value; NaN and infinities are none."""
     kept = np.isfinite(side.values)
     if kept.all():
         return dict(zip(side.labels, side.means.tolist(), strict=True))

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from karat.stats._groups import Floats, check_level, whole
-from karat.stats.intervals import t_interval
+from karat.stats._groups import Counts, Floats, check_level, counts_of, whole
+from karat.stats.intervals import clustered_se, t_interval
 from karat.stats.results import Interval
 
 __all__ = ["consistency", "pass_at_k", "pass_hat_k"]
 
-Counts = int | Iterable[Any]
 
-
-def pass_hat_k(n: Counts, c: Counts, k: int, *, level: float = 0.95) -> Interval:
+def pass_hat_k(n: Counts, c: Counts, k: int, *, clusters: Iterable[Any] | None = None, level: float = 0.95) -> Interval:
     """The chance that k fresh attempts at a question all succeed, averaged over questions.
 
     `n` attempts and `c` successes of each question, as numbers or sequences. Unbiased: the
     share of k-subsets without a failure, never the mean accuracy to the k-th power.
     Questions with fewer than k attempts cannot say; they are left out, and `reason` counts
-    them; none left: NaN. The interval is Student's t over questions, cut to [0, 1].
+    them; none left: NaN. The interval is Student's t over questions, cut to [0, 1]. `clusters`: what each
+    question belongs to, where questions do not vary independently; the error is then that of
+    `clustered_se`, and `n` counts clusters.
 
     >>> pass_hat_k([4, 4, 4, 4, 4], [4, 2, 3, 0, 4], 1).value
     0.65
 
     Yao et al. (2024), arXiv:2406.12045.
     """
-    return _over_questions(n, c, k, lambda tries, wins: _all_of(wins, tries, k), level=level, method="pass^k")
+    found = _chances(n, c, k, lambda tries, wins: _all_of(wins, tries, k))
+    return _averaged(found, clusters, level=level, method="pass^k", few=f"fewer than {k} attempts")
 
 
-def pass_at_k(n: Counts, c: Counts, k: int, *, level: float = 0.95) -> Interval:
+def pass_at_k(n: Counts, c: Counts, k: int, *, clusters: Iterable[Any] | None = None, level: float = 0.95) -> Interval:
     """The chance that at least one of k fresh attempts at a question succeeds, averaged over questions.
 
     Arguments and limits as for `pass_hat_k`.
@@ -43,9 +45,8 @@ def pass_at_k(n: Counts, c: Counts, k: int, *, level: float = 0.95) -> Interval:
 
     Chen et al. (2021), arXiv:2107.03374.
     """
-    return _over_questions(
-        n, c, k, lambda tries, wins: 1 - _all_of(tries - wins, tries, k), level=level, method="pass@k"
-    )
+    found = _chances(n, c, k, lambda tries, wins: 1 - _all_of(tries - wins, tries, k))
+    return _averaged(found, clusters, level=level, method="pass@k", few=f"fewer than {k} attempts")
 
 
 def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
@@ -62,7 +63,7 @@ def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
     listed = list(counts)
     rows: list[Sequence[Any]] = [list(row) for row in listed] if _nested(listed) else [listed]
     found = np.array([_agreement([whole("counts", cell) for cell in row]) for row in rows], dtype=np.float64)
-    return _averaged(found, level=level, method="consistency", few="fewer than 2 answers")
+    return _averaged(found, None, level=level, method="consistency", few="fewer than 2 answers")
 
 
 def _nested(listed: list[Any]) -> bool:
@@ -74,44 +75,34 @@ def _agreement(cells: list[int]) -> float:
     return sum(cell * (cell - 1) for cell in cells) / (n * (n - 1)) if n > 1 else math.nan
 
 
-def _over_questions(
-    n: Counts, c: Counts, k: int, chance: Callable[[int, int], float], *, level: float, method: str
-) -> Interval:
+def _chances(n: Counts, c: Counts, k: int, chance: Callable[[int, int], float]) -> Floats:
     if whole("k", k) < 1:
         raise ValueError(f"k: must be at least 1, got {k}")
-    tries, wins = _counts("n", n), _counts("c", c)
-    if len(tries) != len(wins):
-        raise ValueError(f"c: must be as long as n ({len(tries)}), got {len(wins)}")
-    for attempted, won in zip(tries, wins, strict=True):
-        if won > attempted:
-            raise ValueError(f"c: must be at most n ({attempted}), got {won}")
+    wins, tries = counts_of(("c", "n"), c, n)
     found = [chance(tried, won) if tried >= k else math.nan for tried, won in zip(tries, wins, strict=True)]
-    return _averaged(np.array(found, dtype=np.float64), level=level, method=method, few=f"fewer than {k} attempts")
+    return np.array(found, dtype=np.float64)
 
 
-def _averaged(found: Floats, *, level: float, method: str, few: str) -> Interval:
-    kept = found[~np.isnan(found)]
-    over = t_interval(kept, level=check_level(level), observations=found.size)
-    left_out = found.size - kept.size
+def _averaged(found: Floats, clusters: Iterable[Any] | None, *, level: float, method: str, few: str) -> Interval:
+    known = ~np.isnan(found)
+    kept, left_out = found[known], int(np.count_nonzero(~known))
+    if clusters is None:
+        over = t_interval(kept, level=check_level(level), observations=found.size)
+    else:
+        labels = list(clusters)
+        if len(labels) != found.size:
+            raise ValueError(f"clusters: must be as many as questions ({found.size}), got {len(labels)}")
+        over = clustered_se(kept, [label for label, there in zip(labels, known, strict=True) if there], level=level)
+        method = f"{method}, clustered"
     reason = f"{left_out} of {found.size} questions have {few}" if left_out else over.reason
-    return Interval(
-        value=over.value,
-        se=over.se,
-        low=max(0.0, over.low) if not math.isnan(over.low) else math.nan,
-        high=min(1.0, over.high) if not math.isnan(over.high) else math.nan,
-        level=level,
-        n=kept.size,
+    return replace(
+        over,
+        low=max(over.low, 0.0),  # in this order NaN stays
+        high=min(over.high, 1.0),
         method=method,
-        df=over.df,
         observations=found.size,
         reason=reason,
     )
-
-
-def _counts(name: str, numbers: Counts) -> list[int]:
-    if isinstance(numbers, (int, float, np.number)):
-        return [whole(name, float(numbers))]
-    return [whole(name, number) for number in numbers]
 
 
 def _all_of(good: int, total: int, k: int) -> float:

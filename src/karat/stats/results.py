@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["HypothesisTest", "Interval", "PairedDifference", "VarianceComponents"]
+from karat.stats._groups import unbiased
+
+__all__ = [
+    "Contrast",
+    "Equivalence",
+    "HypothesisTest",
+    "Interval",
+    "Leaderboard",
+    "MeanDifference",
+    "PairedDifference",
+    "Standing",
+    "VarianceComponents",
+]
 
 NAN = float("nan")
 
@@ -68,19 +80,137 @@ class PairedDifference:
     warnings: tuple[str, ...] = ()
     reason: str | None = None
 
+    @property
+    def g_z(self) -> float:
+        """The same as d_z, without the bias of small samples."""
+        return self.d_z * unbiased(self.df)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeanDifference:
+    """How much higher the second group is than the first, where each has questions of its own."""
+
+    value: float  # mean of b − mean of a, each over question means, in points of the metric
+    se: float
+    low: float
+    high: float
+    level: float
+    n_a: int  # questions with a value
+    n_b: int
+    method: str
+    statistic: float
+    df: float
+    p: float  # two-sided; never exactly 0
+    mean_a: float
+    mean_b: float
+    cohens_d: float  # value / pooled sd of question means
+    hedges_g: float  # the same without the bias of small samples
+    cliffs_delta: float  # P(b > a) − P(b < a) over question means
+    missing_a: int = 0  # NaN values under a
+    missing_b: int = 0
+    warnings: tuple[str, ...] = ()
+    reason: str | None = None
+
+    @property
+    def n(self) -> int:
+        """Questions of both."""
+        return self.n_a + self.n_b
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Equivalence:
+    """Two one-sided tests of "the effect reaches a bound": a small p shows that it lies between both."""
+
+    value: float  # the effect
+    se: float
+    low: float  # of the interval at 1 − 2 alpha: inside the bounds exactly where p < alpha
+    high: float
+    bounds: tuple[float, float]
+    alpha: float
+    t_low: float  # (value − lower bound) / se
+    t_high: float  # (value − upper bound) / se
+    p_low: float  # of "at or below the lower bound"
+    p_high: float  # of "at or above the upper bound"
+    n: int
+    method: str
+    df: float = NAN
+    warnings: tuple[str, ...] = ()
+    reason: str | None = None
+
+    @property
+    def p(self) -> float:
+        """The larger of the two; never exactly 0."""
+        return max(self.p_low, self.p_high)
+
+    @property
+    def statistic(self) -> float:
+        """The t of that p."""
+        return self.t_low if self.p_low >= self.p_high else self.t_high
+
+    @property
+    def level(self) -> float:
+        """Of the interval: 1 − 2 alpha."""
+        return 1 - 2 * self.alpha
+
+    @property
+    def equivalent(self) -> bool | None:
+        """Whether equivalence is shown; None: cannot be known. False is no proof of a difference."""
+        return None if self.p != self.p else self.p < self.alpha
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """One condition of a leaderboard."""
+
+    name: str
+    interval: Interval  # of its mean; holds together with those of the others
+    best_rank: int  # 1 + how many conditions are apart from it, and better
+    worst_rank: int
+    lost: int = 0  # questions without a value under this condition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contrast:
+    """Two conditions of a leaderboard."""
+
+    first: str  # stands higher
+    second: str
+    value: float  # mean of (first − second) over questions
+    se: float
+    low: float  # holds together with the intervals of all other pairs
+    high: float
+    p: float  # two-sided, adjusted for all pairs; never exactly 0
+    apart: bool  # the two are told apart at this level
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leaderboard:
+    """Conditions in order, and what the questions can tell about it."""
+
+    standings: tuple[Standing, ...]  # the best first
+    contrasts: tuple[Contrast, ...]  # of each pair
+    groups: tuple[tuple[str, ...], ...]  # largest sets of which no two are apart; they may overlap
+    n: int  # questions answered under all conditions
+    level: float  # of all differences together, and of all means together
+    method: str
+    warnings: tuple[str, ...] = ()
+    reason: str | None = None
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VarianceComponents:
-    """Where the spread of scores comes from: the questions, or the agent's repetitions."""
+    """Where the spread of scores comes from: the questions, the agent's repetitions, or the judge."""
 
     mean: float  # of question means
     se_mean: float
     between: Interval  # variance between questions; the raw estimate, which may be negative
-    within: Interval  # variance between repetitions of one question
-    share_between: float  # of max(0, ·); the two sum to 1
+    within: Interval  # variance between repetitions of one question; the judge's is part of it unless it stands apart
+    share_between: float  # of max(0, ·); the shares sum to 1
     share_within: float
-    icc: Interval  # ICC(1): correlation of two answers to one question; equals the raw share
-    ms_between: float
+    share_intervals: tuple[Interval, ...]  # of the shares: between, within and, where it stands apart, the judge
+    icc: Interval  # ICC(1): correlation of two answers to one question, each judged once; equals the raw share
+    ms_between: float  # NaN for three levels that are not balanced, and so the test
     ms_within: float
     n0: float  # repetitions a question, averaged so that E[ms_between] = within + n0·between
     statistic: float  # F test of "the questions do not differ"
@@ -89,4 +219,6 @@ class VarianceComponents:
     n: int  # questions
     observations: int
     method: str
+    judge: Interval | None = None  # variance between verdicts on one answer; None: not told apart
+    share_judge: float | None = None
     reason: str | None = None

@@ -3,46 +3,72 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from karat.stats._groups import Floats, check_level, group, t_quantile, whole, z_quantile
+from karat.stats._groups import Counts, Floats, check_level, counts_of, group, t_quantile, whole, z_quantile
 from karat.stats.intervals import t_interval
-from karat.stats.results import Interval
+from karat.stats.results import HypothesisTest, Interval
 
-__all__ = ["newcombe", "proportion_interval", "share_interval", "share_of_means"]
+__all__ = ["binomial_test", "proportion_interval", "share_interval", "share_of_means"]
 
-ShareMethod = Literal["wilson", "jeffreys", "clopper-pearson", "agresti-coull"]
+ShareMethod = Literal[
+    "wilson", "wilsoncc", "jeffreys", "beta_posterior_uniform", "clopper-pearson", "agresti-coull", "wald"
+]
 
 
-def proportion_interval(k: int, n: int, *, method: ShareMethod = "wilson", level: float = 0.95) -> Interval:
-    """The share k of n independent trials, with an interval that stays inside [0, 1].
+def proportion_interval(k: Counts, n: Counts, *, method: ShareMethod = "wilson", level: float = 0.95) -> Interval:
+    """The share k of n, with an interval that stays inside [0, 1].
 
-    Never a point at 0 of n or n of n. `wilson` is the score interval; `jeffreys` has low =
-    0 at k = 0 and high = 1 at k = n; `clopper-pearson` is exact and wide; `agresti-coull`
-    is cut at 0 and 1. With n = 0 all is NaN. Raises ValueError unless 0 ≤ k ≤ n are whole.
-    Answers that repeat questions are not independent: see `share_interval`.
+    Never a point at 0 of n or n of n, but for `wald`. `wilson` is the score interval, `wilsoncc` the
+    same with continuity correction; `jeffreys` has low = 0 at k = 0 and high = 1 at k = n;
+    `beta_posterior_uniform` is the middle of the posterior of a flat prior, which leaves out 0 of n and n
+    of n themselves; `clopper-pearson` is exact and wide; `agresti-coull` and `wald` are cut at 0 and 1,
+    and `wald` is there to be compared with: it covers too little. With n = 0 all is NaN.
+
+    Answers that repeat a question are not independent: give `k` and `n` as sequences, with a number for each
+    question. Each question then counts once, and the interval is that of the effective n: see
+    `share_interval`. Questions without an answer are left out, and `reason` counts them.
+    Raises ValueError unless 0 ≤ k ≤ n are whole.
 
     >>> found = proportion_interval(81, 263)
     >>> round(found.low, 4), round(found.high, 4)
     (0.2553, 0.3662)
+    >>> found = proportion_interval([3, 2, 0, 3], [3, 3, 3, 3])
+    >>> round(found.value, 4), round(found.low, 4), round(found.high, 4)
+    (0.6667, 0.1594, 0.9547)
 
-    Wilson (1927), J. Am. Stat. Assoc. 22:209; Brown, Cai and DasGupta (2001), Stat. Sci. 16:101.
+    Wilson (1927), J. Am. Stat. Assoc. 22:209; Newcombe (1998), Stat. Med. 17:857; Brown, Cai and
+    DasGupta (2001), Stat. Sci. 16:101.
     """
     check_level(level)
-    k, n = whole("k", k), whole("n", n)
-    if k > n:
-        raise ValueError(f"k: must be at most n ({n}), got {k}")
+    _check_method(method)
+    right, tries = counts_of(("k", "n"), k, n)
+    if not isinstance(k, (int, float, np.number)):
+        return _of_questions(right, tries, method=method, level=level)
+    successes, size = right[0], tries[0]
+    if size == 0:
+        return Interval(value=math.nan, level=level, n=0, method=method, reason="no trials")
+    share = successes / size
+    low, high = _SHARE[method](share, size, level)
+    se = math.sqrt(share * (1 - share) / size)
+    return Interval(value=share, se=se, low=low, high=high, level=level, n=size, method=method, observations=size)
+
+
+def _of_questions(right: list[int], tries: list[int], *, method: ShareMethod, level: float) -> Interval:
+    asked = [(won, tried) for won, tried in zip(right, tries, strict=True) if tried]
+    means = np.array([won / tried for won, tried in asked], dtype=np.float64)
+    found = share_of_means(means, observations=sum(tries), level=level, method=method)
+    left_out = len(tries) - len(asked)
+    return replace(found, reason=f"{left_out} of {len(tries)} questions have no answer") if left_out else found
+
+
+def _check_method(method: str) -> None:
     if method not in _SHARE:
         raise ValueError(f"method: must be one of {', '.join(_SHARE)}, got {method!r}")
-    if n == 0:
-        return Interval(value=math.nan, level=level, n=0, method=method, reason="no trials")
-    share = k / n
-    low, high = _SHARE[method](k, n, level)
-    se = math.sqrt(share * (1 - share) / n)
-    return Interval(value=share, se=se, low=low, high=high, level=level, n=n, method=method, observations=n)
 
 
 def wilson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
@@ -56,52 +82,79 @@ def wilson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
     return low, high
 
 
-def _wilson(k: int, n: int, level: float) -> tuple[float, float]:
-    return wilson_bounds(k / n, n, level)
+def _wilson_corrected(share: float, n: float, level: float) -> tuple[float, float]:
+    z, rest = z_quantile(0.5 + level / 2), 1 - share
 
+    def bound(towards: int) -> float:
+        inner = z * z + towards * 2 - 1 / n + 4 * share * (n * rest - towards)
+        return (2 * n * share + z * z + towards * (1 + z * math.sqrt(max(0.0, inner)))) / (2 * (n + z * z))
 
-def _jeffreys(k: int, n: int, level: float) -> tuple[float, float]:
-    from scipy.special import betaincinv
-
-    tail = (1 - level) / 2
-    low = 0.0 if k == 0 else float(betaincinv(k + 0.5, n - k + 0.5, tail))
-    high = 1.0 if k == n else float(betaincinv(k + 0.5, n - k + 0.5, 1 - tail))
+    low = 0.0 if share <= 0 else max(0.0, bound(-1))
+    high = 1.0 if share >= 1 else min(1.0, bound(1))
     return low, high
 
 
-def _clopper_pearson(k: int, n: int, level: float) -> tuple[float, float]:
-    from scipy.special import betaincinv
+def _wald(share: float, n: float, level: float) -> tuple[float, float]:
+    reach = z_quantile(0.5 + level / 2) * math.sqrt(share * (1 - share) / n)
+    return max(0.0, share - reach), min(1.0, share + reach)
 
-    tail = (1 - level) / 2
-    low = 0.0 if k == 0 else float(betaincinv(k, n - k + 1, tail))
-    high = 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - tail))
+
+def _jeffreys(share: float, n: float, level: float) -> tuple[float, float]:
+    low, high = _beta(n * share + 0.5, n * (1 - share) + 0.5, level)
+    return (0.0 if share <= 0 else low), (1.0 if share >= 1 else high)
+
+
+def _flat_prior(share: float, n: float, level: float) -> tuple[float, float]:
+    return _beta(n * share + 1, n * (1 - share) + 1, level)
+
+
+def _clopper_pearson(share: float, n: float, level: float) -> tuple[float, float]:
+    k, rest = n * share, n * (1 - share)
+    low = 0.0 if share <= 0 else _beta(k, rest + 1, level)[0]
+    high = 1.0 if share >= 1 else _beta(k + 1, rest, level)[1]
     return low, high
 
 
-def _agresti_coull(k: int, n: int, level: float) -> tuple[float, float]:
+def _beta(a: float, b: float, level: float) -> tuple[float, float]:
+    from scipy.special import betaincinv
+
+    return float(betaincinv(a, b, 0.5 - level / 2)), float(betaincinv(a, b, 0.5 + level / 2))
+
+
+def _agresti_coull(share: float, n: float, level: float) -> tuple[float, float]:
     z = z_quantile(0.5 + level / 2)
     padded = n + z * z
-    centre = (k + z * z / 2) / padded
+    centre = (n * share + z * z / 2) / padded
     reach = z * math.sqrt(centre * (1 - centre) / padded)
     return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
 _SHARE = {
-    "wilson": _wilson,
+    "wilson": wilson_bounds,
+    "wilsoncc": _wilson_corrected,
     "jeffreys": _jeffreys,
+    "beta_posterior_uniform": _flat_prior,
     "clopper-pearson": _clopper_pearson,
     "agresti-coull": _agresti_coull,
+    "wald": _wald,
 }
 
 
-def share_interval(values: Iterable[Any], clusters: Iterable[Any] | None = None, *, level: float = 0.95) -> Interval:
-    """The share of true answers, each question counted once, with Wilson's interval at the effective n.
+def share_interval(
+    values: Iterable[Any],
+    clusters: Iterable[Any] | None = None,
+    *,
+    method: ShareMethod = "wilson",
+    level: float = 0.95,
+) -> Interval:
+    """The share of true answers, each question counted once, with the interval of a share at the effective n.
 
     `values` are 0/1 or bool, `clusters` the questions. The effective n is the number of
     independent answers that would give the error seen between questions, made smaller by
     (z/t)² for its few degrees of freedom, and kept between half the questions and all
     answers; questions that do not differ count once each. So the width never collapses
-    at 0 or 1. A NaN makes everything NaN; a value other than 0 and 1 raises ValueError.
+    at 0 or 1. `method` as for `proportion_interval`. A NaN makes everything NaN; a value other than 0
+    and 1 raises ValueError.
 
     >>> found = share_interval([1, 1, 1, 0, 1, 1, 0, 0], ["a", "a", "b", "b", "c", "c", "d", "d"])
     >>> found.value, round(found.low, 3), round(found.high, 3)
@@ -109,36 +162,27 @@ def share_interval(values: Iterable[Any], clusters: Iterable[Any] | None = None,
 
     Korn and Graubard (1998), Survey Methodology 24:193; Miller (2024), arXiv:2411.00640.
     """
+    _check_method(method)
     groups = group(values, clusters)
     wrong = groups.values[np.isfinite(groups.values) & (groups.values != 0) & (groups.values != 1)]
     if wrong.size:
         raise ValueError(f"values: must be 0 or 1, got {wrong[0]:g}")
-    return share_of_means(groups.means, observations=groups.values.size, missing=groups.missing, level=level)
+    size, missing = groups.values.size, groups.missing
+    return share_of_means(groups.means, observations=size, missing=missing, level=level, method=method)
 
 
-def share_of_means(means: Floats, *, observations: int, missing: int = 0, level: float = 0.95) -> Interval:
+def share_of_means(
+    means: Floats, *, observations: int, missing: int = 0, level: float = 0.95, method: ShareMethod = "wilson"
+) -> Interval:
     """As `share_interval`, from the share of each question and the number of all answers."""
     over = t_interval(means, level=check_level(level), observations=observations, missing=missing)
-    method = "wilson at effective n"
+    named = f"{method} at effective n"
     if math.isnan(over.value):
-        size, reason = over.observations, over.reason
-        return Interval(value=math.nan, level=level, n=over.n, method=method, observations=size, reason=reason)
-    effective = _effective_n(over)
+        return replace(over, method=named)
     share = min(1.0, max(0.0, over.value))
-    low, high = wilson_bounds(share, effective, level)
+    low, high = _SHARE[method](share, _effective_n(over), level)
     note = "one question: its answers are taken as one" if over.n == 1 else None
-    return Interval(
-        value=share,
-        se=over.se,
-        low=low,
-        high=high,
-        level=level,
-        n=over.n,
-        method=method,
-        df=over.df,
-        observations=over.observations,
-        reason=note,
-    )
+    return replace(over, value=share, low=low, high=high, method=named, reason=note)
 
 
 def _effective_n(over: Interval) -> float:
@@ -149,22 +193,47 @@ def _effective_n(over: Interval) -> float:
     return min(max(independent, over.n / 2), float(over.observations))
 
 
-def newcombe(k1: int, n1: int, k2: int, n2: int, *, level: float = 0.95) -> Interval:
-    """The difference k1/n1 − k2/n2 of two independent shares, with Newcombe's hybrid score interval.
+def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
+    """Whether k successes in n independent trials fit a share of p0: exact, two-sided.
 
-    >>> found = newcombe(9, 10, 3, 10)
-    >>> round(found.value, 3), round(found.low, 4), round(found.high, 4)
-    (0.6, 0.1705, 0.809)
+    p is the chance of all outcomes that are no likelier than k. n = 0: p is 1. Raises ValueError unless
+    0 ≤ k ≤ n are whole and 0 < p0 < 1.
 
-    Newcombe (1998), Stat. Med. 17:873, method 10.
+    >>> round(binomial_test(3, 20, 0.3).p, 4)
+    0.2204
+
+    Clopper and Pearson (1934), Biometrika 26:404.
     """
-    one, two = (proportion_interval(k, n, level=level) for k, n in ((k1, n1), (k2, n2)))
-    method = "newcombe hybrid score"
-    total = one.n + two.n
-    if one.n == 0 or two.n == 0:
-        return Interval(value=math.nan, level=level, n=total, method=method, observations=total, reason="no trials")
-    value = one.value - two.value
-    low = value - math.hypot(one.value - one.low, two.high - two.value)
-    high = value + math.hypot(one.high - one.value, two.value - two.low)
-    se = math.hypot(one.se, two.se)
-    return Interval(value=value, se=se, low=low, high=high, level=level, n=total, method=method, observations=total)
+    from scipy.special import bdtr, bdtrc, gammaln
+
+    k, n = whole("k", k), whole("n", n)
+    if k > n:
+        raise ValueError(f"k: must be at most n ({n}), got {k}")
+    if not 0 < p0 < 1:
+        raise ValueError(f"p0: must lie between 0 and 1, got {p0}")
+    method = f"binomial, exact, p0 = {p0:g}"
+    if n == 0:
+        return HypothesisTest(statistic=0.0, p=1.0, n=0, method=method, reason="no trials")
+
+    def log_chance(j: int) -> float:
+        ways = float(gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1))
+        return ways + j * math.log(p0) + (n - j) * math.log1p(-p0)
+
+    bar = log_chance(k) + 1e-7  # equally likely but for rounding is as likely
+    if k == n * p0:
+        p = 1.0
+    elif k < n * p0:  # the likeliest outcome lies above k: what is as unlikely on the other side
+        high = _first(lambda j: log_chance(j) <= bar, math.ceil(n * p0), n + 1)
+        p = float(bdtr(k, n, p0)) + (float(bdtrc(high - 1, n, p0)) if high <= n else 0.0)
+    else:
+        above = _first(lambda j: log_chance(j) > bar, 0, math.floor(n * p0) + 1)
+        p = float(bdtrc(k - 1, n, p0)) + (float(bdtr(above - 1, n, p0)) if above > 0 else 0.0)
+    return HypothesisTest(statistic=float(k), p=min(1.0, max(p, math.ulp(0.0))), n=n, method=method, value=k / n)
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The first whole number in [low, high) where something begins to hold; high where it never does."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low

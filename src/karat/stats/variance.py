@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from karat.stats._groups import Floats, Groups, check_level, group
+from karat.stats._groups import Floats, Groups, check_level, columns, group
+from karat.stats._reml import reml_of_two
 from karat.stats.intervals import centred_mean, sample_sd, t_interval
+from karat.stats.nested import Nested, answers_in_order, nested, pivotal_parts, reml_parts
 from karat.stats.results import Interval, VarianceComponents
 
-__all__ = ["between_sd", "icc", "pooled_sd", "variance_components"]
+__all__ = ["between_sd", "pooled_sd", "variance_components"]
 
 
 def pooled_sd(values: Iterable[Any], clusters: Iterable[Any], *, level: float = 0.95) -> Interval:
@@ -90,26 +93,39 @@ def variance_components(
     y: Iterable[Any],
     question: Iterable[Any],
     *,
+    judge: Iterable[Any] | None = None,
+    answer: Iterable[Any] | None = None,
     method: Literal["auto", "anova", "reml"] = "auto",
     level: float = 0.95,
 ) -> VarianceComponents:
-    """Variance between questions and between repetitions of one question, with intervals.
+    """Variance between questions, between repetitions of one question, and between verdicts on one answer.
 
-    One-way random effects. `auto`: ANOVA where every question has the same number of
-    answers, REML otherwise. Raw ANOVA estimates may be negative and are shown; the shares
-    come from max(0, ·). Intervals: chi-squared within, Williams–Tukey between, Searle's F
-    for the ICC (with n0 repetitions where unbalanced). Fewer than two questions, or no
-    question answered twice: NaN with a reason.
+    With `y` and `question` alone: two levels, and what the judge adds is part of the repetitions' variance.
+    Where answers were judged more than once, `answer` names the repetition that each value judges
+    (within its question), and the judge's variance stands apart. `judge` alone does too: it names who
+    judged, or which time, and each is taken to judge a question's answers in the same order. Levels that differ
+    from judge to judge count as the judge's variance.
+
+    Random effects. `auto`: ANOVA where all counts are equal, REML otherwise. Raw ANOVA estimates may be negative
+    and are shown; the shares come from max(0, ·). Intervals of two levels: chi-squared within, Williams–Tukey
+    between, Searle's F for the ICC (with n0 repetitions where unbalanced); of three: generalised, by chi-squared
+    pivots, cut at 0. Too few questions, repetitions or verdicts to tell them apart: NaN with a reason.
 
     >>> found = variance_components([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"])
     >>> round(found.within.value, 4), round(found.between.value, 4), round(found.icc.value, 4)
     (0.3333, 0.5833, 0.6364)
+    >>> judged = variance_components([4, 5, 2, 2, 1, 2, 3, 4], [*"aaaabbbb"], answer=[1, 1, 2, 2, 1, 1, 2, 2])
+    >>> judged.within.value, judged.judge and judged.judge.value
+    (2.375, 0.375)
 
-    Searle, Casella and McCulloch (1992), Variance Components, chapter 3.
+    Searle, Casella and McCulloch (1992), Variance Components, chapters 3 and 5; Weerahandi (1993), J. Am. Stat.
+    Assoc. 88:899.
     """
     if method not in ("auto", "anova", "reml"):
         raise ValueError(f"method: must be auto, anova or reml, got {method!r}")
     check_level(level)
+    if judge is not None or answer is not None:
+        return _judged(columns("y", y), list(question), judge, answer, method=method, level=level)
     groups = group(y, question)
     reason = _unknowable(groups)
     if reason is not None:
@@ -118,19 +134,6 @@ def variance_components(
     if chosen == "auto":
         chosen = "anova" if bool((groups.counts == groups.counts[0]).all()) else "reml"
     return _components(groups, chosen, level)
-
-
-def icc(y: Iterable[Any], question: Iterable[Any], *, level: float = 0.95) -> Interval:
-    """ICC(1): how alike two answers to one question are, compared with answers to different questions.
-
-    From one-way ANOVA; negative estimates are shown as they are; no variance at all: NaN.
-
-    >>> round(icc([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"]).value, 4)
-    0.6364
-
-    Shrout and Fleiss (1979), Psychol. Bull. 86:420.
-    """
-    return variance_components(y, question, method="anova", level=level).icc
 
 
 def _unknowable(groups: Groups) -> str | None:
@@ -152,6 +155,7 @@ def _unknown(groups: Groups, *, level: float, method: str, reason: str) -> Varia
         within=nothing,
         share_between=nan,
         share_within=nan,
+        share_intervals=(nothing, nothing),
         icc=nothing,
         ms_between=nan,
         ms_within=nan,
@@ -180,6 +184,12 @@ class _Table(NamedTuple):
             return self.ms_between / self.ms_within
         return math.inf if self.ms_between > 0 else math.nan
 
+    @property
+    def p(self) -> float:
+        from scipy.special import fdtrc
+
+        return math.nan if math.isnan(self.ratio) else max(float(fdtrc(*self.df, self.ratio)), math.ulp(0.0))
+
 
 def _table(groups: Groups) -> _Table:
     n, size = len(groups.labels), groups.values.size
@@ -194,40 +204,45 @@ def _table(groups: Groups) -> _Table:
 
 
 def _components(groups: Groups, method: str, level: float) -> VarianceComponents:
-    from scipy.special import fdtrc
-
     n, size, table = len(groups.labels), groups.values.size, _table(groups)
     between, within = (table.ms_between - table.ms_within) / table.n0, table.ms_within
     if method == "reml":
-        between, within = _reml(groups)
+        between, within = reml_of_two(groups)
     reason = None if table.ms_within > 0 or table.ms_between > 0 else "all values are equal"
-    kept, raw_total = max(0.0, between), between + within
     mean = t_interval(groups.means, level=level, observations=size)
-    bounds = _bounds(table, level)
+    bounds, shares = _bounds(table, level), _shares((between, within))
 
     def estimate(part: str, value: float, why: str | None = None) -> Interval:
         low, high = bounds[part]
         return Interval(value=value, low=low, high=high, level=level, n=n, method=method, observations=size, reason=why)
 
+    of_each = [estimate(part, share, reason) for part, share in zip(("of between", "of within"), shares, strict=True)]
     return VarianceComponents(
         mean=mean.value,
         se_mean=mean.se,
         between=estimate("between", between),
         within=estimate("within", within),
-        share_between=kept / (kept + within) if kept + within > 0 else math.nan,
-        share_within=within / (kept + within) if kept + within > 0 else math.nan,
-        icc=estimate("icc", between / raw_total if raw_total > 0 else math.nan, reason),
+        share_between=shares[0],
+        share_within=shares[1],
+        share_intervals=tuple(of_each),
+        icc=estimate("icc", between / (between + within) if between + within > 0 else math.nan, reason),
         ms_between=table.ms_between,
         ms_within=table.ms_within,
         n0=table.n0,
         statistic=table.ratio,
         df=table.df,
-        p=math.nan if math.isnan(table.ratio) else max(float(fdtrc(*table.df, table.ratio)), math.ulp(0.0)),
+        p=table.p,
         n=n,
         observations=size,
         method=method,
         reason=reason,
     )
+
+
+def _shares(parts: tuple[float, ...]) -> list[float]:
+    """Of max(0, ·); NaN where nothing is left."""
+    kept = [max(0.0, part) for part in parts]
+    return [part / sum(kept) if sum(kept) > 0 else math.nan for part in kept]
 
 
 def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
@@ -238,14 +253,16 @@ def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
     small, large = _chi_squared_bounds(table.ms_between, table.df[0], level)
     n0, ratio = table.n0, table.ratio
     if not math.isfinite(ratio):
-        point = (1.0, 1.0) if ratio > 0 else (math.nan, math.nan)
-        return {"within": within, "between": (small / n0, large / n0), "icc": point}
-    upper, lower = (float(fdtri(*table.df, tail)) for tail in (0.5 + level / 2, 0.5 - level / 2))
-    between = (0.0, 0.0)
-    if ratio > 0:
-        between = (max(0.0, small * (1 - upper / ratio) / n0), max(0.0, large * (1 - lower / ratio) / n0))
-    low, high = ((ratio / bound - 1) / (ratio / bound + n0 - 1) for bound in (upper, lower))
-    return {"within": within, "between": between, "icc": (low, high)}
+        between, low, high = (small / n0, large / n0), *((1.0, 1.0) if ratio > 0 else (math.nan, math.nan))
+    else:
+        upper, lower = (float(fdtri(*table.df, tail)) for tail in (0.5 + level / 2, 0.5 - level / 2))
+        between = (0.0, 0.0)
+        if ratio > 0:
+            between = (max(0.0, small * (1 - upper / ratio) / n0), max(0.0, large * (1 - lower / ratio) / n0))
+        low, high = ((ratio / bound - 1) / (ratio / bound + n0 - 1) for bound in (upper, lower))
+    share = (min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))  # in this order NaN stays
+    of_within = (1 - share[1], 1 - share[0])
+    return {"within": within, "between": between, "icc": (low, high), "of between": share, "of within": of_within}
 
 
 def _chi_squared_bounds(variance: float, df: float, level: float) -> tuple[float, float]:
@@ -255,36 +272,78 @@ def _chi_squared_bounds(variance: float, df: float, level: float) -> tuple[float
     return low, high
 
 
-def _reml(groups: Groups) -> tuple[float, float]:
-    """(between, within) by restricted maximum likelihood, profiled over λ = between/within."""
-    counts, means = groups.counts.astype(float), groups.means
-    ss_within, size = float(groups.squares.sum()), groups.values.size
+def _judged(
+    y: Floats,
+    question: list[Any],
+    judge: Iterable[Any] | None,
+    answer: Iterable[Any] | None,
+    *,
+    method: str,
+    level: float,
+) -> VarianceComponents:
+    """Three levels."""
+    judges = None if judge is None else list(judge)
+    if judges is not None and not len(judges) == len(question) == y.size:
+        raise ValueError(
+            f"question and judge: must be as many as values ({y.size}), got {len(question)}, {len(judges)}"
+        )
+    named = answers_in_order(question, judges or ()) if answer is None else list(answer)
+    data, missing = nested(y, question, named), int(np.count_nonzero(~np.isfinite(y)))
+    reason = f"{missing} of {y.size} values are missing" if missing else data.unknowable
+    chosen = method if method != "auto" else "anova" if data.balanced else "reml"
+    if reason is not None:
+        unknown = _unknown(group(y, question), level=level, method=chosen, reason=reason)
+        return replace(unknown, judge=unknown.within, share_judge=math.nan, share_intervals=(unknown.within,) * 3)
+    parts = data.parts(data.squares) if chosen == "anova" else reml_parts(data)
+    return _three(data, parts, method=chosen, level=level, size=y.size)
 
-    def residual(ratio: float) -> tuple[float, Floats]:
-        weights = counts / (1 + ratio * counts)
-        centre = float(weights @ means) / float(weights.sum())
-        return ss_within + float(weights @ (means - centre) ** 2), weights
 
-    def deviance(log_ratio: float) -> float:
-        ratio = math.exp(log_ratio)
-        rest, weights = residual(ratio)
-        spread = float(np.log1p(ratio * counts).sum()) + math.log(float(weights.sum()))
-        return (size - 1) * math.log(max(rest, 1e-300)) + spread
+def _three(data: Nested, parts: tuple[float, ...], *, method: str, level: float, size: int) -> VarianceComponents:
+    total, shares, table = sum(parts), _shares(parts), _table_of_three(data)
+    reason = "all values are equal" if math.isnan(shares[0]) else None
+    possible = np.maximum(pivotal_parts(data), 0.0)
+    ratios = possible / possible.sum(axis=0) if reason is None else np.full_like(possible, np.nan)
+    mean = t_interval(data.question_means, level=level, observations=size)
 
-    grid = np.linspace(-25.0, 25.0, 201)
-    best = int(np.argmin([deviance(point) for point in grid]))
-    log_ratio = _golden_section(deviance, float(grid[max(0, best - 1)]), float(grid[min(200, best + 1)]))
-    ratio = 0.0 if best == 0 else math.exp(log_ratio)
-    within = residual(ratio)[0] / (size - 1)
-    return ratio * within, within
+    def estimate(value: float, points: Floats) -> Interval:
+        low, high = np.quantile(points, (0.5 - level / 2, 0.5 + level / 2)).tolist()
+        found = Interval(value=value, low=low, high=high, level=level, n=data.df[0] + 1, method=method)
+        return replace(found, observations=size, reason=reason)
+
+    between, within, judge = (estimate(part, points) for part, points in zip(parts, possible, strict=True))
+    of_each = tuple(estimate(share, points) for share, points in zip(shares, ratios, strict=True))
+    return VarianceComponents(
+        mean=mean.value,
+        se_mean=mean.se,
+        between=between,
+        within=within,
+        judge=judge,
+        share_between=shares[0],
+        share_within=shares[1],
+        share_judge=shares[2],
+        share_intervals=of_each,
+        icc=replace(of_each[0], value=parts[0] / total if total > 0 else math.nan),
+        ms_between=table.ms_between,
+        ms_within=table.ms_within,
+        n0=table.n0,
+        statistic=table.ratio,
+        df=table.df,
+        p=table.p,
+        n=data.df[0] + 1,
+        observations=size,
+        method=method,
+        reason=reason,
+    )
 
 
-def _golden_section(function: Any, low: float, high: float) -> float:
-    share = (math.sqrt(5) - 1) / 2
-    for _ in range(80):
-        left, right = high - share * (high - low), low + share * (high - low)
-        if function(left) < function(right):
-            high = right
-        else:
-            low = left
-    return (low + high) / 2
+def _table_of_three(data: Nested) -> _Table:
+    """Mean squares of questions over those of answers; they have no F where counts are unequal."""
+    answers, verdicts = (
+        float(counts.mean()) if data.balanced else math.nan for counts in (data.answers, data.verdicts)
+    )
+    return _Table(
+        ms_between=answers * verdicts * data.squares[0],
+        ms_within=verdicts * data.squares[1],
+        n0=1 / data.shares[0],
+        df=(float(data.df[0]), float(data.df[1])),
+    )

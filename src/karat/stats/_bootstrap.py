@@ -1,0 +1,100 @@
+"""Independent units drawn again, with replacement, and intervals of their mean from that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from karat.stats._groups import Floats, z_quantile
+
+__all__ = ["bca_bounds", "bootstrap_t_bounds", "check_replicates", "resampled_counts", "studentized"]
+
+_ROWS, _CELLS = 1_000, 2_000_000  # a block stays in the cache, and small where there are many units
+_NOISE = 1e-12  # of a sum of squares: no more than rounding
+
+Bounds = tuple[float, float, str | None]  # low, high, why they are not known
+
+
+def resampled_counts(size: int, *, rng: np.random.Generator, replicates: int) -> Iterator[Floats]:
+    """How often each of `size` units is drawn, in blocks (replicates, units).
+
+    Counts times data gives every sum of a replicate at once, of any number of columns. A seed
+    gives one result: the length of a block depends on `size` alone.
+    """
+    block = max(1, min(_ROWS, _CELLS // max(size, 1)))
+    for first in range(0, replicates, block):
+        rows = min(block, replicates - first)
+        drawn = rng.integers(size, size=(rows, size)) + size * np.arange(rows)[:, None]
+        yield np.bincount(drawn.reshape(-1), minlength=rows * size).reshape(rows, size).astype(np.float64)
+
+
+def check_replicates(replicates: int, level: float) -> int:
+    """The number itself. Raises ValueError where it is too small to have a tail at this level."""
+    least = math.ceil(2 / (1 - level) - 1e-9)
+    if replicates < least:
+        raise ValueError(f"replicates: must be at least {least} for level {level:g}, got {replicates}")
+    return replicates
+
+
+def bootstrap_t_bounds(values: Floats, *, level: float, rng: np.random.Generator, replicates: int) -> Bounds:
+    """Where the mean lies, by the distribution of t over replicates; wider on the side of the longer tail."""
+    n, d, _ = _centred(values)
+    t = np.concatenate(
+        [studentized(counts @ d, counts @ (d * d), n) for counts in resampled_counts(n, rng=rng, replicates=replicates)]
+    )
+    low, high = _tails(np.sort(t), (1 - level) / 2, (1 + level) / 2)
+    if not math.isfinite(low - high):
+        reason = f"too few unequal values: {np.count_nonzero(np.isinf(t))} of {replicates} resamples have no spread"
+        return math.nan, math.nan, reason
+    mean, se = float(values.mean()), float(np.std(values, ddof=1)) / math.sqrt(n)
+    return mean - high * se, mean - low * se, None
+
+
+def studentized(sums: Floats, squares: Floats, n: int) -> Floats:
+    """Student's t of replicates, from their sums of n centred values and of their squares.
+
+    Without spread ±∞, and 0 where the mean has not moved either.
+    """
+    spread = squares - sums * sums / n
+    flat = spread <= _NOISE * squares
+    moved = flat & (np.abs(sums) > math.sqrt(_NOISE) * np.sqrt(n * squares))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        known = sums / np.sqrt(spread * n / (n - 1))
+    t: Floats = np.where(flat, np.where(moved, np.copysign(np.inf, sums), 0.0), known)
+    return t
+
+
+def bca_bounds(values: Floats, *, level: float, rng: np.random.Generator, replicates: int) -> Bounds:
+    """Percentiles of the replicates' means, moved for their bias and for skewness."""
+    from scipy.special import ndtr
+
+    n, d, scale = _centred(values)
+    means = np.concatenate([counts @ d for counts in resampled_counts(n, rng=rng, replicates=replicates)]) / n
+    ties = np.abs(means) <= _NOISE * scale
+    below = (np.count_nonzero((means < 0) & ~ties) + 0.5 * np.count_nonzero(ties)) / replicates
+    skew = float(np.sum(d**3)) / (6 * float(np.sum(d * d)) ** 1.5)
+    bias = z_quantile(below) if 0 < below < 1 else math.nan
+    at = []
+    for tail in ((1 - level) / 2, (1 + level) / 2):
+        reach = bias + z_quantile(tail)
+        at.append(float(ndtr(bias + reach / (1 - skew * reach))) if skew * reach < 1 else math.nan)
+    if math.isnan(at[0] + at[1]):
+        return math.nan, math.nan, "too few values, or too skewed, for BCa"
+    low, high = _tails(np.sort(means), *at)
+    mean = float(values.mean())
+    return mean + low, mean + high, None
+
+
+def _centred(values: Floats) -> tuple[int, Floats, float]:
+    d = values - values.mean()
+    return values.size, d, float(np.abs(d).max())
+
+
+def _tails(ordered: Floats, low: float, high: float) -> tuple[float, float]:
+    """The order statistics at two probabilities, taken outwards where they fall between two."""
+    size = ordered.size
+    first = min(max(math.floor((size + 1) * low) - 1, 0), size - 1)
+    last = min(max(math.ceil((size + 1) * high) - 1, 0), size - 1)
+    return float(ordered[first]), float(ordered[last])

@@ -1,0 +1,167 @@
+"""What several raters said of the same things, and the interval of a coefficient of their agreement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from karat.stats._bootstrap import check_replicates, resampled_counts
+from karat.stats._groups import Codes, Floats, check_level, group, summed_by, t_quantile, z_quantile
+from karat.stats.results import Interval
+
+__all__ = ["Agreed", "Coefficient", "Ratings", "interval_of", "read_ratings", "undefined"]
+
+REPLICATES = 2_000
+NO_PAIR = "nothing was rated by two"
+NO_VARIATION = "all gave one and the same step only: no variation, so the coefficient is not defined"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ratings:
+    """Things that somebody rated, one a row, and what each rater said of them, one a column."""
+
+    codes: Codes  # the category's place; −1: not rated
+    categories: tuple[Hashable, ...]
+    counts: Floats  # raters a thing, at least 1
+    clusters: Codes | None  # None: each thing is its own
+    n_clusters: int
+
+    def mean_of(self, by_category: Floats) -> Floats:
+        """The mean of a number of each category over the ratings of each thing."""
+        return np.asarray(self.sum_of(by_category) / self.counts)
+
+    def sum_of(self, by_category: Floats) -> Floats:
+        """The sum of the same."""
+        return np.asarray(np.where(self.codes >= 0, by_category[self.codes], 0.0).sum(axis=1))
+
+    def shares(self, weights: Floats) -> Floats:
+        """How often each category is given, each thing counted once, by its weight."""
+        seen = self.codes >= 0
+        each = np.broadcast_to((weights / self.counts)[:, None], self.codes.shape)
+        return summed_by(self.codes[seen], each[seen], len(self.categories)) / float(weights.sum())
+
+
+class Agreed(NamedTuple):
+    """A coefficient, and how far each thing moves it; of mean 0."""
+
+    value: float
+    influence: Floats
+
+
+class Coefficient(Protocol):
+    """Any coefficient, with each thing counted so often. Undefined: NaN."""
+
+    def __call__(self, ratings: Ratings, often: Floats, /) -> Agreed: ...
+
+
+def read_ratings(
+    raters: Sequence[Iterable[Any]], clusters: Iterable[Any] | None, categories: Sequence[Any] | None
+) -> Ratings:
+    """Raises ValueError for values outside the categories and for raters of unequal lengths.
+
+    One argument alone holds the raters as its rows. None and NaN: not rated; what nobody
+    rated is left out. Without categories, those that occur, in order.
+    """
+    listed = [list(rater) for rater in (list(raters[0]) if len(raters) == 1 else raters)]
+    if not listed:
+        raise ValueError("raters: must be at least one")
+    if len({len(rater) for rater in listed}) > 1:
+        raise ValueError(f"raters: must be as long as each other, got {', '.join(str(len(one)) for one in listed)}")
+    known = _occurring(listed) if categories is None else tuple(categories)
+    places = {value: place for place, value in enumerate(known)}
+    if len(places) < len(known):
+        raise ValueError("categories: a value stands there twice")
+    rows = [[_place(value, places) for value in rater] for rater in listed]
+    codes = np.array(rows, dtype=np.int64).reshape(len(rows), len(rows[0])).T
+    kept = np.asarray((codes >= 0).any(axis=1))
+    labels = None if clusters is None else list(clusters)
+    if labels is not None and len(labels) != len(codes):
+        raise ValueError(f"clusters: want one a thing that is rated ({len(codes)}), got {len(labels)}")
+    codes = codes[kept]
+    grouped = None
+    if labels is not None:
+        grouped = group(
+            np.zeros(len(codes)), [label for label, keep in zip(labels, kept.tolist(), strict=True) if keep]
+        )
+    return Ratings(
+        codes=codes, categories=known, counts=(codes >= 0).sum(axis=1).astype(np.float64),
+        clusters=None if grouped is None else grouped.codes,
+        n_clusters=len(codes) if grouped is None else len(grouped.labels),
+    )  # fmt: skip
+
+
+def interval_of(
+    ratings: Ratings, coefficient: Coefficient, *, level: float, method: str, rng: np.random.Generator | None
+) -> Interval:
+    """The coefficient with its error: by its influence, or with clusters drawn again. `n`: clusters with a pair."""
+    check_level(level)
+    size, shared = len(ratings.codes), ratings.counts > 1
+    n = int(shared.sum()) if ratings.clusters is None else np.unique(ratings.clusters[shared]).size
+    name = method if ratings.clusters is None else f"{method}, clustered"
+    bare = Interval(value=math.nan, level=level, n=n, method=name, observations=size)
+    if not n:
+        return replace(bare, reason=NO_PAIR)
+    found = coefficient(ratings, np.ones(size))
+    if math.isnan(found.value):
+        return replace(bare, reason=NO_VARIATION)
+    bare = replace(bare, value=found.value)
+    if n < 2:
+        return replace(bare, reason="fewer than two clusters")
+    if rng is not None:
+        return _drawn(bare, ratings, coefficient, rng)
+    if ratings.clusters is None:
+        se, df = math.sqrt(float((found.influence**2).sum())) / size, math.nan
+        quantile = z_quantile(0.5 + level / 2)
+    else:
+        sums = summed_by(ratings.clusters, found.influence, ratings.n_clusters)
+        se, df = math.sqrt(n / (n - 1) * float((sums**2).sum())) / size, n - 1.0
+        quantile = t_quantile(0.5 + level / 2, df)
+    return replace(bare, se=se, low=found.value - quantile * se, high=found.value + quantile * se, df=df)
+
+
+def undefined(size: int) -> Agreed:
+    """A coefficient that there is none of."""
+    return Agreed(math.nan, np.full(size, math.nan))
+
+
+def _drawn(bare: Interval, ratings: Ratings, coefficient: Coefficient, rng: np.random.Generator) -> Interval:
+    """Percentiles over clusters drawn with replacement."""
+    draws, n = check_replicates(REPLICATES, bare.level), ratings.n_clusters
+    places = np.arange(n) if ratings.clusters is None else ratings.clusters
+    values = np.array([
+        coefficient(ratings, row[places]).value
+        for counts in resampled_counts(n, rng=rng, replicates=draws) for row in counts
+    ])  # fmt: skip
+    kept = values[~np.isnan(values)]
+    lost = draws - kept.size
+    method = f"{bare.method}, {draws} resamples"
+    if kept.size < draws / 2:
+        return replace(bare, method=method, reason=f"not defined in {lost} of {draws} resamples")
+    low, high = np.quantile(kept, [0.5 - bare.level / 2, 0.5 + bare.level / 2])
+    note = f"not defined in {lost} of {draws} resamples, which are left out" if lost else None
+    return replace(bare, se=float(kept.std(ddof=1)), low=float(low), high=float(high), method=method, reason=note)
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
+
+
+def _place(value: Any, places: dict[Any, int]) -> int:
+    if _missing(value):
+        return -1
+    try:
+        return places[value]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"raters: {value!r} is none of the categories") from error
+
+
+def _occurring(listed: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+    found = {value for rater in listed for value in rater if not _missing(value)}
+    try:
+        return tuple(sorted(found))
+    except TypeError as error:
+        raise ValueError(f"categories: must be given where values have no order: {error}") from error

@@ -1,0 +1,194 @@
+"""Intraclass correlations: how much of the spread of ratings lies between what was rated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from karat.stats._groups import Floats, check_level, columns, group
+from karat.stats.planning import spearman_brown
+from karat.stats.results import Interval
+from karat.stats.variance import variance_components
+
+__all__ = ["icc"]
+
+Model = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
+_UNLIKE = "ratings of one thing are as unlike as they can be: their mean has no reliability"
+_MODELS = ("ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)")
+
+
+def icc(
+    y: Iterable[Any],
+    question: Iterable[Any] | None = None,
+    rater: Iterable[Any] | None = None,
+    *,
+    model: Model = "ICC(1,1)",
+    level: float = 0.95,
+) -> Interval:
+    """How alike two ratings of one thing are, compared with ratings of different things.
+
+    `y` with the `question` that each value belongs to, and, for the forms 2 and 3, the `rater`; or `y`
+    alone as a table (things × raters). Form 1: the raters of each thing are others, or repetitions of one
+    agent. Form 2: the same raters rate all, as a sample of raters; that one is higher than another
+    counts as disagreement (a judge beside people: use `ICC(2,1)`). Form 3: these raters only, and their levels do
+    not count. `k`: of the mean of all ratings of a thing instead of one.
+
+    From analysis of variance, with intervals from F; negative estimates are shown as they are. No variance at all,
+    a value that is missing, or (forms 2 and 3) a thing that a rater did not rate once: NaN with a reason. Form 1 takes
+    any number of ratings a thing.
+
+    >>> round(icc([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"]).value, 4)
+    0.6364
+    >>> table = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+    >>> round(icc(table, model="ICC(2,1)").value, 2)
+    0.29
+
+    Shrout and Fleiss (1979), Psychol. Bull. 86:420.
+    """
+    if model not in _MODELS:
+        raise ValueError(f"model: must be one of {', '.join(_MODELS)}, got {model!r}")
+    check_level(level)
+    if question is None:
+        if rater is not None:
+            raise ValueError("question: must be given where rater is")
+        table = _table(y)
+        if model.startswith("ICC(1"):
+            labels = np.repeat(np.arange(table.shape[0]), table.shape[1])
+            return _one_way(table.reshape(-1), labels, model, level)
+        return _two_way(table, model, level, None)
+    if model.startswith("ICC(1"):
+        return _one_way(y, question, model, level)
+    if rater is None:
+        raise ValueError(f"rater: must be given for {model}, or y as a table")
+    table, reason = _crossed(y, question, rater)
+    return _two_way(table, model, level, reason)
+
+
+def _table(y: Iterable[Any]) -> Floats:
+    rows = [columns("y", row) for row in _rows(y)]
+    if not rows or len({row.size for row in rows}) != 1 or not rows[0].size:
+        raise ValueError("y: without question, must be a table with a row a thing and a column a rater")
+    return np.stack(rows)
+
+
+def _rows(y: Iterable[Any]) -> list[Any]:
+    rows = list(y)
+    if any(np.ndim(row) != 1 for row in rows):
+        raise ValueError("y: without question, must be a table with a row a thing and a column a rater")
+    return rows
+
+
+def _crossed(y: Iterable[Any], question: Iterable[Any], rater: Iterable[Any]) -> tuple[Floats, str | None]:
+    """The table, and why it is none."""
+    things, raters = group(values := columns("y", y), question), group(values, rater)
+    table = np.full((len(things.labels), len(raters.labels)), np.nan)
+    table[things.codes, raters.codes] = values
+    cells = np.unique(np.stack([things.codes, raters.codes]), axis=1).shape[1]
+    if cells < values.size:
+        return table, f"{values.size - cells} ratings stand beside one of the same thing by the same rater"
+    lacking = table.size - cells
+    return table, f"{lacking} of {table.size} ratings are missing" if lacking else None
+
+
+def _one_way(y: Iterable[Any], question: Iterable[Any], model: str, level: float) -> Interval:
+    found = variance_components(y, question, method="anova", level=level)
+    one = found.icc
+    if model == "ICC(1,1)":
+        return one
+    stepped = [_stepped_up(value, found.n0) for value in (one.value, one.low, one.high)]
+    reason = one.reason or (_UNLIKE if math.isnan(stepped[0]) else None)
+    return replace(one, value=stepped[0], low=stepped[1], high=stepped[2], method=f"{model}, anova", reason=reason)
+
+
+def _stepped_up(one: float, k: float) -> float:
+    """Of the mean of k ratings; NaN where one rating is as unlike another as it can be."""
+    return spearman_brown(min(one, 1.0), k) if 1 + (k - 1) * one > 1e-12 else math.nan
+
+
+class _Squares(NamedTuple):
+    """Mean squares of a table: between things, between raters, and what is left."""
+
+    things: float
+    raters: float
+    rest: float
+
+
+def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Interval:
+    n, k = table.shape
+    method, size = f"{model}, anova", table.size
+    missing = int(np.count_nonzero(~np.isfinite(table)))
+    if reason is None and missing:
+        reason = f"{missing} of {size} values are missing"
+    if reason is None and (n < 2 or k < 2):
+        reason = "needs two questions" if n < 2 else "needs two raters"
+    if reason is not None:
+        return Interval(value=math.nan, level=level, n=n, method=method, observations=size, reason=reason)
+    squares = _squares(table)
+    agreement = model.startswith("ICC(2")
+    of_raters = k * (squares.raters - squares.rest) / n if agreement else 0.0
+    total = squares.things + (k - 1) * squares.rest + of_raters
+    if not total > 0:
+        reason = "the estimated variances add up to 0"
+        if squares.things == squares.rest == 0:
+            reason = "no variance but between raters" if squares.raters > 0 else "all values are equal"
+        return Interval(value=math.nan, level=level, n=n, method=method, observations=size, reason=reason)
+    one = (squares.things - squares.rest) / total
+    bounds = _agreement_bounds(squares, one, n, k, level) if agreement else _consistency_bounds(squares, n, k, level)
+    parts = [one, *bounds]
+    if model.endswith("k)"):
+        parts = [_stepped_up(part, k) for part in parts]
+    note = _UNLIKE if math.isnan(parts[0]) else None
+    if note is None and math.isnan(parts[1]):
+        note = "neither things nor raters differ within the other: no interval"
+    return Interval(
+        value=parts[0], low=parts[1], high=parts[2], level=level, n=n, method=method, observations=size, reason=note
+    )
+
+
+def _squares(table: Floats) -> _Squares:
+    n, k = table.shape
+    centred = table - table[0, 0]
+    rows, cols = centred.mean(axis=1), centred.mean(axis=0)
+    grand = rows.mean()
+    rest = float(np.sum((centred - rows[:, None] - cols[None, :] + grand) ** 2)) / ((n - 1) * (k - 1))
+    noise = 1e-26 * float(np.max(np.abs(centred))) ** 2  # a table of sums has no rest, but for rounding
+    return _Squares(
+        things=k * float(np.sum((rows - grand) ** 2)) / (n - 1),
+        raters=n * float(np.sum((cols - grand) ** 2)) / (k - 1),
+        rest=rest if rest > noise else 0.0,
+    )
+
+
+def _f_quantile(df1: float, df2: float, tail: float) -> float:
+    from scipy.special import fdtri
+
+    return float(fdtri(df1, df2, tail)) if df1 > 0 and df2 > 0 else math.nan
+
+
+def _consistency_bounds(squares: _Squares, n: int, k: int, level: float) -> tuple[float, float]:
+    if squares.rest == 0:
+        return 1.0, 1.0
+    ratio, df = squares.things / squares.rest, (n - 1, (n - 1) * (k - 1))
+    low = ratio / _f_quantile(*df, 0.5 + level / 2)
+    high = ratio * _f_quantile(df[1], df[0], 0.5 + level / 2)
+    return (low - 1) / (low + k - 1), (high - 1) / (high + k - 1)
+
+
+def _agreement_bounds(squares: _Squares, one: float, n: int, k: int, level: float) -> tuple[float, float]:
+    """Satterthwaite's degrees of freedom for the mixture of rater and rest that stands below."""
+    if squares.rest == 0 and squares.raters == 0:
+        return 1.0, 1.0
+    a, b = k * one, n * (1 + (k - 1) * one) - k * one
+    mixed = (a * squares.raters + b * squares.rest) ** 2
+    if not mixed > 0:
+        return math.nan, math.nan
+    df = mixed / ((a * squares.raters) ** 2 / (k - 1) + (b * squares.rest) ** 2 / ((n - 1) * (k - 1)))
+    upper, lower = _f_quantile(n - 1, df, 0.5 + level / 2), _f_quantile(df, n - 1, 0.5 + level / 2)
+    others = k * squares.raters + (k * n - k - n) * squares.rest
+    low = n * (squares.things - upper * squares.rest) / (upper * others + n * squares.things)
+    high = n * (lower * squares.things - squares.rest) / (others + n * lower * squares.things)
+    return low, high

@@ -1,0 +1,258 @@
+"""Before an experiment: how many questions, how often each, and what difference that can show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from karat.stats._groups import Groups, group
+from karat.stats.intervals import sample_sd
+from karat.stats.power import Planned, check_share, effect_size_ttest, normal_sum, sample_size_ttest
+
+__all__ = [
+    "DifferenceVariances",
+    "difference_variances",
+    "minimum_detectable_effect",
+    "planned_se",
+    "questions_needed",
+    "repetitions_needed",
+    "spearman_brown",
+]
+
+OneOrTwo = float | tuple[float, float]
+Method = Literal["t", "z"]
+
+
+def questions_needed(
+    delta: float,
+    var_between: float,
+    var_within: OneOrTwo = 0.0,
+    repetitions: OneOrTwo = 1,
+    *,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    method: Method = "t",
+) -> Planned:
+    """How many questions show a difference of `delta` between two conditions that both answer them all.
+
+    `var_between`: the variance over questions of the *true difference* between the conditions, not of scores;
+    `var_within`: the variance of repeated answers to one question; both from `difference_variances`.
+    A pair of numbers says one for each condition. `t` takes the noncentral t; `z` is the normal formula, which
+    is about two questions short. `value` is the solution, `n` the least whole number that is enough.
+
+    >>> found = questions_needed(0.03, 1 / 9, method="z")
+    >>> round(found.value, 3), found.n
+    (968.997, 969)
+
+    Miller (2024), arXiv:2411.00640, section 5.
+    """
+    check_share("power", power)
+    check_share("alpha", alpha)
+    spread = question_variance(var_between, var_within, repetitions)
+    if not delta > 0:
+        raise ValueError(f"delta: must be above 0, got {delta:g}")
+    if spread == 0:
+        none = "nothing varies: two questions show every difference"
+        return Planned(value=2.0, n=2, power=1.0, alpha=alpha, method=_named(method), reason=none)
+    if method == "t":
+        return sample_size_ttest(delta / math.sqrt(spread), power=power, alpha=alpha)
+    value = normal_sum(power, alpha) ** 2 * spread / delta**2
+    n = max(2, math.ceil(value))
+    return Planned(value=value, n=n, power=power, alpha=alpha, method=_named(method))
+
+
+def minimum_detectable_effect(
+    questions: int,
+    var_between: float,
+    var_within: OneOrTwo = 0.0,
+    repetitions: OneOrTwo = 1,
+    *,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    method: Method = "t",
+) -> Planned:
+    """The smallest difference between two conditions that this many questions show with this power.
+
+    Everything else as in `questions_needed`, which it turns round. Fewer than two questions: NaN.
+
+    >>> round(minimum_detectable_effect(200, 0.25, 0.5, 3).value, 3)
+    0.152
+
+    Miller (2024), arXiv:2411.00640, section 5.
+    """
+    spread = question_variance(var_between, var_within, repetitions)
+    if _named(method) == "z":
+        check_share("power", power)
+        check_share("alpha", alpha)
+        value = normal_sum(power, alpha) * math.sqrt(spread / questions) if questions > 1 else math.nan
+        few = None if questions > 1 else "too few questions"
+        return Planned(value=value, n=questions, power=power, alpha=alpha, method="z", reason=few)
+    found = effect_size_ttest(questions, power=power, alpha=alpha)
+    return Planned(
+        value=found.value * math.sqrt(spread), n=found.n, power=power, alpha=alpha, method=found.method,
+        reason=found.reason,
+    )  # fmt: skip
+
+
+def repetitions_needed(
+    delta: float,
+    questions: int,
+    var_between: float,
+    var_within: OneOrTwo,
+    *,
+    power: float = 0.8,
+    alpha: float = 0.05,
+) -> Planned:
+    """How often each of a fixed number of questions must be answered, under both conditions, to show `delta`.
+
+    Repetitions take away the noise of the answers and nothing else: where questions differ too much, no
+    number is enough, and `reason` says so. `n` counts repetitions here.
+
+    >>> repetitions_needed(0.2, 100, 0.2, 0.5).n
+    4
+    >>> repetitions_needed(0.1, 100, 0.2, 0.5).reason
+    'no number of repetitions is enough: 100 questions show 0.13 at best'
+
+    Miller (2024), arXiv:2411.00640, section 5.
+    """
+    if not delta > 0:
+        raise ValueError(f"delta: must be above 0, got {delta:g}")
+    first, second = _pair("var_within", var_within)
+    question_variance(var_between, var_within, 1)
+    size = effect_size_ttest(questions, power=power, alpha=alpha)
+    room = (delta / size.value) ** 2 - var_between
+    if math.isnan(size.value) or room <= 0:
+        best = size.value * math.sqrt(var_between)
+        shown = f"no number of repetitions is enough: {questions} questions show {best:.2g} at best"
+        why = size.reason or shown
+        return Planned(value=math.nan, n=None, power=power, alpha=alpha, method=size.method, reason=why)
+    value = (first + second) / room
+    n = max(1, math.ceil(value * (1 - 1e-12)))
+    return Planned(value=value, n=n, power=power, alpha=alpha, method=size.method)
+
+
+def planned_se(questions: int, var_between: float, var_within: float = 0.0, repetitions: int = 1) -> float:
+    """The error that the mean of one condition will have: √((s_b² + s_w²/K) / questions).
+
+    >>> round(planned_se(100, 0.4, 0.5, 3), 6)
+    0.075277
+
+    Miller (2024), arXiv:2411.00640, section 3.
+    """
+    if questions < 1 or repetitions < 1:
+        raise ValueError(f"questions, repetitions: must be at least 1, got {questions}, {repetitions}")
+    question_variance(var_between, var_within, 1)
+    return math.sqrt((var_between + var_within / repetitions) / questions)
+
+
+def spearman_brown(reliability: float, k: float) -> float:
+    """The reliability of a mean of k answers where one has this much (its ICC).
+
+    >>> round(spearman_brown(0.8, 3), 4)
+    0.9231
+
+    Spearman (1910), Br. J. Psychol. 3:271; Brown (1910), Br. J. Psychol. 3:296.
+    """
+    if not k > 0:
+        raise ValueError(f"k: must be above 0, got {k:g}")
+    if reliability > 1:
+        raise ValueError(f"reliability: must be at most 1, got {reliability:g}")
+    below = 1 + (k - 1) * reliability
+    return k * reliability / below if below > 0 else math.nan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DifferenceVariances:
+    """What a difference between two conditions is made of; NaN and a reason where it cannot be known."""
+
+    total: float  # variance over questions of the differences of means: as planned for the same repetitions
+    between: float  # of the true differences; at least 0
+    raw_between: float  # the estimate itself, which may be negative
+    within: tuple[float, float]  # of repeated answers to one question, under a and b
+    n: int  # questions answered under both
+    reason: str | None = None
+
+
+def difference_variances(
+    a: Iterable[Any],
+    b: Iterable[Any],
+    clusters: Iterable[Any],
+    *,
+    clusters_b: Iterable[Any] | None = None,
+) -> DifferenceVariances:
+    """What a pilot run tells a plan: how differently questions differ, and how unsteady their answers are.
+
+    Var(d) − s_a²/K_a − s_b²/K_b over the questions that both answered (1/K averaged where it varies). None and NaN
+    are left out. Without a question answered twice under a condition its part cannot be told from the rest:
+    NaN; a plan for the same repetitions can then take `total` and no `var_within`.
+
+    >>> found = difference_variances([3, 4, 2, 2, 5, 4], [4, 4, 2, 3, 4, 4], ["q1", "q1", "q2", "q2", "q3", "q3"])
+    >>> round(found.total, 4), round(found.between, 4), found.n
+    (0.3333, 0.0833, 3)
+
+    Miller (2024), arXiv:2411.00640, section 5.
+    """
+    at = list(clusters)
+    first, second = _known(a, at), _known(b, at if clusters_b is None else list(clusters_b))
+    places = {label: place for place, label in enumerate(second.labels)}
+    both = [(place, places[label]) for place, label in enumerate(first.labels) if label in places]
+    one, other = (np.array([pair[side] for pair in both], dtype=np.int64) for side in (0, 1))
+    total = sample_sd(second.means[other] - first.means[one]) ** 2
+    within = _within(first, one), _within(second, other)
+    noise = sum(part * float(np.mean(1 / groups.counts[rows])) if rows.size else math.nan
+                for part, groups, rows in zip(within, (first, second), (one, other), strict=True))  # fmt: skip
+    raw = total - noise
+    reason = None
+    if math.isnan(total):
+        reason = "needs two questions answered under both"
+    elif math.isnan(raw):
+        reason = "no question was answered twice under each condition"
+    elif raw < 0:
+        reason = "answers vary more than differences do: taken as 0 between questions"
+    return DifferenceVariances(
+        total=total, between=max(0.0, raw) if raw == raw else math.nan, raw_between=raw, within=within, n=len(both),
+        reason=reason,
+    )  # fmt: skip
+
+
+def _known(values: Iterable[Any], clusters: list[Any]) -> Groups:
+    listed = list(values)
+    if len(listed) != len(clusters):
+        raise ValueError(f"clusters: must be as many as values ({len(listed)}), got {len(clusters)}")
+    kept = [(value, at) for value, at in zip(listed, clusters, strict=True) if value is not None and value == value]
+    return group([value for value, _ in kept], [at for _, at in kept])
+
+
+def _within(groups: Groups, rows: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+    spare = int((groups.counts[rows] - 1).sum())
+    return float(groups.squares[rows].sum()) / spare if spare else math.nan
+
+
+def question_variance(var_between: float, var_within: OneOrTwo, repetitions: OneOrTwo) -> float:
+    """Of the difference of one question. Raises ValueError for a negative variance and less than one repetition."""
+    within, times = _pair("var_within", var_within), _pair("repetitions", repetitions)
+    for name, value in (("var_between", var_between), *(("var_within", one) for one in within)):
+        if not (value >= 0 and math.isfinite(value)):
+            raise ValueError(f"{name}: must be a number of at least 0, got {value:g}")
+    if not min(times) >= 1:
+        raise ValueError(f"repetitions: must be at least 1, got {min(times):g}")
+    return var_between + sum(one / k for one, k in zip(within, times, strict=True))
+
+
+def _pair(name: str, value: OneOrTwo) -> tuple[float, float]:
+    if isinstance(value, (int, float)):
+        return float(value), float(value)
+    listed = tuple(float(one) for one in value)
+    if len(listed) != 2:
+        raise ValueError(f"{name}: must be one number, or one for each of two conditions, got {len(listed)}")
+    return listed
+
+
+def _named(method: Method) -> str:
+    if method not in ("t", "z"):
+        raise ValueError(f"method: must be t or z, got {method!r}")
+    return method

@@ -1,0 +1,151 @@
+"""A judge put right by people: exact sums, coverage with a judge that is wrong, and its laws."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from statistics import mean, variance
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.stats import calibrate, mean_interval, paired_difference
+
+STEPS = [1, 2, 3, 4, 5]
+N = None
+scores = st.integers(1, 5)
+answers = st.lists(st.tuples(scores, scores, st.booleans()), min_size=2, max_size=40)
+
+
+def sides(rows):
+    return [judge for judge, _, _ in rows], [person if told else None for _, person, told in rows]
+
+
+@settings(deadline=None)
+@given(rows=answers)
+def test_the_corrected_mean_is_the_judges_alone_plus_the_gap(rows):
+    """Angelopoulos et al. (2023): mean(judge alone) + mean(person − judge), variances added; in fractions."""
+    found = calibrate(*sides(rows)).corrected
+    alone = [Fraction(judge) for judge, _, told in rows if not told]
+    gap = [Fraction(person - judge) for judge, person, told in rows if told]
+    if not gap:
+        assert math.isnan(found.value)
+        assert "nobody scored" in found.reason
+    elif not alone:
+        assert found.value == pytest.approx(float(mean(person for _, person, _ in rows)))
+        assert "people alone" in found.method
+    else:
+        assert found.value == pytest.approx(float(mean(alone) + mean(gap)))
+        if min(len(alone), len(gap)) < 2:
+            assert math.isnan(found.se)
+            assert "one question only" in found.reason
+        else:
+            se = math.sqrt(variance(alone) / len(alone) + variance(gap) / len(gap))
+            assert found.se == pytest.approx(se, abs=1e-12)
+            assert se == 0 or min(len(alone), len(gap)) - 1 <= found.df + 1e-9 <= len(rows)
+
+
+@settings(deadline=None)
+@given(rows=answers, shift=st.integers(-3, 3))
+def test_a_judge_that_is_off_by_the_same_everywhere_changes_nothing(rows, shift):
+    judge, human = sides(rows)
+    one, two = (calibrate([score + by for score in judge], human) for by in (0, shift))
+    assert two.corrected.value == pytest.approx(one.corrected.value, nan_ok=True)
+    assert two.corrected.se == pytest.approx(one.corrected.se, abs=1e-9, nan_ok=True)
+    assert two.bias.value == pytest.approx(one.bias.value + shift, nan_ok=True)
+
+
+@settings(deadline=None)
+@given(rows=answers)
+def test_the_confusion_counts_every_answer_that_both_scored_once(rows):
+    judge, human = sides(rows)
+    found = calibrate(judge, human, categories=STEPS)
+    table = np.array(found.confusion)
+    both = [(one, two) for one, two in zip(human, judge, strict=True) if one is not None]
+    assert table.sum() == found.labelled == len(both)
+    assert found.unlabelled == len(rows) - len(both)
+    for row, column in both:
+        assert table[row - 1, column - 1] == both.count((row, column))
+    if both:
+        assert found.exact == pytest.approx(np.mean([one == two for one, two in both]))
+        moved = (table * np.subtract.outer(STEPS, STEPS).T).sum() / len(both)
+        assert found.bias.value == pytest.approx(moved)
+
+
+def test_the_parts_are_those_of_the_other_functions():
+    judge = [5, 4, N, 3, 4, 4, 5, 2]
+    human = [4, 4, 3, 2, N, N, N, N]
+    at = ["a", "a", "b", "b", "a", "c", "c", "d"]
+    found = calibrate(judge, human, at, categories=STEPS, level=0.9)
+    assert (found.labelled, found.unlabelled, found.dropped) == (3, 4, 1)
+    assert found.judge == mean_interval([5, 4, 3, 4, 4, 5, 2], [*"aabaccd"], level=0.9)
+    assert found.people == mean_interval([4, 4, 3, 2], [*"aabb"], level=0.9)
+    assert found.bias == mean_interval([1, 0, 1], [*"aab"], level=0.9)
+    gap = paired_difference([5, 4, 3], [4, 4, 2], [*"aab"])
+    assert found.corrected.value == pytest.approx(mean([4, 4.5, 2]) + gap.value)
+    assert found.corrected.n == 4
+
+
+def test_answers_given_twice_tell_no_more_than_once():
+    judge, human, at = [5, 4, 5, 3, 4, 1, 5, 2], [4, 4, 5, 2, N, N, N, N], [*"abcdabef"]
+    once, twice = calibrate(judge, human, at), calibrate(judge * 2, human * 2, at * 2)
+    for part in ("bias", "judge", "people", "corrected"):
+        one, two = getattr(once, part), getattr(twice, part)
+        assert (one.value, one.se, one.low, one.n) == (
+            pytest.approx(two.value),
+            pytest.approx(two.se),
+            pytest.approx(two.low),
+            two.n,
+        )
+
+
+def test_the_interval_holds_the_truth_though_the_judge_is_wrong():
+    """A judge one step too kind, and kinder to what is bad; questions of three answers, one of them labelled."""
+    rng, held, naive, width, runs = np.random.default_rng(4), 0, 0, [], 600
+    for _ in range(runs):
+        level = np.repeat(rng.normal(3, 0.8, 60), 3)
+        truth = level + rng.normal(0, 0.5, 180)
+        judge = 0.6 * truth + 2.2 + rng.normal(0, 0.3, 180)
+        labelled = rng.random(180) < 1 / 3
+        found = calibrate(judge, np.where(labelled, truth, np.nan), np.repeat(np.arange(60), 3))
+        held += found.corrected.low <= 3 <= found.corrected.high
+        naive += found.judge.low <= 3 <= found.judge.high
+        width.append(found.corrected.se / found.people.se)
+    assert 0.93 <= held / runs <= 0.975
+    assert naive == 0
+    assert np.mean(width) < 1  # the judge does help
+
+
+def test_a_mean_counts_at_the_nearest_step():
+    found = calibrate([4.5, 4.4, 1.49], [5, 4, 1.5], categories=STEPS)
+    assert found.confusion[4][4] == found.confusion[3][3] == found.confusion[1][0] == 1
+    assert found.exact == pytest.approx(2 / 3)
+    assert (found.steps, calibrate([1], [1]).confusion) == ((1, 2, 3, 4, 5), None)
+
+
+def test_nothing_to_compare_is_said():
+    found = calibrate([], [], categories=[0, 1])
+    assert (found.labelled, found.confusion, math.isnan(found.exact)) == (0, ((0, 0), (0, 0)), True)
+    assert "nobody" in found.corrected.reason or "no values" in found.corrected.reason
+    point = calibrate([1, 1, 1, 1], [1, 1, N, N]).corrected
+    assert (point.low, point.high, point.reason) == (1, 1, "nothing varies: the interval is a point")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: calibrate([1], [1, 2]), "one an answer"),
+        (lambda: calibrate([1], [1], [1, 2]), "clusters"),
+        (lambda: calibrate([6], [1], categories=STEPS), "judge: 6 is beyond"),
+        (lambda: calibrate([1], [0], categories=STEPS), "human: 0 is beyond"),
+        (lambda: calibrate([1], [1], categories=[2, 1]), "rise"),
+        (lambda: calibrate([1], [1], categories=[]), "rise"),
+        (lambda: calibrate([1], [1], level=95), "level"),
+        (lambda: calibrate(["good"], [1]), "numbers"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(call, told):
+    with pytest.raises(ValueError, match=told):
+        call()

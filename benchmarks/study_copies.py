@@ -104,13 +104,14 @@ def false_consensus(study: Row) -> Iterator[Row]:
         traits = 8 if sub_study == "signs" else 4
         percent = _as_published(tests[sub_study, "percent", arm], 0, 100)
         apart = _as_published(tests[sub_study, "a_less_b", arm], -50 * traits, 50 * traits)
+        own = next(iter(study["arms"][arm]["fields"])).partition("_")[0]  # its fields begin with a word of the story
         rows: list[Row] = []
         for level, numbers in percent.items():
             choice = level.removeprefix(f"{arm}_")
             for at, (number, difference) in enumerate(zip(numbers, apart[level], strict=True)):
                 ratings = _ratings(int(difference), traits, turn=at)
                 answers = {"percent": int(number), "choice": choice, **ratings}
-                rows.append({f"{arm}_{field}": answer for field, answer in answers.items()})
+                rows.append({f"{own}_{field}": answer for field, answer in answers.items()})
         yield from people(arm, rows)
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.datasets.studies import write
+from tests.datasets.studies import stated, write
 
 from karat.datasets import read_answers, read_study, shipped_studies, study_question, study_responses, study_tests
 from karat.datasets._rows import read_rows
@@ -16,7 +16,10 @@ from karat.datasets._study.tests import Response
 from karat.datasets.study import Study
 from karat.errors import BadDataset, BadOption
 
-RELABELLED = ("bargaining", "beauty_contest", "disjunction", "framing", "representativeness", "side_effects")
+RELABELLED = (
+    "bargaining", "beauty_contest", "disjunction", "false_consensus", "framing", "representativeness", "side_effects",
+    "trust",
+)  # fmt: skip
 each = pytest.mark.parametrize("name", RELABELLED)
 
 
@@ -75,7 +78,7 @@ def test_people_who_answer_alike_in_the_other_figures_give_the_same_tests(name: 
         before.append(Response(**facts, values=row["answers"]))
         after.append(Response(**facts, values=unscaled))
     first, second = study_tests(plain, before), study_tests(other, after)
-    assert [one.human for one in first] == [one.human for one in second]
+    assert [stated(one.human) for one in first] == [stated(one.human) for one in second]
     for one, two in zip(first, second, strict=True):
         assert (one.agent.table, one.agent.n1, one.agent.n2) == (two.agent.table, two.agent.n1, two.agent.n2) or (
             one.agent.table is None
@@ -126,10 +129,11 @@ def test_of_several_studies_those_that_have_the_form_are_named(tmp_path: Path) -
     shipped = shipped_studies()["framing"].parents[1]
     with pytest.raises(BadDataset) as caught:
         Study(Study.Options(relabel=True)).load(shipped)
-    without = sorted(set(shipped_studies()) - set(RELABELLED))
-    *each_of_them, last = caught.value.faults
-    assert [fault.place for fault in each_of_them] == [f"{name}: relabel" for name in without]
-    assert str(last) == (f"studies: those that have such a form can be chosen: `studies: [{', '.join(RELABELLED)}]`")
+    (fault,) = caught.value.faults
+    assert str(fault) == (
+        "relabel: no other names and amounts in 2 of 10 studies: alcohol_norms, impressions; "
+        f"those that have some can be chosen: `studies: [{', '.join(RELABELLED)}]`"
+    )
     assert len(Study(Study.Options(relabel=True, studies=list(RELABELLED))).load(shipped).studies) == len(RELABELLED)
 
     for name in ("one", "two"):
@@ -138,16 +142,21 @@ def test_of_several_studies_those_that_have_the_form_are_named(tmp_path: Path) -
         (folder / "study.yaml").write_text(text.replace("study: ", f"study: {name}_", 1), encoding="utf-8")
     material = next((tmp_path / "two").rglob("gain.md"))
     material.with_name("gain.plain.md").write_bytes(material.read_bytes())
-    with pytest.raises(BadDataset, match=r"studies: those that have .*`studies: \[\w+\]`"):
-        Study(Study.Options(wording="plain")).load(tmp_path)
-    with pytest.raises(BadDataset) as nobody:
-        Study(Study.Options(wording="strange")).load(tmp_path)
-    assert [fault for fault in nobody.value.faults if fault.place == "studies"] == []
+    for wording, message in (
+        ("plain", "no wording 'plain' in 1 of 2 studies: one; those that have some can be chosen: `studies: [two]`"),
+        ("plian", "no wording 'plian' in any of the 2 studies (did you mean 'plain'?)"),
+        ("strange", "no wording 'strange' in any of the 2 studies (known: plain)"),
+    ):
+        with pytest.raises(BadDataset) as lacking:
+            Study(Study.Options(wording=wording)).load(tmp_path)
+        assert [str(fault) for fault in lacking.value.faults] == [f"wording: {message}"]
 
 
 def test_relabelling_and_a_wording_do_not_go_together() -> None:
     with pytest.raises(BadOption, match="shows words of its own: leave out `wording`"):
         load("framing", relabel=True, wording="other")
+    with pytest.raises(BadOption, match="'relabelled' goes with other amounts: use `relabel: true`"):
+        load("framing", wording="relabelled")
 
 
 def test_other_fields_must_be_those_that_derive_counts(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ the parser and `derive`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,8 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
 def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
     """The answers of people's copy, through the parser: one row a participant of `copy.jsonl`.
 
-    A row has `participant`, `arm`, and `answers` (field → value) or `text` (what was said).
+    A row has `participant`, `arm`, and `answers` (field → value) or `text` (what was said). To a relabelled
+    study the answers are given in its other amounts, so that they pass its parser.
     Raises BadDataset for rows of no arm, with fields it does not have, or that cannot be read.
     """
     path = path or study.folder / "copy.jsonl"
@@ -71,7 +73,9 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
             faults.append(Fault(place=place, message=f"the study has no arm '{row.get('arm')}'{hint}"))
             continue
         said = row.get("answers")
-        text = _written(said) if isinstance(said, dict) else str(row.get("text", ""))
+        scales = {name: one.scale for name, one in arm.answered.items() if one.scale != 1}
+        told = _shown(said, scales) if study.relabel and isinstance(said, dict) else said
+        text = _written(told) if isinstance(told, dict) else str(row.get("text", ""))
         read = read_answers(text, arm.answered)
         faults += [
             Fault(place=place, message=f"arm '{row['arm']}' has no field '{name}'{did_you_mean(name, arm.answered)}")
@@ -84,14 +88,28 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
         ]  # fmt: skip
         found.append(
             Response(
-                participant=str(row.get("participant", number)), arm=str(row["arm"]), values=read.values,
-                profile={name: row.get(name) for name in study.attributes}, group=row.get("group"),
-                round=row.get("round"),
+                participant=str(row.get("participant", number)), arm=str(row["arm"]),
+                values=_counted(read.values, scales), profile={name: row.get(name) for name in study.attributes},
+                group=row.get("group"), round=row.get("round"),
             )
         )  # fmt: skip
     if faults:
         raise BadDataset(str(path), faults)
     return found
+
+
+def _shown(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:
+    """People's answers in the amounts of the relabelled form."""
+    return {
+        # 4.35 · 100 is 434.99999999999994
+        name: round(value * scales[name], 9) if name in scales and isinstance(value, (int, float)) else value
+        for name, value in answers.items()
+    }
+
+
+def _counted(values: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:
+    """Answers in the units of the study, as `derive` gets them."""
+    return {name: value / scales[name] if name in scales else value for name, value in values.items()}
 
 
 def _written(answers: dict[str, Any]) -> str:

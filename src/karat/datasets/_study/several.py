@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from karat.datasets._study.format import StudyFile
+from karat.datasets._study.forms import wordings
 from karat.datasets._study.reading import read_study
-from karat.errors import BadDataset, Fault
+from karat.errors import BadDataset, Fault, did_you_mean
 
 __all__ = ["read_studies"]
 
@@ -33,28 +34,40 @@ def read_studies(
         return [read_study(files[0], sql=sql, wording=wording, relabel=relabel)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(read, files))
+    form = "relabel" if relabel else "wording" if wording is not None else None
     faults = [
         Fault(place=f"{file.parent.name}: {fault.place}", message=fault.message, line=fault.line)
         for file, one in zip(files, found, strict=True)
         if isinstance(one, BadDataset)
         for fault in one.faults
+        if fault.place != form
     ]
     studies = [one for one in found if isinstance(one, StudyFile)]
-    if relabel or wording is not None:
-        faults += _with_form(files, found, "relabel" if relabel else "wording")
+    if form is not None:
+        faults += _without_form(files, found, form=form, wording=wording)
     faults += _alike(studies)
     if faults:
         raise BadDataset(str(folder), faults)
     return studies
 
 
-def _with_form(files: Sequence[Path], found: Sequence[StudyFile | BadDataset], option: str) -> Iterator[Fault]:
-    """Which of the studies have the form that is asked for, where some have it and some do not."""
-    without = [isinstance(one, BadDataset) and any(fault.place == option for fault in one.faults) for one in found]
-    names = [file.parent.name for file, lacks in zip(files, without, strict=True) if not lacks]
-    if names and any(without):
-        choice = f"studies: [{', '.join(names)}]"
-        yield Fault(place="studies", message=f"those that have such a form can be chosen: `{choice}`")
+def _without_form(
+    files: Sequence[Path], found: Sequence[StudyFile | BadDataset], *, form: str, wording: str | None
+) -> Iterator[Fault]:
+    """Which of the studies lack the form that is asked for, and how the others are chosen: in one fault."""
+    lacking = [isinstance(one, BadDataset) and any(fault.place == form for fault in one.faults) for one in found]
+    if not any(lacking):
+        return
+    what = "no other names and amounts" if form == "relabel" else f"no wording '{wording}'"
+    if all(lacking):
+        known = {name for file in files for name in wordings(file.parent.rglob("*.md"))} if wording is not None else ()
+        hint = did_you_mean(wording, known) if wording is not None else ""
+        yield Fault(place=form, message=f"{what} in any of the {len(files)} studies{hint}")
+        return
+    without, having = ([file.parent.name for file, one in zip(files, lacking, strict=True) if one is lacks]
+                       for lacks in (True, False))  # fmt: skip
+    message = f"{what} in {len(without)} of {len(files)} studies: {', '.join(without)}"
+    yield Fault(place=form, message=f"{message}; those that have some can be chosen: `studies: [{', '.join(having)}]`")
 
 
 def _alike(studies: Sequence[StudyFile]) -> Iterator[Fault]:

@@ -16,7 +16,7 @@ from tests.summary.journals import JUDGE, Script
 
 from karat.journal import Codec, Label, RunFolder, RunInfo, add_label
 from karat.journal.codec import decode
-from karat.records import Metric, Reply, Sample, ToolCall, Turn
+from karat.records import Answer, Metric, Reply, Sample, ToolCall, Turn
 
 __all__ = ["NAMES", "TEXTS", "WHOLE", "hostile_run", "spoilt"]
 
@@ -166,7 +166,14 @@ def spoilt(made: RunFolder, folder: Path) -> RunFolder:
     lines = (folder / "journal.jsonl").read_bytes().splitlines()
     events = [decode(line, path="journal", number=at) for at, line in enumerate(lines, 1)]
     (folder / "journal.jsonl").write_bytes(b"".join(_again(codec, one, texts.__next__, names) for one in events))
-    return RunFolder.open(folder)
+    run = RunFolder.open(folder)
+    for answer in [one for one in events if isinstance(one, Answer)][:20]:
+        said = {texts.__next__(): texts.__next__(), "choice": written(NAMES)}
+        for turn in range(len(answer.replies)):
+            add_label(run, Label(at=texts.__next__(), who=written(NAMES), trial=answer.trial, turn=turn,
+                                 verdict="wrong", diagnosis=texts.__next__(), answers=said,
+                                 unread={"number": texts.__next__()}, note=written(WHOLE)))  # fmt: skip
+    return run
 
 
 def _again(codec: Codec, value: Any, text: Callable[[], str], names: dict[str, str]) -> bytes:

@@ -60,7 +60,12 @@ def test_a_page_is_quiet_and_fits_and_can_be_used_by_all(tab, kind, path):
     hold(tab, dark=not kind.startswith("hostile"))  # their colours are those of the others
 
 
-@pytest.mark.parametrize("path", ["/", "/?q=golden&tag=golden", "/?q=no-such-run", "/compare?run=golden&run=early"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/?q=golden&tag=golden", "/?q=no-such-run", "/compare?run=golden&run=early",
+     "/compare/flips?run=golden&a=baseline&b=with-docs&metric=completeness",
+     "/compare/flips?run=golden&run=early&a=with-docs&b=baseline&metric=completeness"],
+)  # fmt: skip
 def test_a_page_over_several_runs_is_quiet_and_fits_and_can_be_used_by_all(tab, path):
     tab.go(path)
     hold(tab)

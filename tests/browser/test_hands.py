@@ -40,6 +40,15 @@ def own(results, tmp_path):
         yield running
 
 
+@pytest.fixture
+def own_turns(results, tmp_path):
+    """The same with runs whose turns are reviewed."""
+    for name in ("talk", "study"):
+        shutil.copytree(results / name, tmp_path / "runs" / name)
+    with Viewer(tmp_path / "runs") as running:
+        yield running.enter()
+
+
 def test_the_printed_address_lets_one_browser_in_once(browser, own):
     with looking(browser, own, inside=False) as tab:
         tab.page.goto(own.url)
@@ -93,8 +102,97 @@ def test_filter_open_review_and_reload(browser, own):
     assert json.loads(label)["note"] == "Right, but <b>terse</b>."
 
 
-def own_run(viewer: Viewer) -> Path:
-    return Path(viewer.process.args[4]) / "golden"
+def own_run(viewer: Viewer, name: str = "golden") -> Path:
+    return Path(viewer.process.args[4]) / name
+
+
+def labels_of(viewer: Viewer, name: str) -> list[dict]:
+    lines = (own_run(viewer, name) / "labels.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    return [
+        {key: value for key, value in json.loads(line).items() if key not in ("event", "at", "trial")} for line in lines
+    ]
+
+
+def test_a_turn_is_judged_with_keys_alone_and_stands_beside_karats_verdict(browser, own_turns):
+    with looking(browser, own_turns, width=320) as tab:
+        page = tab.go("/runs/talk/samples/2")
+        turn = page.locator("article.turn").nth(1)
+        turn.locator("details.review > summary").first.focus()
+        page.keyboard.press("Enter")
+        for key in ("Tab", "Tab", "ArrowDown", "ArrowDown", "Tab"):  # past the name, to `wrong`, to the diagnosis
+            page.keyboard.press(key)
+        page.keyboard.type("sca")
+        page.keyboard.press("Tab")
+        page.keyboard.type("A hundred times <b>too much</b>.")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        turn.get_by_text("Saved.").wait_for()
+        page.reload()
+        turn = page.locator("article.turn").nth(1)
+        assert "ann: wrong" in turn.locator("tbody tr").nth(1).inner_text()
+        assert "ann: scale" in turn.locator("tbody tr").nth(1).inner_text()
+        assert "A hundred times <b>too much</b>." in page.locator(".said-note").inner_text()
+        tab.go("/runs/talk/reviews")
+        assert page.get_by_role("heading", name="1 review").is_visible()
+        assert "right or wrong" in page.locator("table").first.inner_text()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/samples/2#turn-2")
+    assert labels_of(own_turns, "talk") == [
+        {"who": "ann", "turn": 1, "note": "A hundred times <b>too much</b>.", "verdict": "wrong", "diagnosis": "scale"}
+    ]
+
+
+def test_readings_are_confirmed_and_corrected_and_what_is_no_answer_is_said(browser, own_turns):
+    with looking(browser, own_turns) as tab:
+        page = tab.go("/runs/study/samples/4")
+        replies = page.locator("article.reply")
+        for at in (0, 1):
+            replies.nth(at).get_by_text("Review", exact=False).first.click()
+        first = replies.nth(0).get_by_label("My reading")
+        first.select_option(label=next(one for one in first.locator("option").all_inner_texts() if "as karat" in one))
+        replies.nth(1).get_by_label("My reading").select_option("refused")
+        for at in (0, 1):
+            replies.nth(at).get_by_role("button", name="Save the review").click()
+            replies.nth(at).get_by_text("Saved.").wait_for()
+        page.reload()
+        assert "ann: refused" in page.locator("article.reply").nth(1).locator("dl.read").inner_text()
+        tab.go("/runs/study/samples?study=beauty_contest")
+        group = page.locator("tbody [data-item]").first.get_attribute("href").partition("?")[0]
+        tab.go(f"{group}?seat=0")
+        reply = page.locator("article.reply").first
+        reply.get_by_text("Review", exact=False).first.click()
+        reply.get_by_label("another answer", exact=False).last.fill("4000")
+        assert reply.get_by_label("My reading").input_value() == "typed"
+        reply.get_by_role("button", name="Save the review").click()
+        reply.get_by_text("Not saved: number: the study would not read that as an answer (out of range)").wait_for()
+        [complaint] = tab.complaints  # Chromium tells of every answer that is none
+        assert "422" in complaint
+        tab.complaints.clear()
+        reply.get_by_label("another answer", exact=False).last.fill("40")
+        reply.get_by_role("button", name="Save the review").click()
+        reply.get_by_text("Saved.", exact=True).wait_for()
+        tab.go("/runs/study/reviews")
+        assert page.get_by_role("heading", name="3 reviews").is_visible()
+    confirmed, refused, typed = labels_of(own_turns, "study")
+    assert (list(confirmed["answers"]), refused["unread"]) == (["choice"], {"choice": "refused"})
+    assert typed["answers"] == {"number": 40.0}
+
+
+def test_all_flips_are_walked_with_keys(tab):
+    page = tab.go("/compare?run=golden&a=baseline&b=with-docs")
+    page.set_viewport_size({"width": 320, "height": 900})
+    tab.go("/compare/flips?run=golden&a=baseline&b=with-docs&metric=completeness&order=best")
+    assert page.evaluate(REACHABLE)
+    page.keyboard.press("j")
+    path = focused(tab)
+    assert path.startswith("/runs/golden/samples/")
+    assert page.evaluate(RING)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{path}")
+    page.go_back()
+    page.keyboard.press("u")
+    page.wait_for_url("**/compare?run=golden&a=baseline&b=with-docs")
 
 
 @pytest.mark.parametrize(

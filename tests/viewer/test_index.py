@@ -22,6 +22,7 @@ from karat.viewer.filling import unpacked
 from karat.viewer.index import Index
 from karat.viewer.opened import Opened
 from karat.viewer.queries import Filter, count, listed, neighbour, place_of
+from karat.viewer.schema import FORMAT_VERSION
 
 TABLES = ("samples", "conditions", "metrics", "trials", "scores", "labels", "attempts", "heard", "parts", "cells")
 
@@ -246,7 +247,7 @@ def test_a_folder_that_leads_elsewhere_is_not_written_to(tmp_path, where):
     elif where == "file":
         (run.path / "cache").mkdir()
         (target / "precious").write_text("precious")
-        (run.path / "cache" / "index.sqlite").symlink_to(target / "precious")
+        (run.path / "cache" / f"index-{FORMAT_VERSION}.sqlite").symlink_to(target / "precious")
     else:
         (run.path / "cache").write_text("not a folder")
     before = sorted(path.name for path in target.iterdir())
@@ -445,3 +446,23 @@ def test_a_run_over_nothing_has_no_labels(tmp_path):
     assert found.labels() == Labels(newest={})
     with found.page() as page:
         assert (page.columns, listed(page.base, Filter(sort="gap"), page.columns)) == ((), [])
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [Filter(label="choice=refused"), Filter(label="=refused"), Filter(study="s"), Filter(study="s", arm="a"),
+     Filter(label="=refused", condition="b", study="s", arm="a")],
+)  # fmt: skip
+def test_filters_of_labels_and_arms_jump_to_their_rows(tmp_path, wanted):
+    script = Script(tmp_path / "run", samples=1, conditions=("b",))
+    script.answer(0, "b")
+    script.score(0, "b", values={"completeness": 3}, labels={"choice": "refused"})
+    page = opened(script.end(), tmp_path)
+    page.index.catch_up()
+    with page.page() as found:
+        told: list[str] = []
+        found.base.set_trace_callback(told.append)
+        listed(found.base, wanted, found.columns)
+        found.base.set_trace_callback(None)
+        plan = [row[-1] for row in found.base.execute(f"EXPLAIN QUERY PLAN {told[0]}")]
+    assert not [line for line in plan if line.startswith(("SCAN l", "SCAN arms"))], plan

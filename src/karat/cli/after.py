@@ -11,10 +11,12 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output, shown_path, typed
 from karat.cli.reporting import render, screen
 from karat.cli.rescoring import missing_scores
-from karat.summary import Summary, summarize
+from karat.summary import Summary
+from karat.summary.kept import summarize_and_keep
 
 if TYPE_CHECKING:
     from karat.cli.options import Chosen, File
+    from karat.datasets import AllowCode
     from karat.engine import Outcome
     from karat.journal import RunFolder
 
@@ -42,13 +44,13 @@ def show_outcome(
     again: tuple[File, Chosen] | None = None,
     scorings: Mapping[str, str] | None = None,
     warnings: Sequence[str] = (),
-    allow_code: bool = False,
+    allow_code: AllowCode = False,
 ) -> Exit:
     """The result of `run` or `score`: the table, the files, the next commands.
 
     `again`: how `run` was called; `warnings`: what the journal cannot know; `allow_code`: of human studies, their own.
     """
-    summary = summarize(outcome.run, scorings=scorings, allow_code=allow_code)
+    summary = summarize_and_keep(outcome.run, scorings=scorings, allow_code=allow_code)
     summary = msgspec.structs.replace(summary, warnings=(*summary.warnings, *warnings))
     failed = max(outcome.failed, summary.total.ledger.failed)
     code = _exit(outcome, failed)

@@ -1,7 +1,8 @@
 """What people said of answers: `labels.jsonl` in the run folder, only ever appended to.
 
 The first line is the head, every other one a label. The newest label of a person on a trial
-counts, whole: one without scores, claims and note withdraws what they had said.
+counts, whole: one that says nothing withdraws what they had said. What is said of a turn stands apart
+from what is said of the whole.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import stat
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -22,10 +23,10 @@ from karat.journal.folder import RunFolder
 from karat.journal.lock import open_own
 from karat.journal.writer import sync_folder
 
-__all__ = ["FORMAT_VERSION", "LONGEST_NOTE", "Label", "Labels", "add_label", "labels_path", "read_labels"]
+__all__ = ["FORMAT_VERSION", "LONGEST_NOTE", "Judged", "Label", "Labels", "add_label", "labels_path", "read_labels"]
 
 FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
+"""1: 2026-11, the first. Verdicts and readings of turns came as further fields, which older readers pass over."""
 
 LONGEST_NOTE = 10_000
 """Characters."""
@@ -35,6 +36,7 @@ _PATIENCE_SECONDS = 10.0  # another writer holds the lock for one line
 _BLOCK = 65_536
 
 Verdict = Literal["confirmed", "rejected"]
+Judged = Literal["right", "wrong", "cannot_tell"]
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="label", tag_field="event"):
@@ -43,15 +45,21 @@ class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     at: str  # UTC, ISO 8601
     who: str
     trial: str
-    turn: int | None = None  # from 0; None: of the whole answer
+    turn: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None  # from 0; None: of the whole answer
     scores: dict[str, float] = {}  # metric, as reports name it → the person's own score
     claims: dict[str, Verdict] = {}  # an unverified claim, word for word → whether it holds
     note: str = ""
+    verdict: Judged | None = None  # of a turn, against its golden answer
+    diagnosis: str = ""  # of a turn that is wrong: why, in the words of `karat.numeric`
+    answers: dict[str, float | str | list[str]] = {}  # of a turn of a study: field → the answer that the person reads
+    unread: dict[str, str] = {}  # the same: field → why there is no answer in it, in the words of the journal
 
     @property
     def empty(self) -> bool:
         """Whether nothing is said: what was said before is withdrawn."""
-        return not (self.scores or self.claims or self.note)
+        return not (
+            self.scores or self.claims or self.note or self.verdict or self.diagnosis or self.answers or self.unread
+        )
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="event"):

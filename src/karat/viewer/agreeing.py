@@ -1,9 +1,9 @@
-"""How far a person's scores agree with the judge's: exactly, within one step, and beyond chance."""
+"""How far people agree with what judges them: the same, within one step, and beyond chance."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from karat.stats import Interval, cohen_kappa
 from karat.viewer.columns import Column
 from karat.viewer.told import steps_of
 
-__all__ = ["Agreement", "Pair", "agreements"]
+__all__ = ["Agreement", "Pair", "Said", "agreements", "agreements_in_words"]
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,13 +26,25 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     cluster: int  # the question: answers to one question are not independent
 
 
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that both called by a word: right or wrong, a diagnosis, what was read in a field."""
+
+    what: str
+    who: str
+    person: Hashable  # None: they cannot tell
+    karat: Hashable  # None: karat does not say
+    cluster: int  # the conversation or the participant
+    words: bool = True  # False: of things that have no words in common, so that chance cannot be reckoned
+
+
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     """One person and the judge on one metric, written for people."""
 
     metric: str
     who: str
     answers: int
-    questions: int
+    clusters: int  # questions, conversations or participants
+    untold: int = 0  # of which the person cannot tell
     exact: str
     within_one: str
     kappa: str
@@ -48,6 +60,14 @@ def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
     return [_agreement(group) for _, group in sorted(groups.items())]
 
 
+def agreements_in_words(found: Iterable[Said]) -> list[Agreement]:
+    """One row a thing and person. What either of them does not say is no part of it, and counted for the person."""
+    groups: dict[tuple[str, str], list[Said]] = {}
+    for one in found:
+        groups.setdefault((one.what, one.who), []).append(one)
+    return [_of_words(group) for group in groups.values()]
+
+
 def _agreement(group: Sequence[Pair]) -> Agreement:
     column, n = group[0].column, len(group)
     steps = [float(value) for value, _ in steps_of(column)]
@@ -60,14 +80,33 @@ def _agreement(group: Sequence[Pair]) -> Agreement:
         metric=column.key,
         who=group[0].who,
         answers=n,
-        questions=len({one.cluster for one in group}),
+        clusters=len({one.cluster for one in group}),
         exact=exact,
         within_one=within,
         kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
-        kappa_note="no steps to agree on"
-        if kappa is None
-        else kappa.reason or f"{kappa.method}, {formats.level(kappa.level)}",
+        kappa_note="no steps to agree on" if kappa is None else _note(kappa),
         bias=formats.signed(math.fsum(one.judge - one.person for one in group) / n),
+    )
+
+
+def _of_words(group: Sequence[Said]) -> Agreement:
+    both = [one for one in group if one.person is not None and one.karat is not None]
+    n, kappa = len(both), None
+    if both and all(one.words for one in both):
+        people, karats = [one.person for one in both], [one.karat for one in both]
+        categories = list(dict.fromkeys([*people, *karats]))
+        kappa = cohen_kappa(people, karats, [one.cluster for one in both], categories=categories, weights="none")
+    return Agreement(
+        metric=group[0].what,
+        who=group[0].who,
+        answers=n,
+        clusters=len({one.cluster for one in both}),
+        untold=sum(one.person is None for one in group),
+        exact=formats.share(sum(one.person == one.karat for one in both) / n) if n else formats.UNKNOWN,
+        within_one=formats.UNKNOWN,
+        kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
+        kappa_note=_note(kappa) if kappa is not None else "fields have no words in common" if n else "",
+        bias=formats.UNKNOWN,
     )
 
 
@@ -81,9 +120,18 @@ def _kappa(group: Sequence[Pair], steps: Sequence[Any]) -> Interval:
     return cohen_kappa(people, judged, [one.cluster for one in group], categories=list(steps))
 
 
+def _note(kappa: Interval) -> str:
+    return kappa.reason or f"{kappa.method}, {formats.level(kappa.level)}"
+
+
 def _rounded(value: float) -> float:
     return math.floor(value + 0.5)
 
 
 def _estimate(found: Interval) -> str:
-    return formats.estimate(found.value, min(1.0, max(-1.0, found.low)), min(1.0, max(-1.0, found.high)))
+    return formats.estimate(found.value, _within(found.low), _within(found.high))
+
+
+def _within(value: float) -> float:
+    """Kappa is from −1 to 1, also where the interval of large samples goes on; what is not known stays so."""
+    return value if math.isnan(value) else min(1.0, max(-1.0, value))

@@ -16,13 +16,14 @@ from starlette.routing import Route
 
 from karat import formats
 from karat.errors import BadRun, KaratError
-from karat.viewer.comparing import compare_page
+from karat.viewer.comparing import compare_page, flips_page
 from karat.viewer.jobs import NotYet
 from karat.viewer.looking import found_page, sample_page, samples_page, text_page
 from karat.viewer.opened import Opened
 from karat.viewer.overview import overview_page, runs_page, state
 from karat.viewer.queries import TooSlow
-from karat.viewer.reviewing import reviews_page, save
+from karat.viewer.reviewed import reviews_page
+from karat.viewer.reviewing import save
 from karat.viewer.studying import study_page
 from karat.viewer.web import Site, assets
 
@@ -40,6 +41,7 @@ def application(site: Site) -> Starlette:
         routes=[
             Route("/", _plain(site, runs_page)),
             Route("/compare", _plain(site, compare_page)),
+            Route("/compare/flips", _plain(site, flips_page)),
             Route("/static/{mark}/{name}", _static),
             Route(run, _of_run(site, overview_page)),
             Route(f"{run}/state", _of_run(site, lambda _, request, opened: state(request, opened))),

@@ -1,4 +1,4 @@
-"""The page that compares two runs, or two conditions of one: the questions that flipped first."""
+"""The pages that compare two runs, or two conditions of one: the questions that flipped first, and all of them."""
 
 from __future__ import annotations
 
@@ -13,37 +13,120 @@ from karat.errors import OperatorError
 from karat.summary import Comparison
 from karat.summary.comparison import Flip, Pairing
 from karat.summary.model import MetricInfo
-from karat.viewer.opened import Opened
+from karat.viewer.columns import Column
+from karat.viewer.flips import ORDERS, Counted, Flipped, Side, attach, counted, flipped
+from karat.viewer.looking import unit_of
+from karat.viewer.opened import Opened, Page
+from karat.viewer.queries import PAGE
 from karat.viewer.summing import compared
-from karat.viewer.web import Site, address, asked
+from karat.viewer.told import written
+from karat.viewer.web import Site, address, asked, whole_asked
 
-__all__ = ["compare_page"]
+__all__ = ["compare_page", "flips_page"]
+
+_MOST_PAGES = 20_000
 
 
 def compare_page(site: Site, request: Request) -> Response:
     """`run` once or twice; `a` and `b` name conditions."""
-    names = list(dict.fromkeys(name for name in request.query_params.getlist("run")[:2] if len(name) <= 300))
-    if not names:
+    found = _runs(site, request)
+    if found is None:
         return site.problem(request, 400, "Nothing to compare", "Choose two runs in the list of runs.")
-    first = site.library.open(names[0])
-    second = site.library.open(names[-1])
+    first, second = found
     chosen = _chosen(request, first, second)
     if chosen is None:
         return _choice(site, request, first, second, "")
     a, b = chosen
     key = (first.name, first.stamp(), second.name, second.stamp(), a, b)
     try:
-        found = site.compared.result(key, lambda: compared(first.run, second.run, a or None, b or None))
+        told = site.compared.result(key, lambda: compared(first.run, second.run, a or None, b or None))
     except OperatorError as error:
         return _choice(site, request, first, second, str(error))
     return site.page(
         request,
         "compare.html.j2",
         title="Comparison",
-        found=found,
+        found=told,
         choice=_choices(first, second, a, b),
-        pairings=[_pairing(one, found, (first, second)) for one in found.pairings],
+        pairings=[_pairing(one, told, (first, second), chosen) for one in told.pairings],
     )
+
+
+def flips_page(site: Site, request: Request) -> Response:
+    """All questions on which two conditions, `a` and `b` of one or two `run`s, differ on a `metric`."""
+    found = _runs(site, request)
+    if found is None:
+        return site.problem(request, 400, "Nothing to compare", "Choose two runs in the list of runs.")
+    first, second = found
+    a, b, metric = asked(request, "a"), asked(request, "b"), asked(request, "metric")
+    order, number = asked(request, "order", among=ORDERS) or "worst", whole_asked(request, "page", most=_MOST_PAGES)
+    with first.page() as one, second.page() as two:
+        if first is not second:
+            attach(one.base, second.index.path)
+        column = next((each for each in one.columns if each.key == metric), None)
+        sides = (_side(one, metric, a, "main"), _side(two, metric, b, "main" if first is second else "other"))
+        if column is None or sides[0] is None or sides[1] is None:
+            told = "A run has no condition of this name, or no such metric."
+            return site.problem(request, 404, "Nothing to compare", told)
+        both, lower = (sides[0], sides[1]), column.direction == "lower"
+        rows = flipped(one.base, both, order=order, lower=lower, page=number)  # type: ignore[arg-type] # one of them
+        count = counted(one.base, both)
+        unit = unit_of(first, one)
+    total = count.up + count.down
+    names = (first.run.info.name, second.run.info.name)
+    return site.page(
+        request,
+        "flips.html.j2",
+        title="Comparison",
+        metric=column,
+        unit=unit,
+        sides=[a, b] if first is second else [f"{name}: {each}" for name, each in zip(names, (a, b), strict=True)],
+        counted=_counted(count, lower=lower, unit=unit),
+        rows=[_row(row, column, first, second) for row in rows],
+        query={"run": _named(first, second), "a": a, "b": b, "metric": metric},
+        orders=[(name, told) for name, told in zip(ORDERS, _ORDERED, strict=True)],
+        order=order,
+        page=number,
+        more=(number + 1) * PAGE < total,
+    )
+
+
+_ORDERED = ("lost most first", "gained most first", "moved most first")
+
+
+def _runs(site: Site, request: Request) -> tuple[Opened, Opened] | None:
+    names = list(dict.fromkeys(name for name in request.query_params.getlist("run")[:2] if len(name) <= 300))
+    return (site.library.open(names[0]), site.library.open(names[-1])) if names else None
+
+
+def _named(first: Opened, second: Opened) -> tuple[str, ...]:
+    return tuple(one.name for one in dict.fromkeys((first, second)))
+
+
+def _side(page: Page, metric: str, condition: str, schema: Any) -> Side | None:
+    column = next((one for one in page.columns if one.key == metric), None)
+    row = page.base.execute("SELECT n FROM conditions WHERE name = ?", (condition,)).fetchone()
+    return None if column is None or row is None else Side(schema=schema, metric=column.n, condition=int(row[0]))
+
+
+def _counted(found: Counted, *, lower: bool, unit: str) -> str:
+    gained, lost = (found.down, found.up) if lower else (found.up, found.down)
+    if gained + lost == 0:
+        return f"No {unit} differs."
+    return f"{formats.count(gained)} gained, {formats.count(lost)} lost"
+
+
+def _row(row: Flipped, column: Column, first: Opened, second: Opened) -> dict[str, Any]:
+    other = None if first is second else address("runs", second.name, "samples", row.other)
+    return {
+        "id": row.id,
+        "question": row.question,
+        "a": written(column, row.a),
+        "b": written(column, row.b),
+        "difference": formats.signed(row.b - row.a),
+        "path": address("runs", first.name, "samples", row.n),
+        "other": other,
+    }
 
 
 def _chosen(request: Request, first: Opened, second: Opened) -> tuple[str, str] | None:
@@ -69,12 +152,18 @@ def _choices(first: Opened, second: Opened, a: str, b: str) -> dict[str, Any]:
     }
 
 
-def _pairing(one: Pairing, found: Comparison, sides: tuple[Opened, Opened]) -> dict[str, Any]:
+def _pairing(one: Pairing, found: Comparison, sides: tuple[Opened, Opened], chosen: tuple[str, str]) -> dict[str, Any]:
     info = next((metric for metric in found.metrics if metric.key == one.difference.metric), None)
     percent = info is not None and info.kind == "share"
     write = formats.share if percent else formats.number
     told = one.difference
+    # Two runs of one condition name are told apart in their labels: their conditions are the ones that were chosen.
+    names = [picked or one_.removesuffix(f" ({side.run.info.run})") for picked, one_, side in
+             zip(chosen, (told.a, told.b), sides, strict=True)]  # fmt: skip
+    query = {"run": _named(*sides), "a": names[0], "b": names[1], "metric": told.metric}
     return {
+        "all": address("compare", "flips", **query) if one.better + one.worse > len(one.flips) else None,
+        "flips": one.better + one.worse,
         "metric": told.metric,
         "a": told.a,
         "b": told.b,

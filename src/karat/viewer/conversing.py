@@ -3,38 +3,76 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from karat.records import Reply, Sample, Score
 from karat.viewer.beside import aligned, steps
 from karat.viewer.texts import Told
+from karat.viewer.voices import NOBODY, Voices
 
-__all__ = ["turns"]
+__all__ = ["is_judged", "right_of", "turns", "verdict_row"]
 
 _MOST_TURNS = 100
 _LONG = 300  # characters of one value in a proof
+_MATCHES = {"right", "numerical"}  # by which a turn is right
 
 
-def turns(sample: Sample, trials: Sequence[Told], conditions: Sequence[str]) -> list[dict[str, Any]]:
-    """What the template needs: each turn with what every trial made of it."""
+def turns(
+    sample: Sample, trials: Sequence[Told], conditions: Sequence[str], *, voices: Voices = NOBODY
+) -> list[dict[str, Any]]:
+    """What the template needs: each turn with what every trial made of it, and what people said of that."""
     return [
         {
             "question": turn.question,
             "golden": turn.golden,
             "program": [(step, None) for step in steps(_text(turn.detail.get("program")))],
             "answers": [
-                _answer(at, told, conditions, steps(_text(turn.detail.get("program")))) for told in trials
+                {
+                    **_answer(at, told, conditions, steps(_text(turn.detail.get("program")))),
+                    **_judged(sample, at, told, voices),
+                }
+                for told in trials
             ],
         }
         for at, turn in enumerate(sample.turns[:_MOST_TURNS])
     ]  # fmt: skip
 
 
+def verdict_row(scores: Iterable[Score], turn: int) -> Score | None:
+    """The row that says whether a turn is right; None where no scorer does."""
+    return next((one for one in scores if one.turn == turn and not _MATCHES.isdisjoint(one.values)), None)
+
+
+def right_of(score: Score | None) -> bool | None:
+    """Whether karat calls a turn right; None where it does not say."""
+    if score is None:
+        return None
+    value = score.values.get("right", score.values.get("numerical"))
+    return None if value is None else bool(value)
+
+
+def is_judged(sample: Sample, turn: int, told: Told) -> bool:
+    """Whether a person can judge a turn: there is a golden answer, and a reply in a trial that came to its end."""
+    if told.answer is None or not 0 <= turn < min(len(sample.turns), len(told.answer.replies)):
+        return False
+    return sample.turns[turn].golden is not None and not told.answer.replies[turn].absent
+
+
+def _judged(sample: Sample, turn: int, told: Told, voices: Voices) -> dict[str, Any]:
+    return {
+        "trial": told.id,
+        "turn": turn,
+        "ask": is_judged(sample, turn, told),
+        "people": voices.verdicts(told.id, turn, right_of(verdict_row(told.scores, turn))),
+        "own": voices.own_verdict(told.id, turn),
+    }
+
+
 def _answer(turn: int, told: Told, conditions: Sequence[str], golden: Sequence[str]) -> dict[str, Any]:
     replies = told.answer.replies if told.answer is not None else told.heard
     reply = replies[turn] if turn < len(replies) else None
-    score = next((one for one in told.scores if one.turn == turn), None)
+    score = verdict_row(told.scores, turn)
     detail = score.detail if score is not None else {}
     actual = detail.get("actual") if score is not None else None
     program = _text(detail.get("program")) or (reply.program if reply is not None else None)
@@ -49,7 +87,7 @@ def _answer(turn: int, told: Told, conditions: Sequence[str], golden: Sequence[s
         "actual": _shown(actual) or _said(reply),
         "unit": _text(detail.get("unit")),
         "program": aligned(golden, steps(program)) if golden else [(step, None) for step in steps(program)],
-        "right": _right(score),
+        "right": right_of(score),
         "diagnosis": score.labels.get("diagnosis") if score is not None else None,
         "evidence": [(name, _shown(value)) for name, value in _told(evidence, detail)],
     }
@@ -65,13 +103,6 @@ def _said(reply: Reply | None) -> str:
     if reply is None:
         return ""
     return reply.answer or reply.text[:_LONG]
-
-
-def _right(score: Score | None) -> bool | None:
-    if score is None:
-        return None
-    value = score.values.get("right", score.values.get("numerical"))
-    return None if value is None else bool(value)
 
 
 def _told(evidence: Any, detail: dict[str, Any]) -> list[tuple[str, Any]]:

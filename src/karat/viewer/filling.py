@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 import msgspec
@@ -28,7 +28,7 @@ from karat.viewer.lines import (
 )
 from karat.viewer.people import add_person
 
-__all__ = ["MOST_METRICS", "Filling", "packed", "unpacked"]
+__all__ = ["MOST_METRICS", "Clash", "Filling", "packed", "unpacked"]
 
 MOST_METRICS = 64
 """More are not indexed: a scorer that puts ids into metric names must not make every row wider."""
@@ -40,10 +40,13 @@ _REMEMBERED = 20_000  # trials, samples: rows that come together stand together
 _WHOLE_NUMBERS = 2**63 - 1  # what a column holds
 _MOST_LABELS = 64  # of one row: a task of a study asks for some twenty fields
 
-
 _NEW_ANSWER = (
     "INSERT OR IGNORE INTO trials (id, answer_at, answer_length, seconds, dollars, tokens, calls, call_errors, "
     "attempts, sample, condition, repetition) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_NEW_ANSWERS = (
+    "INSERT INTO trials (id, answer_at, answer_length, seconds, dollars, tokens, calls, call_errors, "
+    "attempts, sample, condition, repetition, n, vals) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _ANSWER = (
     "UPDATE OR IGNORE trials SET id = ?, answer_at = ?, answer_length = ?, seconds = ?, dollars = ?, tokens = ?, "
@@ -71,13 +74,18 @@ _sample = msgspec.json.Decoder(SampleLine).decode
 _resume = msgspec.json.Decoder(Resume).decode
 
 
+class Clash(Exception):
+    """Answers that were to be written together are not all of new trials: they must be looked at one by one."""
+
+
 class _Trial:
     """A trial whose numbers are being gathered."""
 
-    __slots__ = ("failed", "n", "sample", "vals")
+    __slots__ = ("failed", "n", "sample", "vals", "written")
 
     def __init__(self, n: int, sample: int, vals: list[float], *, failed: str | None = None) -> None:
         self.n, self.sample, self.vals = n, sample, vals
+        self.written = True
         self.failed = failed  # the scorer that failed: over once it gives scores; empty: nobody told which
 
 
@@ -86,9 +94,14 @@ class Filling:
 
     def __init__(self, base: sqlite3.Connection, run: RunFolder, *, searchable: bool, began: int = 0) -> None:
         self.began = began  # byte of the journal
+        self.one_by_one = False
+        """Whether each answer is looked at by itself. Otherwise those of a batch are written together, which is
+        quicker; Clash where one of them is not the first that is heard of its trial."""
         self._base, self._run, self._searchable = base, run, searchable
         self._studies = run.info.kind == "study"
         self._trials: dict[str, _Trial | None] = {}
+        self._next = int(base.execute("SELECT ifnull(max(n), 0) + 1 FROM trials").fetchone()[0])
+        self._new: list[tuple[_Trial, list[object]]] = []  # and what is told of it
         self._samples: dict[str, int | None] = {}
         self._conditions = {name: n for n, name in base.execute("SELECT n, name FROM conditions")}
         found = base.execute("SELECT scorer, scoring, name, n FROM metrics ORDER BY n")
@@ -118,39 +131,61 @@ class Filling:
         sample = _sample(line)
         first = sample.turns[0].question if sample.turns else ""
         n: int = self._base.execute(
-            "INSERT INTO samples (id, position, at, length, question, turns) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET position=excluded.position, at=excluded.at, length=excluded.length "
-            "RETURNING n",
-            (sample.id, sample.position, at, len(line), excerpt(first, 300), len(sample.turns)),
+            "INSERT INTO samples (id, position, at, length, question, turns, digest) VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET position=excluded.position, at=excluded.at, length=excluded.length, "
+            "digest=excluded.digest RETURNING n",
+            (
+                sample.id,
+                sample.position,
+                at,
+                len(line),
+                excerpt(first, 300),
+                len(sample.turns),
+                (sample.content or sample.digest)[:100],
+            ),
         ).fetchone()[0]
         texts = [sample.id, *(text for turn in sample.turns for text in (turn.question, turn.golden) if text)]
         if self._studies:
             texts[1:1] = add_person(self._base, n, line)  # before the tasks: those are cut where they are long
-        self._search(2 * n, texts)
+        if self._searchable:
+            self._search(2 * n, texts)
 
-    def add(self, line: bytes, at: int) -> None:
-        """A line of the journal. Raises msgspec.DecodeError or UnicodeDecodeError where it is none of karat's."""
-        handle = self._handlers.get(line[10:15])
-        if handle is not None:
-            handle(line, at)
+    def add(self, lines: Iterable[bytes], at: int) -> int:
+        """Lines of the journal, one behind the other from byte `at`; how many of them karat did not write.
+
+        Those are passed over: a page still stands. Raises Clash.
+        """
+        damaged, handlers = 0, self._handlers
+        for line in lines:
+            handle = handlers.get(line[10:15])
+            readable = line.startswith(b'{"event":"')
+            if handle is not None:
+                try:
+                    handle(line, at)
+                except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
+                    readable = False
+            damaged += not readable
+            at += len(line) + 1
+        return damaged
 
     def flush(self) -> None:
-        """Writes what was gathered."""
+        """Writes what was gathered. Raises Clash."""
         base = self._base
-        base.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._scores)
+        self._write_new()
+        self._write_scores()
         changed = self._changed
         base.executemany(
-            "UPDATE trials SET vals = ? WHERE n = ?", [(packed(one.vals), n) for n, one in changed.items()]
+            "UPDATE trials SET vals = ? WHERE n = ?", [(packed(one.vals) or None, n) for n, one in changed.items()]
         )
         base.executemany(_MENDED, [(n,) for n in self._mended])
         self.flush_words()
         base.executemany("UPDATE metrics SET numbers = 1 WHERE n = ?", [(n,) for n in self._numbers])
-        self._scores, self._changed, self._mended = [], {}, []
+        self._changed, self._mended = {}, []
         self._numbers = set()
 
     def flush_words(self) -> None:
         """Writes the texts that the search knows; a row that it knows already keeps them."""
-        if self._searchable and self._words:
+        if self._words:
             self._base.executemany("INSERT INTO words (rowid, said) VALUES (?, ?)", self._words)
         self._words = []
 
@@ -170,51 +205,82 @@ class Filling:
         cell = self._cell(answer.sample, answer.condition, answer.repetition)
         if cell is None:
             return
-        told = (answer.trial, at, len(line), answer.seconds, *_spent(answer.replies), _fitting(answer.attempts), *cell)
-        made = self._base.execute(_NEW_ANSWER, told)
-        n = made.lastrowid or 0
-        if not made.rowcount:  # it had failed before, or has an answer, or another trial has its id
-            there = self._base.execute(_UNANSWERED, cell).fetchone()
-            if there is None or not self._base.execute(_ANSWER, told).rowcount:
-                return
-            n = there[0]
+        told: list[object] = [answer.trial, at, len(line), answer.seconds, *_spent(answer.replies)]
+        told += (_fitting(answer.attempts), *cell)
+        trial = self._one_more(told, cell) if self.one_by_one else self._another(cell[0], told)
+        if trial is None:
+            return
         if self._hearing:
             self._base.execute("DELETE FROM heard WHERE trial = ?", (answer.trial,))
-        self._trials[answer.trial] = _Trial(n, cell[0], [])
-        self._search(2 * n + 1, [reply.text for reply in answer.replies])
+        self._trials[answer.trial] = trial
+        if self._searchable:
+            self._search(2 * trial.n + 1, [reply.text for reply in answer.replies])
+
+    def _another(self, sample: int, told: list[object]) -> _Trial:
+        """A new trial, which is written with the others of the batch: `trials` itself refuses what is not new."""
+        trial = _Trial(self._next, sample, [])
+        trial.written = False
+        self._next += 1
+        self._new.append((trial, told))
+        return trial
+
+    def _one_more(self, told: list[object], cell: tuple[int, int, int]) -> _Trial | None:
+        """The trial; None where it has an answer already, or another trial has its id."""
+        made = self._base.execute(_NEW_ANSWER, told)
+        if made.rowcount:
+            n = made.lastrowid or 0
+            self._next = n + 1
+            return _Trial(n, cell[0], [])
+        there = self._base.execute(_UNANSWERED, cell).fetchone()  # it had failed before
+        if there is None or not self._base.execute(_ANSWER, told).rowcount:
+            return None
+        return _Trial(there[0], cell[0], [])
+
+    def _write_new(self) -> None:
+        if not self._new:
+            return
+        for trial, told in self._new:
+            told.extend((trial.n, packed(trial.vals) or None))
+            trial.written = True
+        try:
+            self._base.executemany(_NEW_ANSWERS, [told for _, told in self._new])
+        except (sqlite3.IntegrityError, UnicodeError) as error:
+            raise Clash from error
+        self._new = []
 
     def _add_score(self, line: bytes, at: int) -> None:
         row = _score(line)
         self.latest[row.scorer] = row.scoring
-        trial = self._trial(row.trial)
+        trial = self._trials.get(row.trial) or self._trial(row.trial)
         if trial is None:
             return
         turn = -1 if row.turn is None else _fitting(row.turn)
-        place = (trial.n, row.scorer, row.scoring, turn, row.judge or "", _fitting(row.repeat))
-        self._scores.append((*place, max(1, _fitting(row.rows)), at, len(line), len(row.claims)))
-        self._label(trial.n, row, turn)
-        if row.rows > 1:
-            found = self._gathered(trial, row)
-        else:
-            found = {name: math.nan if value is None else float(value) for name, value in row.values.items()}
-        self._take(trial, row, found)
+        rows, repeat = max(1, _fitting(row.rows)), _fitting(row.repeat)
+        self._scores.append(
+            (trial.n, row.scorer, row.scoring, turn, row.judge or "", repeat, rows, at, len(line), len(row.claims))
+        )
+        if row.labels or row.scorer in self._labelling:
+            self._label(trial.n, row, turn)
+        self._take(trial, row, self._gathered(trial, row) if rows > 1 else row.values)
 
-    def _take(self, trial: _Trial, row: ScoreLine, found: dict[str, float]) -> None:
+    def _take(self, trial: _Trial, row: ScoreLine, found: Mapping[str, float | bool | None]) -> None:
+        vals, known = trial.vals, False
         for name, value in found.items():
-            n = self._metric(row.scorer, row.scoring, name)
+            known = known or (value is not None and value == value)
+            n = self._metrics.get((row.scorer, row.scoring, name)) or self._metric(row.scorer, row.scoring, name)
             if n is None:
                 continue
             said = row.values.get(name)
             if said is not None and said.__class__ is not bool:
                 self._numbers.add(n)
-            vals = trial.vals
             if len(vals) < n:
                 vals.extend([math.nan] * (n - len(vals)))
-            vals[n - 1] = value
-        if trial.failed in ("", row.scorer) and not all(map(math.isnan, found.values())):
+            vals[n - 1] = math.nan if value is None else float(value)
+        if known and trial.failed in ("", row.scorer):
             trial.failed = None
             self._mended.append(trial.n)
-        self._changed[trial.n] = trial
+        if trial.written:
+            self._changed[trial.n] = trial
         self.touched.add(trial.sample)
 
     def _gathered(self, trial: _Trial, row: ScoreLine) -> dict[str, float]:
@@ -239,10 +305,7 @@ class Filling:
         self._scores = []
 
     def _label(self, trial: int, row: ScoreLine, turn: int) -> None:
-        if row.scorer not in self._labelling:
-            if not row.labels:
-                return
-            self._labelling.add(row.scorer)
+        self._labelling.add(row.scorer)
         place = (trial, row.scorer, turn)
         self._base.execute("DELETE FROM labels WHERE trial = ? AND scorer = ? AND turn = ?", place)
         for name, value in list(row.labels.items())[:_MOST_LABELS]:
@@ -254,6 +317,7 @@ class Filling:
         failure = _failure(line)
         scorer = (failure.scorer or "") if failure.stage == "score" else None
         told = (at, len(line), failure.stage, failure.cls, failure.kind[:200], scorer)
+        self._write_new()
         trial = self._trial(failure.trial)
         if trial is not None:
             if failure.stage == "score":
@@ -262,7 +326,8 @@ class Filling:
             return
         cell = self._cell(failure.sample, failure.condition, failure.repetition)
         if cell is not None:
-            self._base.execute(_NEW_FAILURE, (failure.trial, *cell, *told))
+            made = self._base.execute(_NEW_FAILURE, (failure.trial, *cell, *told))
+            self._next = (made.lastrowid or 0) + 1 if made.rowcount else self._next
             self._base.execute(f"{_FAILURE} WHERE id = ? AND answer_at IS NULL", (*told, failure.trial))
 
     def _add_attempt(self, line: bytes, at: int) -> None:
@@ -323,14 +388,17 @@ class Filling:
             self._base.execute("INSERT INTO metrics VALUES (?, ?, ?, ?, 0)", (n, *key))
         return n
 
-    def _search(self, row: int, texts: Iterable[str]) -> None:
-        if self._searchable:
-            self._words.append((row, "\n".join(texts)[:SEARCHED].encode("utf-8", "replace").decode()))
+    def _search(self, row: int, texts: Sequence[str]) -> None:
+        said = "\n".join(texts)[:SEARCHED]
+        self._words.append((row, said if said.isascii() else said.encode("utf-8", "replace").decode()))
 
 
 def packed(values: list[float]) -> bytes:
     """Doubles, one behind the other."""
-    return struct.pack(f"<{len(values)}d", *values)
+    return _PACKERS[len(values)](*values)
+
+
+_PACKERS = [struct.Struct(f"<{n}d").pack for n in range(MOST_METRICS + 1)]
 
 
 def unpacked(values: bytes | None) -> list[float]:
@@ -355,6 +423,8 @@ def _average(rows: list[tuple[int, str, float | bool | None]]) -> float:
 
 def _spent(replies: tuple[ReplyLine, ...]) -> tuple[float | None, int | None, int, int]:
     """Dollars, tokens, tool calls and how many of them failed. None: not told of every reply."""
+    if len(replies) == 1 and not replies[0].tool_calls and replies[0].usage is None:  # what follows would say the same
+        return replies[0].dollars, None, 0, 0
     dollars = [reply.dollars for reply in replies]
     used = [reply.usage for reply in replies]
     tokens = [(one.input_tokens or 0) + (one.output_tokens or 0) for one in used if one is not None]
@@ -369,4 +439,4 @@ def _spent(replies: tuple[ReplyLine, ...]) -> tuple[float | None, int | None, in
 
 
 def _fitting(value: int) -> int:
-    return min(max(value, -_WHOLE_NUMBERS), _WHOLE_NUMBERS)
+    return value if -_WHOLE_NUMBERS <= value <= _WHOLE_NUMBERS else _WHOLE_NUMBERS if value > 0 else -_WHOLE_NUMBERS

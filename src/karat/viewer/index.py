@@ -2,7 +2,7 @@
 
 Thrown away whenever it does not fit: another format, another run, a journal that became shorter or
 differs where the last pass ended. Where the folder cannot be written to, or leads elsewhere, it is
-made in a temporary folder instead.
+made in a temporary folder instead. Several viewers may show one run: `karat.viewer.sharing`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -21,8 +22,9 @@ from urllib.parse import quote
 import msgspec
 
 from karat.journal import RunFolder
-from karat.viewer.filling import Filling
+from karat.viewer.filling import Clash, Filling
 from karat.viewer.schema import FORMAT_VERSION, create, is_ours
+from karat.viewer.sharing import alone, held, is_passing
 from karat.viewer.standings import stand
 
 __all__ = ["Index", "Progress"]
@@ -30,10 +32,13 @@ __all__ = ["Index", "Progress"]
 LONGEST_LINE = 64 * 2**20
 """Bytes. A longer line is counted and passed over."""
 
-_BATCH_LINES = 10_000
-_BATCH_BYTES = 8 * 2**20
+_BATCH_BYTES = 16 * 2**20
 _PRINT = 512  # bytes before the place where a pass ended, by which the journal is known again
-_FOLDER, _FILE = "cache", "index.sqlite"
+_FOLDER = "cache"
+_FILE = f"index-{FORMAT_VERSION}.sqlite"  # a viewer of another version has its own
+_ENDINGS = ("", "-wal", "-shm", "-journal")
+_HELD, _FILLED = ".held", ".filled"  # locks beside the file
+_WAITED = 2.0  # seconds, for another viewer
 _TRIES = 4  # to make an index that fits
 _ABOUT_ALL = 5_000  # samples: with more, the standings are computed once, at the end
 
@@ -53,7 +58,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Index:
-    """One run's index. One thread writes (`catch_up`); every reader has a connection of its own."""
+    """One run's index. One thread of one process writes (`catch_up`); every reader has a connection of its own."""
 
     def __init__(self, run: RunFolder, *, elsewhere: Path) -> None:
         """`elsewhere`: a folder of this process alone, for runs whose folder cannot be written to."""
@@ -65,7 +70,7 @@ class Index:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection that cannot write. Raises sqlite3.Error where there is no index, or a foreign one."""
-        with closing(_connected(self.path, "ro")) as base:
+        with held(self._beside(_HELD)), closing(_connected(self.path, "ro")) as base:
             base.execute("PRAGMA query_only = 1")
             base.execute("BEGIN")  # one state for a whole page
             if not is_ours(base):
@@ -88,17 +93,15 @@ class Index:
     def catch_up(self, *, going_on: Callable[[], bool] = lambda: True) -> bool:
         """Reads what the journal has gained; whether anything had. Stops between two batches when told to.
 
-        Raises sqlite3.Error where no index can be written at all, BadRun for a run that is none.
+        Leaves it to another process that is at it. Raises sqlite3.Error where no index can be written at all, BadRun
+        for a run that is none.
         """
         gained, left = False, _TRIES
         while going_on():
             left -= 1
             try:
-                with closing(self._writing()) as base:
-                    while going_on():
-                        if not self._pass(base, going_on):
-                            return gained
-                        gained = True
+                with alone(self._beside(_FILLED), seconds=_WAITED) as mine:
+                    return self._fill(going_on) if mine else gained
             except _Stale as error:
                 if not left:
                     raise sqlite3.DatabaseError("the journal changes faster than it can be read") from error
@@ -106,15 +109,29 @@ class Index:
             except sqlite3.DatabaseError as error:
                 if not left:
                     raise
-                if not (isinstance(error, sqlite3.OperationalError) and self._move()):
+                if is_passing(error) and self.path.exists():
+                    time.sleep(_WAITED / _TRIES)
+                elif not (isinstance(error, sqlite3.OperationalError) and self._move()):
                     self.discard()
         return gained
 
-    def discard(self) -> None:
-        """Removes the file: the next pass makes another."""
-        for ending in ("", "-wal", "-shm", "-journal"):
-            with suppress(FileNotFoundError):
-                self.path.with_name(self.path.name + ending).unlink()
+    def _fill(self, going_on: Callable[[], bool]) -> bool:
+        gained = False
+        with held(self._beside(_HELD)), closing(self._writing()) as base:
+            while going_on() and self._pass(base, going_on):
+                gained = True
+        return gained
+
+    def discard(self) -> bool:
+        """Removes the file, so that the next pass makes another; whether it did: not while another process uses it."""
+        with alone(self._beside(_HELD), seconds=_WAITED) as mine:
+            for ending in _ENDINGS if mine else ():
+                with suppress(FileNotFoundError):
+                    self._beside(ending).unlink()
+        return mine
+
+    def _beside(self, ending: str) -> Path:
+        return self.path.with_name(self.path.name + ending)
 
     def _place(self) -> Path:
         folder = self.run.path / _FOLDER
@@ -139,8 +156,10 @@ class Index:
             base.execute("PRAGMA journal_mode = WAL")
             base.execute("PRAGMA synchronous = OFF")  # it can be made anew
             base.execute("PRAGMA cache_size = -65536")
+            base.execute("PRAGMA wal_autocheckpoint = 16384")
             with _Transaction(base):
                 if new or not base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    _remove_older(self.path.parent)
                     create(base)
                     self._note(base, run=self.run.info.run, offset="0", lines="0", damaged="0", latest="{}")
             if not is_ours(base):
@@ -151,13 +170,19 @@ class Index:
     def _pass(self, base: sqlite3.Connection, going_on: Callable[[], bool]) -> bool:
         """Batches until the journal's end, or until told to stop; whether there was anything new."""
         filling: Filling | None = None
-        offset = -1
+        offset, one_by_one = -1, False
         while going_on():
-            with _Transaction(base):
-                meta = self._checked(base)
-                if filling is None or offset != int(meta["offset"]):  # another process went on meanwhile
-                    filling = self._filling(base, meta)
-                offset, more = self._batch(base, meta, filling)
+            try:
+                with _Transaction(base):
+                    meta = self._checked(base)
+                    if filling is None or offset != int(meta["offset"]):  # another process went on meanwhile
+                        filling = self._filling(base, meta)
+                    filling.one_by_one = one_by_one
+                    offset, more = self._batch(base, meta, filling)
+            except Clash:
+                filling, one_by_one = None, True
+                continue
+            one_by_one = False
             if not more:
                 return filling.began < offset
         return False
@@ -193,19 +218,12 @@ class Index:
     def _batch(self, base: sqlite3.Connection, meta: dict[str, str], filling: Filling) -> tuple[int, bool]:
         """Where the batch ended, and whether lines are left."""
         start = int(meta["offset"])
-        damaged, count, torn, offset = int(meta["damaged"]), int(meta["lines"]), 0, start
         state = self._state()
-        lines = list(_lines(self.run.journal, start))
+        lines, offset, torn = _batch(self.run.journal, start)
         # After the lines: a resume replaces the samples before it writes lines about new ones.
         self._samples(base, meta, filling)
-        more = False
-        for at, line, end in lines:
-            if end < 0:
-                torn = len(line)
-                break
-            offset, more = end, True
-            count += 1
-            damaged += not _added(filling, line, at)
+        damaged = int(meta["damaged"]) + filling.add(lines, start)
+        count, more = int(meta["lines"]) + len(lines), bool(lines)
         filling.flush()
         last = not more or offset + torn >= _size(self.run.journal)
         if last and (filling.touched or meta.get("standing") == "no"):
@@ -247,10 +265,11 @@ class Index:
         if meta.get("samples") == state or not stat.S_ISREG(told.st_mode):
             return
         filling.forget_samples()
-        for at, line, end in _lines(path, 0, batch=False):
-            if end >= 0:
-                _added(filling, line, at, sample=True)
-                filling.flush_words()
+        for at, line in _sample_lines(path):
+            # What karat did not write is passed over; a page still stands.
+            with suppress(msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
+                filling.add_sample(line, at)
+            filling.flush_words()
         self._note(base, samples=state)
 
     def _note(self, base: sqlite3.Connection, **values: str) -> None:
@@ -281,7 +300,7 @@ def _unfit(folder: Path) -> str | None:
         mode = folder.lstat().st_mode
         if not stat.S_ISDIR(mode):
             return "its folder `cache` is a link, or no folder"
-        for ending in ("", "-wal", "-shm", "-journal"):
+        for ending in (*_ENDINGS, _HELD, _FILLED):
             file = folder / (_FILE + ending)
             if file.is_symlink() or (file.exists() and not file.is_file()):
                 return "a file in its folder `cache` is a link"
@@ -290,6 +309,15 @@ def _unfit(folder: Path) -> str | None:
     except OSError as error:
         return f"its folder cannot be written to ({error.strerror})"
     return None
+
+
+def _remove_older(folder: Path) -> None:
+    """Indexes of versions before this one: hundreds of megabytes that nobody would miss."""
+    for file in folder.glob("index*.sqlite*"):
+        version = file.name.partition(".")[0].removeprefix("index").removeprefix("-")
+        if not version or (version.isdigit() and int(version[:9]) < FORMAT_VERSION):
+            with suppress(OSError):
+                file.unlink()
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:
@@ -318,35 +346,41 @@ def _size(path: Path) -> int:
     return told.st_size if stat.S_ISREG(told.st_mode) else 0
 
 
-def _added(filling: Filling, line: bytes, at: int, *, sample: bool = False) -> bool:
-    """Whether a line could be read. What karat did not write is counted; a page still stands."""
-    try:
-        (filling.add_sample if sample else filling.add)(line, at)
-    except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
-        return False
-    return sample or line.startswith(b'{"event":"')
+def _batch(path: Path, start: int) -> tuple[list[bytes], int, int]:
+    """The lines of one transaction, without their newlines; where they end; how many bytes of a torn one follow.
 
-
-def _lines(path: Path, start: int, *, batch: bool = True) -> Iterator[tuple[int, bytes, int]]:
-    """Where a line begins, the line without its newline, and where it ends; of a torn one −1.
-
-    With `batch` no more than one transaction's. A line that is too long comes as nothing.
+    A line that is too long comes as nothing, and alone.
     """
+    if not _size(path):
+        return [], start, 0
+    with path.open("rb") as file:
+        file.seek(start)
+        found = file.read(_BATCH_BYTES)
+        end = found.rfind(b"\n")
+        if end >= 0:
+            rest = len(found) - end - 1
+            return found[:end].split(b"\n"), start + end + 1, rest
+        file.seek(start)
+        line = file.readline(LONGEST_LINE)
+        after = start + len(line)
+        if line and not line.endswith(b"\n"):
+            line, after = _rest(file, line, after)
+        return ([line[:-1]], after, 0) if line and after >= 0 else ([], start, len(line))
+
+
+def _sample_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Where each line begins, and the line; what is torn or too long is left out."""
     if not _size(path):
         return
     with path.open("rb") as file:
-        file.seek(start)
-        at = start
-        for _ in range(_BATCH_LINES if batch else 2**62):
-            line = file.readline(LONGEST_LINE)
+        at = 0
+        while line := file.readline(LONGEST_LINE):
             end = at + len(line)
-            if not line:
-                return
             if not line.endswith(b"\n"):
                 line, end = _rest(file, line, end)
-            yield at, line[:-1] if end >= 0 else line, end
-            if end < 0 or (batch and end - start > _BATCH_BYTES):
+            if end < 0:
                 return
+            yield at, line[:-1]
             at = end
 
 

@@ -95,4 +95,6 @@ class SampleLine(msgspec.Struct, gc=False):
 
     id: str
     position: int
+    digest: str
     turns: tuple[_Question, ...]
+    content: str | None = None

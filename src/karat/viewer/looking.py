@@ -12,22 +12,27 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from karat import formats
+from karat.numeric.diagnosis import MEANINGS
 from karat.records import Sample
 from karat.viewer import queries
 from karat.viewer.columns import Column, choices
 from karat.viewer.conversing import turns
 from karat.viewer.opened import Opened, Page
 from karat.viewer.people import person_of, unit_in
+from karat.viewer.prompts import prompts
 from karat.viewer.queries import Cell, Filter, Listed
 from karat.viewer.sessions import is_group, seat_of, session, table
 from karat.viewer.texts import Told
 from karat.viewer.told import Seen, seen
+from karat.viewer.voices import Voices
 from karat.viewer.web import Site, address, asked, number_asked, whole_asked
 
 __all__ = ["found_page", "sample_page", "samples_page", "text_page", "unit_of"]
 
 _MOST_PAGES = 20_000
 _VIEWS = (("rendered", "Rendered"), ("plain", "Plain"), ("diff", "Difference to golden"))
+
+_DIAGNOSES = [(name, name.replace("_", " ")) for name in MEANINGS]
 
 
 def unit_of(opened: Opened, page: Page | None = None) -> str:
@@ -78,12 +83,12 @@ def sample_page(site: Site, request: Request, opened: Opened) -> Response:
             return site.problem(request, 404, "No such question", "The run has no question of this number.")
         sample = page.texts.sample(place)
         found, total = page.texts.trials(n, first=first)
+        voices = Voices(labels=opened.labels(), reviewer=site.reviewer)
         with_what = Seen(
             run=opened.name,
             columns=page.columns,
             conditions=page.conditions,
-            labels=opened.labels(),
-            reviewer=site.reviewer,
+            voices=voices,
             view=view,
             golden=[turn.golden for turn in sample.turns],
             conversation=conversation or study,
@@ -95,7 +100,9 @@ def sample_page(site: Site, request: Request, opened: Opened) -> Response:
             "heading": sample.turns[0].question if sample.turns else sample.id,
             "conversation": conversation,
             "conditions": page.conditions,
-            "turns": turns(sample, found, page.conditions) if conversation else [],
+            "diagnoses": _DIAGNOSES,
+            "voices": voices,
+            "turns": turns(sample, found, page.conditions, voices=voices) if conversation else [],
             "trials": [seen(told, with_what) for told in found],
             "total": total,
             "first": first,
@@ -103,20 +110,21 @@ def sample_page(site: Site, request: Request, opened: Opened) -> Response:
             "views": _VIEWS[:2] if conversation else _VIEWS,
             **_place_in_list(opened, page, request, view),
         }
-        more = _of_study(request, opened, sample, found, page, content) if study else {"template": "sample.html.j2"}
-    return site.page(request, **{**content, **more})
+        content |= _of_study(request, opened, sample, found, content) if study else {"template": "sample.html.j2"}
+    return site.page(request, **content)
 
 
 def _of_study(
-    request: Request, opened: Opened, sample: Sample, found: Sequence[Told], page: Page, content: dict[str, Any]
+    request: Request, opened: Opened, sample: Sample, found: Sequence[Told], content: dict[str, Any]
 ) -> dict[str, Any]:
     """The session of a participant, or of the seat that is asked for; else a group's game."""
     seat, run, query = seat_of(sample, asked(request, "seat")), opened.name, content["query"]
     if is_group(sample) and seat is None:
-        made = table(sample, found, page.conditions, n=content["n"], run=run, query=query)
+        made = table(sample, found, content["conditions"], n=content["n"], run=run, query=query)
         return {"template": "group.html.j2", "group": made}
-    made = session(sample, found, page.conditions, run=run, seat=seat)
+    made = session(sample, found, content["conditions"], run=run, seat=seat, voices=content["voices"])
     more: dict[str, Any] = {"template": "session.html.j2", "session": made, "seat": None, "group_path": None}
+    more |= {"prompts": prompts(opened.run.info, sample, seat)}
     if seat is not None:
         here = partial(address, "runs", run, "samples", content["n"], **query)
         more |= {"seat": str(seat), "group_path": here(), "before": here(seat=str(seat - 1)) if seat else None}

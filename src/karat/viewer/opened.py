@@ -14,12 +14,15 @@ from typing import Any
 import msgspec
 
 from karat.charts import Chart, charts
+from karat.errors import BadRun
 from karat.journal import Labels, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels
 from karat.summary import Summary
+from karat.summary.kept import is_large
 from karat.viewer.columns import Column, columns
 from karat.viewer.index import Index, Progress
 from karat.viewer.jobs import PATIENCE_SECONDS, NotYet
-from karat.viewer.summing import is_large, summed
+from karat.viewer.sharing import is_passing
+from karat.viewer.summing import summed
 from karat.viewer.texts import Moved, Texts
 
 __all__ = ["Opened", "Page"]
@@ -68,18 +71,28 @@ class Opened:
         progress = self.index.progress()
         if progress.finished:
             return progress
-        with self._guard:
-            if self._catching is None or self._catching.done():
-                self._catching = self._pool.submit(self.index.catch_up, going_on=self._going_on)
-            job = self._catching
+        job = self._catch_up()
         wait([job], timeout=PATIENCE_SECONDS)
         if job.done() and (error := job.exception()) is not None:
             raise error
         return self.index.progress()
 
+    def look_ahead(self) -> None:
+        """Begins with the index that the next page needs; not of a run that goes on, which needs what that takes."""
+        if not self.going() and not self.index.progress().finished:
+            self._catch_up()
+
+    def _catch_up(self) -> Future[bool]:
+        with self._guard:
+            if self._catching is None or self._catching.done():
+                self._catching = self._pool.submit(self.index.catch_up, going_on=self._going_on)
+            return self._catching
+
     @contextmanager
     def page(self) -> Iterator[Page]:
-        """One state of the index, up to date. Raises NotYet while it is made."""
+        """One state of the index, up to date. Raises NotYet while it is made, BadRun where there are no samples."""
+        if not (self.run.path / "samples.jsonl").is_file():
+            raise BadRun(str(self.run.path), "samples.jsonl is missing")
         progress = self.fresh()
         if not progress.finished and progress.total - progress.done > _ALMOST:
             raise NotYet("index", progress)
@@ -95,7 +108,7 @@ class Opened:
                     texts=Texts(self.run, base, latest),
                 )
         except (Moved, sqlite3.DatabaseError, msgspec.DecodeError) as error:
-            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+            if is_passing(error):
                 raise NotYet("index", progress) from error
             self.index.discard()
             raise NotYet("index") from error

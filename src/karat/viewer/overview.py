@@ -54,7 +54,7 @@ def overview_page(site: Site, request: Request, opened: Opened) -> Response:
     stamp = opened.stamp()
     summary = opened.summary()
     drawn = opened.drawn(summary)[:_MOST_CHARTS]
-    return site.page(
+    page = site.page(
         request,
         "overview.html.j2",
         title=summary.name,
@@ -73,6 +73,8 @@ def overview_page(site: Site, request: Request, opened: Opened) -> Response:
         stamp=stamp,
         going=summary.status == "running",
     )
+    opened.look_ahead()
+    return page
 
 
 def state(request: Request, opened: Opened) -> Response:

@@ -26,6 +26,7 @@ __all__ = [
     "listed",
     "neighbour",
     "place_of",
+    "timed",
 ]
 
 PAGE = 50
@@ -100,7 +101,7 @@ def listed(base: sqlite3.Connection, wanted: Filter, shown: Sequence[Column], *,
     gap = "t.gap" if column is not None else "NULL"
     told = f"SELECT s.n, s.id, s.position, s.question, s.turns, {gap}"
     sql = f"{told} {query} {_order(wanted, column)} LIMIT ? OFFSET ?"
-    found = _timed(base, sql, (*given, PAGE, page * PAGE), tuple[int, str, int, str, int, float | None])
+    found = timed(base, sql, (*given, PAGE, page * PAGE), tuple[int, str, int, str, int, float | None])
     return [
         Listed(n=n, id=id_, position=position, question=question, turns=turns, gap=gap, cells=_cells(base, n, column))
         for n, id_, position, question, turns, gap in found
@@ -111,7 +112,7 @@ def count(base: sqlite3.Connection, wanted: Filter, shown: Sequence[Column]) -> 
     """How many questions a filter finds, up to one more than MOST_COUNTED. Raises TooSlow."""
     query, given = _query(wanted, _column(wanted, shown), base)
     sql = f"SELECT count(*) FROM (SELECT 1 {query} LIMIT {MOST_COUNTED + 1})"  # noqa: S608 -- made of constants; values are given apart
-    return _timed(base, sql, given, tuple[int])[0][0]
+    return timed(base, sql, given, tuple[int])[0][0]
 
 
 def neighbour(base: sqlite3.Connection, wanted: Filter, shown: Sequence[Column], at: int) -> int | None:
@@ -120,7 +121,7 @@ def neighbour(base: sqlite3.Connection, wanted: Filter, shown: Sequence[Column],
         return None
     column = _column(wanted, shown)
     query, given = _query(wanted, column, base)
-    found = _timed(base, f"SELECT s.n {query} {_order(wanted, column)} LIMIT 1 OFFSET ?", (*given, at), tuple[int])
+    found = timed(base, f"SELECT s.n {query} {_order(wanted, column)} LIMIT 1 OFFSET ?", (*given, at), tuple[int])
     return found[0][0] if found else None
 
 
@@ -198,7 +199,9 @@ def _labelled(wanted: Filter) -> _Part | None:
 
 
 def _took_part(wanted: Filter) -> _Part | None:
-    return (_TOOK_PART, [wanted.study, wanted.arm]) if wanted.study or wanted.arm else None
+    if wanted.study:
+        return (_TOOK_PART, [wanted.study, wanted.arm]) if wanted.arm else (_IN_STUDY, [wanted.study])
+    return (_IN_ARM, [wanted.arm]) if wanted.arm else None
 
 
 def _claimed(wanted: Filter) -> _Part | None:
@@ -207,7 +210,7 @@ def _claimed(wanted: Filter) -> _Part | None:
 
 def _said(wanted: Filter) -> _Part | None:
     """Questions whose id, text, golden answer or answers hold all words; the last one may be a beginning."""
-    words = re.findall(r"\w+", wanted.text[:200])[:10]
+    words = re.findall(r"[^\W_]+", wanted.text[:200])[:10]
     match = " ".join(f'"{word}"' for word in words) + "*"
     return (_SAID, [match, match, _CONDITION]) if words else None
 
@@ -226,9 +229,9 @@ _LABELLED_SO = (
     "s.n IN (SELECT r.sample FROM labels l JOIN trials r ON r.n = l.trial "
     "WHERE l.value = ? AND ifnull(?, r.condition) = r.condition)"
 )
-_TOOK_PART = (
-    "s.n IN (SELECT sample FROM arms WHERE ifnull(nullif(?, ''), study) = study AND ifnull(nullif(?, ''), arm) = arm)"
-)
+_TOOK_PART = "s.n IN (SELECT sample FROM arms WHERE study = ? AND arm = ?)"
+_IN_STUDY = "s.n IN (SELECT sample FROM arms WHERE study = ?)"
+_IN_ARM = "s.n IN (SELECT sample FROM arms WHERE arm = ?)"
 _CLAIMED = (
     "s.n IN (SELECT r.sample FROM scores x INDEXED BY scores_claims JOIN trials r ON r.n = x.trial "
     "WHERE x.claims > 0 AND ifnull(?, r.condition) = r.condition)"
@@ -273,7 +276,8 @@ def _cells(base: sqlite3.Connection, sample: int, column: Column | None) -> tupl
     return tuple(made)
 
 
-def _timed(base: sqlite3.Connection, sql: str, given: Sequence[Any], row: type[_Row]) -> list[_Row]:
+def timed(base: sqlite3.Connection, sql: str, given: Sequence[Any], row: type[_Row]) -> list[_Row]:
+    """Rows of the types that are promised, within the time that a page may take. Raises TooSlow."""
     end = time.monotonic() + _SECONDS
     base.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
     try:
@@ -281,6 +285,8 @@ def _timed(base: sqlite3.Connection, sql: str, given: Sequence[Any], row: type[_
     except sqlite3.OperationalError as error:
         if "interrupted" in str(error):
             raise TooSlow from error
+        if "phrase" in str(error):  # letters that are younger than the index's list of letters
+            raise KaratError("the search does not know some of these letters: use `karat query`") from error
         raise
     finally:
         base.set_progress_handler(None, 0)

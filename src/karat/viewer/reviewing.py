@@ -1,40 +1,50 @@
-"""Reviews: what people say of answers, kept in the run folder, and how far they agree with the judge."""
+"""Reviews: what people say of answers and of their turns, checked and kept in the run folder."""
 
 from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from karat import formats
 from karat.errors import BadRun
 from karat.journal import Label, add_label
-from karat.viewer.agreeing import Pair, agreements
+from karat.journal.labels import LONGEST_NOTE, Judged
+from karat.numeric.diagnosis import MEANINGS
+from karat.records import Sample
 from karat.viewer.columns import Column
-from karat.viewer.filling import unpacked
+from karat.viewer.conversing import is_judged
 from karat.viewer.opened import Opened, Page
+from karat.viewer.readings import Answered, checked
+from karat.viewer.tasks import reading_rows
 from karat.viewer.texts import Told
 from karat.viewer.told import claims_of, steps_of
-from karat.viewer.web import Site, address
 
-__all__ = ["Review", "reviews_page", "save"]
+__all__ = ["Reading", "Review", "save"]
 
-_MOST_PAIRS = 20_000
-_LISTED = 200
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a field is read: one of the two."""
+
+    value: Answered | None = None
+    kind: str = ""  # why there is no answer
 
 
 class Review(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the form of a trial sends: everything that its reviewer now says of it."""
+    """What a form sends: everything that its reviewer now says of a trial, or of one of its turns."""
 
     trial: str
     who: str
+    turn: int | None = None  # from 0; None: of the whole, and then without the last three
     scores: dict[str, float] = {}
     claims: dict[str, str] = {}  # place of a claim, as digits → confirmed, rejected
     note: str = ""
+    verdict: str = ""
+    diagnosis: str = ""
+    readings: dict[str, Reading] = {}  # place of a field, as digits → how it is read
 
 
 class _Refused(Exception):
@@ -64,18 +74,67 @@ def _label(review: Review, told: Told, page: Page) -> Label:
     who = " ".join(formats.clean(review.who).split())
     if not who or len(who) > 60:
         raise _Refused("say who you are, in at most 60 characters")
-    if len(review.note) > 10_000:
-        raise _Refused("a note has at most 10,000 characters")
+    if len(review.note) > LONGEST_NOTE:
+        raise _Refused(f"a note has at most {formats.count(LONGEST_NOTE)} characters")
+    found = _of_turn(review, told, page) if review.turn is not None else _of_whole(review, told, page)
+    at, note = datetime.now(UTC).isoformat(timespec="seconds"), formats.clean(review.note).strip()
+    return msgspec.structs.replace(found, at=at, who=who, note=note)
+
+
+def _of_whole(review: Review, told: Told, page: Page) -> Label:
+    if review.verdict or review.diagnosis or review.readings:
+        raise _Refused("a verdict, a diagnosis and a reading are of one turn: say which")
     columns = {column.key: column for column in page.columns}
     claims = claims_of(told.scores)
     return Label(
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
-        who=who,
+        at="",
+        who="",
         trial=told.id,
         scores={key: _score(key, value, columns) for key, value in review.scores.items()},
         claims=dict(_verdict(place, verdict, claims) for place, verdict in review.claims.items()),
-        note=formats.clean(review.note).strip(),
     )
+
+
+def _of_turn(review: Review, told: Told, page: Page) -> Label:
+    turn, sample = review.turn or 0, page.texts.sample_of(told.n)
+    replies = told.answer.replies if told.answer is not None else ()
+    if review.scores or review.claims:
+        raise _Refused("scores and claims are of a whole answer, not of a turn")
+    if sample is None or not 0 <= turn < min(len(sample.turns), len(replies)) or replies[turn].absent:
+        raise _Refused("the trial has no such turn, or nothing was said in it")
+    if review.verdict and (review.verdict not in get_args(Judged) or not is_judged(sample, turn, told)):
+        raise _Refused(f"a verdict is {', '.join(get_args(Judged))}, and of a turn that has a golden answer")
+    if review.diagnosis and (review.diagnosis not in MEANINGS or review.verdict != "wrong"):
+        raise _Refused("a diagnosis is one of karat's, and of a turn that is wrong")
+    answers, unread = _readings(review, turn, told, sample)
+    return Label(
+        at="",
+        who="",
+        trial=told.id,
+        turn=turn,
+        verdict=review.verdict or None,  # type: ignore[arg-type] # one of them
+        diagnosis=review.diagnosis,
+        answers=answers,
+        unread=unread,
+    )
+
+
+def _readings(review: Review, turn: int, told: Told, sample: Sample) -> tuple[dict[str, Answered], dict[str, str]]:
+    answers: dict[str, Answered] = {}
+    unread: dict[str, str] = {}
+    row = reading_rows(told.scores).get(turn)
+    if review.readings and row is None:
+        raise _Refused("the run is over no study, or this turn has not been read yet")
+    for place, reading in review.readings.items():
+        try:
+            name, value, kind = checked(sample, turn, row, place, (reading.value, reading.kind))
+        except ValueError as error:
+            raise _Refused(formats.excerpt(formats.clean(str(error)), 300)) from error
+        if value is None:
+            unread[name] = kind
+        else:
+            answers[name] = value
+    return answers, unread
 
 
 def _score(key: str, value: float, columns: dict[str, Column]) -> float:
@@ -98,66 +157,3 @@ def _verdict(place: str, verdict: str, claims: list[str]) -> tuple[str, Any]:
     if not 0 <= at < len(claims) or verdict not in ("confirmed", "rejected"):
         raise _Refused("a claim is confirmed or rejected, and one of the trial's")
     return claims[at], verdict
-
-
-def reviews_page(site: Site, request: Request, opened: Opened) -> Response:
-    """What was reviewed, and the agreement of people and judge."""
-    labels = opened.labels()
-    newest = [label for group in labels.newest.values() for label in group]
-    newest.sort(key=lambda label: label.at, reverse=True)
-    with opened.page() as page:
-        pairs, places = _pairs(newest[:_MOST_PAIRS], page)
-        rows = [_listed(label, places, opened) for label in newest[:_LISTED]]
-    claims = [verdict for label in newest for verdict in label.claims.values()]
-    return site.page(
-        request,
-        "reviews.html.j2",
-        title=opened.run.info.name,
-        run=opened.name,
-        agreements=agreements(pairs)[:_LISTED],
-        rows=rows,
-        total=len(newest),
-        claims={verdict: claims.count(verdict) for verdict in ("confirmed", "rejected")},
-        damaged=labels.damaged,
-        live=address("runs", opened.name, "state"),
-        stamp=opened.stamp(),
-    )
-
-
-_Places = dict[str, tuple[int, str, int, int]]
-
-
-def _pairs(labels: list[Label], page: Page) -> tuple[list[Pair], _Places]:
-    """The scores that a person and the judge both gave; and where each trial stands."""
-    pairs, places = [], {}
-    for label in labels:
-        row = page.base.execute(
-            "SELECT r.sample, s.id, r.condition, r.repetition, r.vals FROM trials r JOIN samples s ON s.n = r.sample "
-            "WHERE r.id = ?", (label.trial,)
-        ).fetchone()  # fmt: skip
-        if row is None:
-            continue
-        sample, name, condition, repetition, packed = msgspec.convert(row, tuple[int, str, int, int, bytes | None])
-        places[label.trial] = sample, name, condition, repetition
-        values = unpacked(packed)
-        for column in page.columns:
-            said = label.scores.get(column.key)
-            judged = values[column.n - 1] if column.n <= len(values) else math.nan
-            if said is not None and not math.isnan(judged):
-                pairs.append(Pair(column=column, who=label.who, person=said, judge=judged, cluster=sample))
-    return pairs, places
-
-
-def _listed(label: Label, places: _Places, opened: Opened) -> dict[str, Any]:
-    place = places.get(label.trial)
-    path = None if place is None else address("runs", opened.name, "samples", place[0])
-    conditions = opened.run.info.plan.conditions
-    known = place is not None and 0 <= place[2] < len(conditions)
-    return {
-        "label": label,
-        "path": path,
-        "sample": label.trial if place is None else place[1],
-        "condition": conditions[place[2]] if place is not None and known else "",
-        "scores": ", ".join(f"{key} {formats.brief(value)}" for key, value in label.scores.items()),
-        "claims": formats.plural(len(label.claims), "claim") if label.claims else "",
-    }

@@ -7,8 +7,10 @@ from typing import Any
 
 from karat.records import Sample
 from karat.viewer.people import profile_text
+from karat.viewer.readings import asked, read_by, read_by_karat, said
 from karat.viewer.tasks import Heard, answer_of, field_told, fields_of, heard, put_in, shown
 from karat.viewer.texts import Told
+from karat.viewer.voices import NOBODY, Voices
 from karat.viewer.web import address
 
 __all__ = ["is_group", "seat_of", "session", "table"]
@@ -32,10 +34,16 @@ def seat_of(sample: Sample, text: str) -> int | None:
 
 
 def session(
-    sample: Sample, trials: Sequence[Told], conditions: Sequence[str], *, run: str, seat: int | None = None
+    sample: Sample,
+    trials: Sequence[Told],
+    conditions: Sequence[str],
+    *,
+    run: str,
+    seat: int | None = None,
+    voices: Voices = NOBODY,
 ) -> dict[str, Any]:
-    """Who it is, and each task with what every trial made of it. `seat`: of a group, from 0."""
-    said = heard(trials)
+    """Who it is, and each task with what every trial made of it, and what people said. `seat`: of a group, from 0."""
+    answers = heard(trials)
     turns = [at for at, turn in enumerate(sample.turns) if seat is None or turn.seat == seat]
     who: Mapping[str, Any] = sample.detail if seat is None else _members(sample)[seat]
     profile = who.get("profile")
@@ -44,7 +52,7 @@ def session(
         "study": str(sample.detail.get("study", "")),
         "arms": list(dict.fromkeys(str(sample.turns[at].detail.get("arm", "")) for at in turns))[:_MOST_TASKS],
         "profile": _facts(profile) if isinstance(profile, dict) else [],
-        "tasks": [_task(sample, at, said, conditions, run) for at in turns[:_MOST_TASKS]],
+        "tasks": [_task(sample, at, answers, conditions, run, voices) for at in turns[:_MOST_TASKS]],
         "left": max(0, len(turns) - _MOST_TASKS),
     }
 
@@ -84,9 +92,11 @@ def table(
     }
 
 
-def _task(sample: Sample, turn: int, said: Sequence[Heard], conditions: Sequence[str], run: str) -> dict[str, Any]:
+def _task(
+    sample: Sample, turn: int, answers: Sequence[Heard], conditions: Sequence[str], run: str, voices: Voices
+) -> dict[str, Any]:
     one = sample.turns[turn]
-    own = [shown(sample, turn, each) for each in said]
+    own = [shown(sample, turn, each) for each in answers]
     texts = {text for text in own if text is not None}
     same = len(texts) == 1 or not one.open
     asks = fields_of(sample, turn)
@@ -101,10 +111,11 @@ def _task(sample: Sample, turn: int, said: Sequence[Heard], conditions: Sequence
             {
                 **_named(each, conditions),
                 **_reply(sample, turn, each, run),
+                **_read(sample, turn, each, voices),
                 "saw": None if same or text is None else text,
                 "put_in": [] if same else put_in(one.question, text)[:_MOST_ATTRIBUTES],
             }
-            for each, text in zip(said, own, strict=True)
+            for each, text in zip(answers, own, strict=True)
         ],
     }
 
@@ -113,6 +124,25 @@ def _reply(sample: Sample, turn: int, one: Heard, run: str) -> dict[str, Any]:
     found = answer_of(sample, turn, one)
     whole = address("runs", run, "text", one.told.id, turn) if len(found["text"]) > _SHOWN else None
     return {**found, "whole": whole, "damaged": one.told.damaged}
+
+
+def _read(sample: Sample, turn: int, one: Heard, voices: Voices) -> dict[str, Any]:
+    """What people read in a reply, by field, and what the form asks; nothing before the trial came to its end."""
+    labels, own = voices.of_turn(one.told.id, turn), voices.own(one.told.id, turn)
+    row = one.rows.get(turn)
+    ask = row is not None and one.told.answer is not None and one.reply(turn) is not None
+    people: dict[str, list[tuple[str, str, bool]]] = {}
+    for label in labels:
+        for name in [*label.answers, *label.unread][:_MOST_ATTRIBUTES]:
+            theirs = read_by(label, name)
+            people.setdefault(name, []).append((label.who, said(*theirs), theirs == read_by_karat(row, name)))
+    return {
+        "turn": turn,
+        "trial": one.told.id,
+        "people": people,
+        "ask": asked(sample, turn, row, own) if ask else [],
+        "own_note": "" if own is None else own.note,
+    }
 
 
 def _cell(sample: Sample, turn: int | None, one: Heard) -> dict[str, Any]:

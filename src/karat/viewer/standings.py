@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 __all__ = ["stand"]
 
 _AT_ONCE = 2000  # samples
+_LARGEST = 1e100  # of a score, as summaries have it
 
 Floats = NDArray[np.float64]
 
@@ -57,8 +58,9 @@ def _cells_of(base: sqlite3.Connection, samples: Sequence[int]) -> list[tuple[in
 
 
 def _insert(base: sqlite3.Connection, rows: Sequence[tuple[int, int, bytes]], width: int) -> None:
-    values = _matrix([row[2] for row in rows], width)
-    keys = np.array([row[:2] for row in rows], dtype=np.int64)
+    of_samples, of_conditions, vals = zip(*rows, strict=True)
+    values = _matrix(vals, width)
+    keys = np.array([of_samples, of_conditions], dtype=np.int64).T
     starts = _starts(keys)
     means, variances, counts = _groups(values, starts)
     samples, conditions = keys[starts, 0], keys[starts, 1]
@@ -117,7 +119,8 @@ def _starts(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _groups(values: Floats, starts: NDArray[np.int64]) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Mean, variance (n−1) and count of each group of rows, NaN left out."""
+    """Mean, variance (n−1) and count of each group of rows, NaN left out, and what cannot be added up as well."""
+    values = np.where(np.abs(values) <= _LARGEST, values, np.nan)
     known = ~np.isnan(values)
     counts = np.add.reduceat(known.astype(np.int64), starts)
     sums = np.add.reduceat(np.where(known, values, 0.0), starts)

@@ -1,5 +1,7 @@
 """Summaries and comparisons for pages: here for runs of usual size, in a process of their own for large ones.
 
+What whoever ran, scored or reported a large run has left of its summary is taken first (`karat.summary.kept`).
+
 `python -m karat.viewer.summing RUN [RUN CONDITION CONDITION]` writes one as JSON to standard output. So the memory
 that a million scores need goes back when they are added up, and pages stay quick meanwhile.
 """
@@ -16,18 +18,16 @@ import msgspec
 from karat.errors import KaratError, OperatorError
 from karat.journal import RunFolder
 from karat.summary import Comparison, Summary, compare, summarize
+from karat.summary.kept import is_large, kept, summarize_and_keep
 
-__all__ = ["compared", "is_large", "main", "summed"]
-
-_CHILD_FROM = 24 * 2**20
-"""Bytes of a journal."""
+__all__ = ["compared", "main", "summed"]
 
 _Result = TypeVar("_Result", Summary, Comparison)
 
 
 def summed(run: RunFolder) -> Summary:
     """Every number of a run. Raises KaratError."""
-    return _apart(Summary, run.path) if is_large(run) else summarize(run)
+    return kept(run) or _apart(Summary, run.path) if is_large(run) else summarize(run)
 
 
 def compared(a: RunFolder, b: RunFolder, condition_a: str | None, condition_b: str | None) -> Comparison:
@@ -46,21 +46,13 @@ def _apart(kind: type[_Result], *arguments: str | Path) -> _Result:
     return msgspec.json.decode(done.stdout, type=kind)
 
 
-def is_large(run: RunFolder) -> bool:
-    """Whether a run is added up in a process of its own."""
-    try:
-        return run.journal.stat().st_size >= _CHILD_FROM
-    except OSError:
-        return False
-
-
 def main(arguments: list[str]) -> int:
     """0, or an exit code with a sentence on standard error."""
     try:
         runs = [RunFolder.open(path) for path in arguments[:2]]
         found: Summary | Comparison
         if len(runs) == 1:
-            found = summarize(runs[0])
+            found = summarize_and_keep(runs[0])
         else:
             a, b = (name or None for name in arguments[2:4])
             found = compare(runs[0], runs[1], condition_a=a, condition_b=b)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from karat import formats
@@ -12,7 +12,7 @@ from karat.errors import KaratError
 from karat.records import Reply, Sample, Score
 from karat.viewer.texts import Told
 
-__all__ = ["Heard", "answer_of", "field_told", "fields_of", "heard", "put_in", "shown", "value_told"]
+__all__ = ["Heard", "answer_of", "field_told", "fields_of", "heard", "put_in", "reading_rows", "shown", "value_told"]
 
 _LONG = 300  # characters of one answer
 _MOST_FIELDS = 60  # of one task
@@ -27,9 +27,7 @@ class Heard:
         self.told = told
         self.replies: Sequence[Reply] = told.answer.replies if told.answer is not None else told.heard
         self.texts = [None if reply.absent else reply.text for reply in self.replies]
-        # A run may have further scorers: what was read stands in rows that hold answers, or say why there are none.
-        rows = [one for one in told.scores if one.turn is not None and (one.labels or "answers" in one.detail)]
-        self.rows: dict[int, Score] = {one.turn: one for one in rows if one.turn is not None}
+        self.rows = reading_rows(told.scores)
 
     def reply(self, turn: int) -> Reply | None:
         """What came back; None where nothing did."""
@@ -45,6 +43,14 @@ class Heard:
         if why is not None:
             return _WITHOUT.get(why, why)
         return "never reached" if self.told.failure is not None or self.told.answer is not None else "not yet"
+
+
+def reading_rows(scores: Iterable[Score]) -> dict[int, Score]:
+    """Turn → the row that says how it was read: that with the answers, or with why there are none.
+
+    A run may have further scorers, whose rows say neither.
+    """
+    return {one.turn: one for one in scores if one.turn is not None and (one.labels or "answers" in one.detail)}
 
 
 def heard(trials: Sequence[Told]) -> list[Heard]:

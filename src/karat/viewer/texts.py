@@ -12,6 +12,7 @@ import msgspec
 from karat.errors import BadRun
 from karat.journal import Attempt, RunFolder
 from karat.records import Answer, Failure, Reply, Sample, Score
+from karat.viewer import schema
 from karat.viewer.filling import unpacked
 from karat.viewer.index import LONGEST_LINE
 from karat.viewer.queries import Place
@@ -104,6 +105,20 @@ class Texts:
         rows = _typed(self._base.execute(f"{_TRIALS} id = ?", (name,)).fetchall())
         return self._told(rows[0]) if rows else None
 
+    def sample_of(self, trial: int) -> Sample | None:
+        """The question of a trial, by the trial's number in the index. Raises as `sample`."""
+        found = schema.rows(
+            self._base,
+            "SELECT s.n, s.id, s.position, s.at, s.length FROM trials r JOIN samples s ON s.n = r.sample WHERE r.n = ?",
+            (trial,), tuple[int, str, int, int, int],
+        )  # fmt: skip
+        places = (Place(n=n, id=id_, position=position, at=at, length=length) for n, id_, position, at, length in found)
+        return next((self.sample(place) for place in places), None)
+
+    def scores_of(self, trial: int, turn: int) -> tuple[Score, ...]:
+        """The rows of one turn of a trial, by the trial's number in the index. Raises Moved."""
+        return self._scores(trial, turn)
+
     def _told(self, row: _Row) -> Told:
         answer = self._record(row.answer_at, row.answer_length, Answer)
         failure = self._record(row.failure_at, row.failure_length, Failure)
@@ -125,15 +140,15 @@ class Texts:
             damaged=answer is None and row.answer_at is not None,
         )
 
-    def _scores(self, trial: int) -> tuple[Score, ...]:
-        rows = self._base.execute(
-            "SELECT scorer, scoring, at, length FROM scores WHERE trial = ? "
+    def _scores(self, trial: int, turn: int | None = None) -> tuple[Score, ...]:
+        places = self._base.execute(
+            "SELECT scorer, scoring, at, length FROM scores WHERE trial = ? AND ifnull(?, turn) = turn "
             "ORDER BY scorer, scoring, turn, judge, repeat LIMIT ?",
-            (trial, _MOST_ROWS),
+            (trial, turn, _MOST_ROWS),
         ).fetchall()
         return tuple(
             found
-            for scorer, scoring, at, length in msgspec.convert(rows, list[tuple[str, str, int, int]])
+            for scorer, scoring, at, length in msgspec.convert(places, list[tuple[str, str, int, int]])
             if self._latest.get(scorer) == scoring and self._left > -_MOST_BYTES
             if (found := self._line("journal.jsonl", at, length, Score)) is not None
         )

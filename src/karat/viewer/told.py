@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from karat import formats
-from karat.journal import Label, Labels
+from karat.journal import Label
 from karat.records import Reply, Score, ToolCall
 from karat.viewer.beside import difference
 from karat.viewer.columns import Column
 from karat.viewer.texts import Told
+from karat.viewer.voices import Voices
 from karat.viewer.web import address
 
 __all__ = ["Seen", "claims_of", "seen", "steps_of", "written"]
@@ -32,8 +33,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     columns: Sequence[Column]
     conditions: Sequence[str]
-    labels: Labels
-    reviewer: str
+    voices: Voices
     view: str  # rendered, plain, diff
     golden: Sequence[str | None]  # turn by turn
     conversation: bool
@@ -41,9 +41,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 def seen(told: Told, page: Seen) -> dict[str, Any]:
     """What the template needs of one trial."""
-    labels = page.labels.of(told.id)
+    labels = page.voices.labels.of(told.id)
     name = page.conditions[told.condition] if 0 <= told.condition < len(page.conditions) else "?"
-    own = next((one for one in labels if one.who == page.reviewer and one.turn is None), None)
+    own = next((one for one in labels if one.who == page.voices.reviewer and one.turn is None), None)
     replies = told.answer.replies if told.answer is not None else told.heard
     people = [one for one in labels if one.scores and one.turn is None][-_MOST_PEOPLE:]
     claims = claims_of(told.scores)

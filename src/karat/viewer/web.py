@@ -71,11 +71,16 @@ class Site:
 def address(*parts: str | int, **query: Any) -> str:
     """A path of this server; parts are escaped, and what is empty or None is left out of the query.
 
+    A tuple stands there several times.
+
     >>> address("runs", "a b/c", "samples", sort="gap", text="", low=0)
     '/runs/a%20b%2Fc/samples?sort=gap&low=0'
+    >>> address("compare", run=("a", "b"))
+    '/compare?run=a&run=b'
     """
     path = "/" + "/".join(quote(str(part), safe="") for part in parts)
-    told = [(name, value) for name, value in query.items() if value is not None and value is not False and value != ""]
+    each = [(name, one) for name, value in query.items() for one in (value if isinstance(value, tuple) else (value,))]
+    told = [(name, value) for name, value in each if value is not None and value is not False and value != ""]
     return f"{path}?{urlencode(told)}" if told else path
 
 

@@ -123,7 +123,13 @@
   function read(form) {
     const data = new FormData(form);
     const review = { trial: form.dataset.trial, who: String(data.get("who")), scores: {}, claims: {}, note: String(data.get("note")) };
+    if (form.dataset.turn) Object.assign(review, { turn: Number(form.dataset.turn), readings: {} });
     for (const [name, value] of data) {
+      if (name === "verdict" || name === "diagnosis") review[name] = value;
+      if (name.startsWith("read:") && value !== "") {
+        const place = name.slice(5);
+        review.readings[place] = value === "typed" ? { value: String(data.get(`typed:${place}`)).trim() } : JSON.parse(value);
+      }
       if (name.startsWith("score:") && value !== "") review.scores[name.slice(6)] = Number(String(value).replace(",", "."));
       if (name.startsWith("verdict:") && value !== "") review.claims[name.slice(8)] = value;
     }
@@ -143,8 +149,9 @@
         body: JSON.stringify(read(form)),
       });
       const said = (answer.headers.get("content-type") ?? "").startsWith("application/json") ? await answer.json() : {};
-      if (answer.ok) stamp = said.stamp;
-      told.textContent = answer.ok ? "Saved." : `Not saved: ${said.problem ?? "the server refused it"}`;
+      const saved = answer.status === 201;  // a page that waits for the index is an answer as well
+      if (saved) stamp = said.stamp;
+      told.textContent = saved ? "Saved." : `Not saved: ${said.problem ?? (answer.ok ? "the run is being read; try again" : "the server refused it")}`;
     } catch { told.textContent = "Not saved: the viewer does not answer. Is it still running?"; }
   }
 
@@ -153,6 +160,10 @@
       if (form.dataset.ready) continue;
       form.dataset.ready = "yes";
       form.addEventListener("submit", (event) => { event.preventDefault(); save(form); });
+      form.addEventListener("input", (event) => {  // whoever types an answer means it
+        const place = /^typed:(\d+)$/.exec(event.target.name ?? "")?.[1];
+        if (place) form.elements.namedItem(`read:${place}`).value = "typed";
+      });
     }
   }
 

@@ -1,0 +1,192 @@
+"""The summary of a large run, left in the folder's `cache/` by whoever has added it up, for who looks next.
+
+It counts only where it is about exactly this content of the run, made by exactly this karat, and sealed by this
+user: then it is what adding up anew would give. Anything else is passed over, and nothing of it is shown. Runs that
+go on, and those that are added up at once, have none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from karat import __version__
+from karat.journal import RunFolder, RunLock
+from karat.summary import summarize
+from karat.summary.model import Summary
+from karat.summary.seals import is_sealed, seal
+
+if TYPE_CHECKING:
+    from karat.datasets import AllowCode
+
+__all__ = ["is_large", "kept", "summarize_and_keep"]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+_LARGE = 24 * 2**20  # bytes of a journal: below, adding up takes less than half a second
+_MOST_BYTES = 64 * 2**20  # of the file: a million scores of 100,000 questions take 10 MB
+_PIECE = 32 * 2**20  # bytes that are digested by one thread
+_SETTLED = 2 * 10**9  # nanoseconds: what changed just now may change once more at what the file system calls now
+_FOLDER, _FILE = "cache", "summary.json"
+_CONTENT = ("run.json", "samples.jsonl", "journal.jsonl")  # a run's studies are bound by digests in these
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first line of the file; the second one is the summary. `seal` is over both, itself empty."""
+
+    format: int
+    program: str
+    content: str
+    state: str  # with this one the content need not be digested again; empty: it must
+    seal: str = ""
+
+
+def is_large(run: RunFolder) -> bool:
+    """Whether one waits for a run to be added up."""
+    try:
+        return run.journal.stat().st_size >= _LARGE
+    except OSError:
+        return False
+
+
+def summarize_and_keep(
+    run: RunFolder, *, scorings: Mapping[str, str] | None = None, allow_code: AllowCode = False
+) -> Summary:
+    """As `karat.summary.summarize`; of a large run that has ended the summary stays in its folder, where that can be.
+
+    Only the usual one does: of the newest scorings, without a study's own code.
+    """
+    before = _state(run) if is_large(run) and not scorings and not allow_code else ""
+    summary = summarize(run, scorings=scorings, allow_code=allow_code)
+    if before and summary.status != "running":
+        with suppress(OSError):  # a folder that is read-only, a disk that is full: the next one adds up again
+            _keep(run, summary, before)
+    return summary
+
+
+def kept(run: RunFolder) -> Summary | None:
+    """The summary that adding up would give; None where none is kept, or none that can be believed."""
+    try:
+        if not is_large(run) or RunLock(run.path).held():
+            return None
+        data = _read(run)
+        line, newline, body = data.partition(b"\n")
+        head = msgspec.json.decode(line, type=_Head) if newline and len(line) < 1000 else None
+        if head is None or (head.format, head.program) != (FORMAT_VERSION, _program()):
+            return None
+        if not is_sealed(_line(head, "") + body, head.seal):
+            return None
+        if (not head.state or head.state != _state(run)) and head.content != _digest(run):
+            return None
+        return msgspec.json.decode(body, type=Summary)
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _keep(run: RunFolder, summary: Summary, before: str) -> None:
+    body = msgspec.json.encode(summary)
+    settled = time.time_ns() - max((run.path / name).stat().st_ctime_ns for name in _CONTENT) > _SETTLED
+    head = _Head(format=FORMAT_VERSION, program=_program(), content=_digest(run), state=before if settled else "")
+    if len(body) > _MOST_BYTES // 2 or _state(run) != before:
+        return  # somebody wrote to the run meanwhile
+    told = seal(_line(head, "") + body)
+    if told is not None:
+        with _folder(run, make=True) as folder:
+            _replace(folder, _line(head, told) + body)
+
+
+def _line(head: _Head, told: str) -> bytes:
+    return msgspec.json.encode(msgspec.structs.replace(head, seal=told)) + b"\n"
+
+
+def _read(run: RunFolder) -> bytes:
+    with _folder(run) as folder:
+        fd = os.open(_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(fd, "rb") as file:
+        told = os.fstat(fd)
+        return file.read(_MOST_BYTES) if stat.S_ISREG(told.st_mode) and told.st_size <= _MOST_BYTES else b""
+
+
+def _replace(folder: int, data: bytes) -> None:
+    """Puts the file there, whole."""
+    part = f".{_FILE}.{secrets.token_hex(8)}"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+        os.rename(part, _FILE, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(part, dir_fd=folder)
+        raise
+
+
+@contextmanager
+def _folder(run: RunFolder, *, make: bool = False) -> Iterator[int]:
+    """The cache as a descriptor: it does not become a link while it is used. Raises OSError for a link."""
+    path = run.path / _FOLDER
+    if make:
+        path.mkdir(exist_ok=True)
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _state(run: RunFolder) -> str:
+    """Changes when the run is written to, whatever its times are set to; empty where something is missing."""
+    try:
+        told = [(run.path / name).stat() for name in _CONTENT]
+    except OSError:
+        return ""
+    return " ".join(f"{one.st_dev}.{one.st_ino}.{one.st_size}.{one.st_ctime_ns}" for one in told)
+
+
+def _digest(run: RunFolder) -> str:
+    """Of every byte that a summary is made of: half a second a gigabyte and core. Raises OSError."""
+    pieces = [(run.path / name, start) for name in _CONTENT for start in range(0, _size(run.path / name), _PIECE)]
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:  # hashing lets go of the interpreter
+        found = pool.map(lambda piece: _piece(*piece), pieces)
+        told = [f"{path.name} {start} {digest}" for (path, start), digest in zip(pieces, found, strict=True)]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+
+
+def _size(path: Path) -> int:
+    told = path.lstat()
+    if not stat.S_ISREG(told.st_mode):
+        raise OSError(f"{path} is no plain file")
+    return told.st_size
+
+
+def _piece(path: Path, start: int) -> str:
+    digest, left = hashlib.sha256(), _PIECE
+    with path.open("rb") as file:
+        file.seek(start)
+        while left and (part := file.read(min(left, 2**20))):
+            digest.update(part)
+            left -= len(part)
+    return f"{_PIECE - left} {digest.hexdigest()}"
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    """Changes with the code: a version says nothing of a checkout that somebody works in."""
+    root = Path(__file__).parents[1]
+    told = [__version__]
+    for file in sorted(root.rglob("*.py")):
+        found = file.stat()
+        told.append(f"{file.relative_to(root)} {found.st_size} {found.st_mtime_ns}")
+    return hashlib.sha256("\n".join(told).encode("utf-8", "replace")).hexdigest()

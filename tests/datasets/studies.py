@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 from karat.datasets._study.format import StudyFile
 from karat.datasets._study.reading import read_study
+from karat.replication.evidence import Side
 
-__all__ = ["MATERIALS", "STUDY", "read", "write"]
+__all__ = ["MATERIALS", "STUDY", "read", "stated", "write"]
 
 STUDY = """\
 study: small
@@ -75,3 +77,9 @@ def write(folder: Path, text: str = STUDY, materials: dict[str, str] | None = No
 def read(folder: Path, text: str = STUDY, materials: dict[str, str] | None = None, **options: Any) -> StudyFile:
     """The study, read."""
     return read_study(write(folder, text, materials), **options)
+
+
+def stated(side: Side) -> dict[str, object]:
+    """What a side says: its fields but for None and NaN, which equals nothing."""
+    said = {field.name: getattr(side, field.name) for field in dataclasses.fields(side)}
+    return {name: value for name, value in said.items() if value is not None and value == value}

@@ -62,10 +62,15 @@ def test_a_prompt_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
         read(tmp_path / "study", STUDY.replace("materials/gain.md", "../secret.md"), sql=False)
 
 
-@pytest.mark.parametrize("call", ["random()", "uuid ()", "NOW()"])
+@pytest.mark.parametrize("call", ["random()", "uuid ()", "NOW()", '"random"()', "CURRENT_DATE", "ago(INTERVAL 1 DAY)"])
 def test_derive_gives_the_same_numbers_each_time(tmp_path: Path, call: str) -> None:
     with pytest.raises(BadDataset, match="something else each time"):
         read(tmp_path, STUDY.replace("first - second AS apart", f"first - second AS apart, {call} AS other"))
+
+
+def test_a_text_that_looks_like_a_call_is_none(tmp_path: Path) -> None:
+    text = STUDY.replace("first - second AS apart", "first - second AS apart, 'random() or now()' AS other")
+    assert read(tmp_path, text).study == "small"
 
 
 def changed(*pairs: tuple[str, str], materials: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:

@@ -22,6 +22,38 @@ READ = [
     ("chi-square(2) = 3, p <= .2", "chi2", 3.0, (2,), None, "≤", 0.2),
     ("Z = -1.96", "z", -1.96, (), None, None, None),
     ("U = 120.5, p = 0.03, n1 = 20, n2 = 22", "U", 120.5, (), 20, "=", 0.03),
+    # typography
+    ("t(78) = − 2.66, p &lt; .01", "t", -2.66, (78,), None, "<", 0.01),
+    ("t(78) = 2·66, p = ·01", "t", 2.66, (78,), None, "=", 0.01),
+    ("𝑡(78)＝2.66，𝑝 ≦ .01", "t", 2.66, (78,), None, "≤", 0.01),
+    ("𝜒²(1, 𝑁 = 100) = 4.5", "chi2", 4.5, (1,), 100, None, None),
+    ("<i>t</i><sub>78</sub> = 2.66, <i>p</i> < .01", "t", 2.66, (78,), None, "<", 0.01),
+    (r"\textit{F}_{2, 57} = 4.21, $p \leq .02$", "F", 4.21, (2, 57), None, "≤", 0.02),
+    (r"$\chi^{2}_{1} = 4.5$", "chi2", 4.5, (1,), None, None, None),
+    ("chi^2(1) = 4.5", "chi2", 4.5, (1,), None, None, None),
+    ("F₂,₅₇ = 4.21", "F", 4.21, (2, 57), None, None, None),
+    ("rₛ(63) = .39", "r", 0.39, (63,), None, None, None),
+    # degrees of freedom
+    ("F(1, 1,234) = 4.21", "F", 4.21, (1, 1234), None, None, None),
+    ("t(1,234) = 2.66", "t", 2.66, (1234,), None, None, None),
+    ("t = 2.66, df = 78, p < .01", "t", 2.66, (78,), None, "<", 0.01),
+    ("t = 2.66 with 78 degrees of freedom", "t", 2.66, (78,), None, None, None),
+    ("F = 4.21 with 2 and 57 df", "F", 4.21, (2, 57), None, None, None),
+    ("t = 2.66; F = 4.21, df = 2, 57", "t", 2.66, (), None, None, None),
+    # n
+    ("M = 4 (n = 40) vs. M = 3 (n = 38), t(76) = 2.66", "t", 2.66, (76,), None, None, None),
+    ("t(78) = 2.66, n = 40 per group, N = 80", "t", 2.66, (78,), 80, None, None),
+    # p
+    ("t(78) = 2.66, p < 10^-5", "t", 2.66, (78,), None, "<", 1e-5),
+    ("t(78) = 2.66, p < 10−5", "t", 2.66, (78,), None, "<", 1e-5),
+    ("t(78) = 2.66, p < 1 %", "t", 2.66, (78,), None, "<", 0.01),
+    ("t(78) = 2.66, p = < .01", "t", 2.66, (78,), None, "<", 0.01),
+    ("t(78) = 2.66, p value < .01", "t", 2.66, (78,), None, "<", 0.01),
+    ("t(78) = 2.66, p (two-tailed) = .01", "t", 2.66, (78,), None, "=", 0.01),
+    ("t(78) = 2.66, prep = .95", "t", 2.66, (78,), None, None, None),
+    # names of others
+    ("Wilcoxon T = 23, z = 2.1, p = .04", "z", 2.1, (), None, "=", 0.04),
+    ("f = .25, F(1, 98) = 6.7", "F", 6.7, (1, 98), None, None, None),
 ]
 
 
@@ -37,6 +69,12 @@ def test_a_reported_test_is_read(text, kind, statistic, dfs, n, relation, p):
         p,
     )
     assert found.text == text
+
+
+def test_the_digits_after_the_point_are_those_that_are_printed():
+    printed = ["t(78) = –2.60", "χ²(1) = 12", "F(1, 78) = 1,234.50, p = .001", "r = .390**", "z = 1.5e-3, p = 5 %"]
+    assert [parse_reported(text).decimals for text in printed] == [2, 0, 2, 3, 4]
+    assert [parse_reported(text).p_decimals for text in printed] == [0, 0, 3, 0, 2]
 
 
 def test_both_sizes_of_a_u_are_read():
@@ -62,6 +100,13 @@ def test_the_degrees_of_freedom_have_names():
         ("r(40) = 1.2", "r must be between −1 and 1"),
         ("F(1, 20) = -3", "F must be at least 0"),
         ("t(20) = 3, p = 1.5", "p must be between 0 and 1"),
+        ("t(78) = 2,66", "a comma stands in the number 2,6… of 't\\(78\\) = 2,66'; write it with a point"),
+        ("t(78) = 2.66, p = 0,01", "a comma stands in the number 0,0…"),
+        ("t(98) = 1e400", "the number 1e400 of 't\\(98\\) = 1e400' is beyond all bounds"),
+        ("χ²(1, 100) = 4.5", "gives 2; write the number of people as N = 100"),
+        ("Wilcoxon T = 23, p < .01", "cannot read a statistic"),
+        ("an effect of f = .25", "cannot read a statistic"),
+        ("t₁ = 5", "cannot read a statistic"),
     ],
 )
 def test_what_cannot_be_read_says_what_is_wanted(text, message):

@@ -17,17 +17,14 @@ from karat import replication as rep
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "data" / "vectors"
 
 BY_STATS = [
-    "binomial_ci", "clustered_se_mean", "icc", "mcnemar_exact", "newcombe_diff_ci", "p_adjust",
+    "binomial_ci", "brennan_prediger", "clustered_se_mean", "cohen_kappa", "cohen_kappa_raters", "gwet_ac", "icc",
+    "krippendorff_alpha", "krippendorff_alpha_2raters_table", "mcnemar_exact", "mde_ttest_paired",
+    "multirater_agreement", "n_questions_paired_mde", "newcombe_diff_ci", "optimal_repetitions", "p_adjust",
     "paired_condition_difference", "paired_condition_difference_mixed_model", "pairwise_consistency", "pass_at_k",
-    "pass_hat_k", "pass_hat_k_mean", "sign_flip_permutation_exact", "twoway_clustered_se_mean",
-    "variance_components_balanced", "variance_components_reml", "variance_components_unbalanced_anova",
-    "wilcoxon_signed_rank_exact",
-]  # fmt: skip
-NOT_BUILT_BY_STATS = [
-    "brennan_prediger", "cohen_kappa", "cohen_kappa_raters", "gwet_ac", "krippendorff_alpha",
-    "krippendorff_alpha_2raters_table", "mde_ttest_paired", "multirater_agreement", "n_questions_paired_mde",
-    "optimal_repetitions", "power_anova", "power_correlation", "power_ttest", "ppi_mean", "sample_size_ttest",
-    "se_mean_planned", "spearman_brown",
+    "pass_hat_k", "pass_hat_k_mean", "power_anova", "power_correlation", "power_ttest", "ppi_mean",
+    "sample_size_ttest", "se_mean_planned", "sign_flip_permutation_exact", "spearman_brown",
+    "twoway_clustered_se_mean", "variance_components_balanced", "variance_components_reml",
+    "variance_components_unbalanced_anova", "wilcoxon_signed_rank_exact",
 ]  # fmt: skip
 NO_KIND = [
     "arcsine_difference_metafor", "freeman_tukey_proportion", "risk_difference", "smd_change_change_scores",
@@ -35,7 +32,6 @@ NO_KIND = [
 ]  # fmt: skip
 NOT_OURS = {
     **dict.fromkeys(BY_STATS, "tests/stats/test_vectors.py asks karat.stats"),
-    **dict.fromkeys(NOT_BUILT_BY_STATS, "for karat.stats, which may not compute it yet: tests/stats/test_vectors.py"),
     **dict.fromkeys(NO_KIND, "computed nowhere: no kind of test has this effect size"),
     **dict.fromkeys(["meta_fixed", "meta_random_DL", "meta_random_REML"], "computed nowhere: no study is pooled so"),
     "hedges_g_var_unbiased": "computed nowhere: standard errors are the large-sample ones",
@@ -245,7 +241,7 @@ ANSWERS = {
 
 
 def _noncentral(t, df, ncp):
-    from karat.replication._noncentral import noncentral_t_cdf
+    from karat.stats import noncentral_t_cdf
 
     return noncentral_t_cdf(t, df, ncp)
 
@@ -284,7 +280,6 @@ def test_what_is_said_to_be_asked_of_the_statistics_is_asked_there():
     from tests.stats import test_vectors as of_stats
 
     assert set(BY_STATS) <= of_stats.ANSWERS.keys()
-    assert set(NOT_BUILT_BY_STATS) <= {*of_stats.NOT_BUILT, *of_stats.ANSWERS}
 
 
 def _calc_bf_t(t, n1, n2=None, *, r_scale=0.707, independent=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from karat.replication import StudyTest, TestScore
 
 __all__ = [
+    "AllowCode",
     "Dataset",
     "DatasetKind",
     "Doubted",
@@ -48,6 +49,9 @@ __all__ = [
     "sample_digest",
     "turn_question",
 ]
+
+AllowCode = bool | Literal["changed"]
+"""Whether studies may run code of their own; "changed": also where it is not what it was when the run was made."""
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -291,14 +295,15 @@ def study_experiments(
     return made.carried_out(study, experiments, reducer=reducer, refused=refused, arms=arms)
 
 
-def study_reducer(study: StudyFile, *, inside: Path) -> Reducer:
+def study_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tuple[Reducer, str | None]:
     """The function that `study.reducer` names, out of the study's folder: its code is imported, and runs when called.
 
-    `inside`: a run folder, which never brings code. Raises BadPlugin.
+    `inside`: a run folder, which never brings code. With it comes in what the code is not that of when the run was
+    made; None: in nothing. Raises BadPlugin, for changed code too unless `changed` allows it.
     """
     from karat.datasets._study import reducer
 
-    return reducer.load_reducer(study, inside=inside)
+    return reducer.load_reducer(study, inside=inside, changed=changed)
 
 
 def study_draws(

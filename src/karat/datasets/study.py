@@ -18,6 +18,7 @@ from karat.datasets._study.choice import chosen_arms, chosen_folders, chosen_of_
 from karat.datasets._study.order import in_turn
 from karat.datasets._study.people import people
 from karat.datasets._study.places import Located, is_study, locate, studies_below
+from karat.datasets._study.relabel import WORDING
 from karat.datasets._study.rounds import groups_of
 from karat.datasets._study.samples import group_sample, person_sample
 from karat.datasets._study.several import read_studies
@@ -113,6 +114,8 @@ class Study:
         own = self._options
         if own.relabel and own.wording is not None:
             raise BadOption("dataset.relabel", "shows words of its own: leave out `wording`")
+        if own.wording == WORDING:
+            raise BadOption("dataset.wording", f"'{WORDING}' goes with other amounts: use `relabel: true`")
         files = [path]
         if _several(path):
             below = {one.parent.name: one for one in studies_below(path)}

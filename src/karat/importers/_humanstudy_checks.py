@@ -12,9 +12,7 @@ from karat.importers._humanstudy_statistics import Beside, Said
 
 __all__ = ["check_point", "check_said"]
 
-_ONE_SIDED = re.compile(r"one[- ](?:tailed|sided)", re.IGNORECASE)
 _N = re.compile(r"(?<![A-Za-z])[nN]\s*=\s*(\d[\d,]{0,11})(?![\d.])")
-_ALPHA = 0.05
 
 
 def check_said(one: Said, beside: Beside, *, name: str = "") -> None:
@@ -62,72 +60,27 @@ def _check_n(one: Said, beside: Beside) -> None:
 
 
 def _check_p(one: Said) -> None:
+    from karat.replication.printed_p import printed_p
+
     found = one.found
     assert found is not None
-    if found.relation is None or (found.p is None and found.relation != "ns"):
+    given = printed_p(found)
+    if given is None:
         return
-    low, high = sorted(_p_of(one, end) for end in _ends(one))
-    if math.isnan(low):
-        return
-    if _ONE_SIDED.search(one.text):
-        low, high = low / 2, high / 2
     one.checked.append("p")
-    p = _ALPHA if found.p is None else found.p
-    half = _half(one.text, r"p(?:-value)?\s*[=<>≤≥]+\s*", p)
-    holds = {
-        "<": low < p, "≤": low <= p, ">": high > p, "≥": high >= p, "ns": high >= p,
-        "=": low <= p + half and high >= p - half,
-    }[found.relation]  # fmt: skip
-    if not holds:
-        less = "; 'p <' would hold" if found.relation == "=" and low < p else ""
+    if not given.holds:
+        less = "; 'p <' would hold" if found.relation == "=" and found.p is not None and given.low < found.p else ""
         printed = "n.s." if found.p is None else f"p {found.relation} {found.p:g}"
-        gives = shown_p((low + high) / 2)
+        gives = shown_p((given.low + given.high) / 2)
         equal = "" if gives.startswith("<") else "= "
         one.wrong.append(f"the statistic gives p {equal}{gives}, printed is {printed}{less}")
 
 
 def _ends(one: Said) -> tuple[float, float]:
+    """What was rounded to the statistic: from, to."""
     assert one.found is not None
-    value = one.found.statistic
-    half = _half(one.text, r"[)\w²2]\s*=\s*", value)
-    return value - half, value + half
-
-
-def _half(text: str, before: str, value: float) -> float:
-    """Half a unit of the last digit in which a number is printed."""
-    plain = text.replace(",", "").replace("−", "-")
-    for match in re.finditer(rf"{before}[-+]?(\d*\.?\d+)(?![eE\d])", plain):
-        if math.isclose(float(match[1]), abs(value), rel_tol=1e-12):
-            return 0.5 * 10.0 ** -len(match[1].partition(".")[2])
-    return 0.0
-
-
-def _p_of(one: Said, statistic: float) -> float:
-    """Two-sided p of the statistic; NaN where degrees of freedom are not known."""
-    from scipy.special import chdtrc, ndtr
-
-    from karat.replication import p_value
-
-    found = one.found
-    assert found is not None
-    size, df = abs(statistic), found.df1
-    if found.kind == "z":
-        return float(2 * ndtr(-size))
-    if found.kind == "r" and df is None and found.n is not None and found.n > 2:
-        df = found.n - 2.0
-    if df is None or df <= 0:
-        return math.nan
-    if found.kind == "t":
-        return float(p_value("ttest_one", size, df=df))
-    if found.kind == "F":
-        return float(p_value("anova", max(0.0, statistic), df=df, df2=found.df2))
-    if found.kind == "chi2":
-        return float(chdtrc(df, max(0.0, statistic)))
-    return (
-        float(p_value("correlation", min(1.0, size), n1=df + 2))
-        if found.kind == "r" and df >= 1 and df == int(df)
-        else math.nan
-    )
+    half = 0.5 * 10.0**-one.found.decimals
+    return one.found.statistic - half, one.found.statistic + half
 
 
 def _check_df(one: Said, beside: Beside) -> None:

@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from karat.replication._inputs import z_of_level
     from karat.replication.agreement import (
         DirectionalPosterior,
         directional_posterior,
@@ -233,6 +234,7 @@ __all__ = [
     "weighted_ccc",
     "weights_by_study",
     "z_diff",
+    "z_of_level",
 ]
 
 _HOME = {
@@ -334,6 +336,7 @@ _HOME = {
     "weighted_ccc": "consistency",
     "weights_by_study": "consistency",
     "z_diff": "effects",
+    "z_of_level": "_inputs",
 }
 
 

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from karat.replication import bayes, correlations, counts, effects, ranks
-from karat.replication._inputs import Floats, check_choice, unwrap
+from karat.replication._inputs import Floats, check_choice, unwrap, z_of_level
 
-__all__ = ["Measured", "Side", "common_method", "log_bf10_of", "measure"]
+__all__ = ["Measured", "Side", "common_method", "interval_of_effect", "log_bf10_of", "measure"]
 
 NAN = float("nan")
-Z95 = 1.959963984540054
 ROUNDING = 1e-12  # an |r| that is nearer to 1 is 1: its d would be 10⁸ by accident
 T_KINDS = ("ttest_ind", "welch", "ttest_paired", "ttest_one")
 RANK_KINDS = ("mannwhitney", "wilcoxon")
@@ -54,7 +53,7 @@ class Measured:
     mass_above: float = 0.5  # of the prior, on effects above none
     effect: float = NAN  # in the unit of the kind
     se: float = NAN
-    low: float = NAN  # of a 95 % interval of the effect: Wilson's for shares, through Fisher's z for correlations
+    low: float = NAN  # of an interval of the effect: Wilson's for shares, through Fisher's z for correlations
     high: float = NAN
     d: float = NAN
     d_se: float = NAN
@@ -119,8 +118,8 @@ def _of_ranks(kind: str, side: Side, statistic: Any, method: str, alternative: s
 
 
 @lru_cache(maxsize=4_096)  # the human side is measured once, however many conditions are scored
-def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy") -> Measured:
-    """Bayes factors, effect, d and standard errors of one side.
+def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy", level: float = 0.95) -> Measured:
+    """Bayes factors, effect, d and standard errors of one side; `level` is that of the effect's interval.
 
     What the side does not have gives NaN with a reason, never an error: a study with one
     unreadable test still has the others.
@@ -143,9 +142,9 @@ def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy
     else:
         reasons.append("no test statistic: no Bayes factor, no PAS")
     if known and math.isnan(log_bf) and not reasons:
-        reasons.append("no Bayes factor for this kind" if kind == "variance_ratio" else "sizes are not known")
+        reasons.append(_no_evidence(kind, side))
     d, d_se = _on_d(kind, side, effect, se, convention)
-    low, high = _interval(kind, side, effect, se)
+    low, high = interval_of_effect(kind, side, effect, se, level=level)
     if math.isnan(d):
         reasons.append("no effect on the scale of d: not in ECS")
     return Measured(
@@ -163,6 +162,15 @@ def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy
         n_eff=_n_eff(kind, side),
         reasons=tuple(reasons),
     )
+
+
+def _no_evidence(kind: str, side: Side) -> str:
+    """Why a statistic that is known gives no Bayes factor."""
+    if kind == "variance_ratio":
+        return "no Bayes factor for this kind"
+    if kind == "mannwhitney" and not math.isnan(side.n1 + side.n2) and side.tie_term > 0:
+        return "all answers are the same: there is no spread"
+    return "sizes are not known"
 
 
 def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[float, float]:
@@ -254,16 +262,18 @@ def _pair(side: Side) -> tuple[float, float]:
     return (side.df2 + 2) / 2, (side.df2 + 2) / 2
 
 
-def _interval(kind: str, side: Side, effect: float, se: float) -> tuple[float, float]:
+def interval_of_effect(kind: str, side: Side, effect: float, se: float, *, level: float) -> tuple[float, float]:
+    """Of an effect in the unit of its kind. (NaN, NaN): it has none."""
     if kind in SHARE_KINDS and math.isfinite(effect):
-        return effects.proportion_wilson(effect, side.n1)
+        return effects.proportion_wilson(effect, side.n1, level=level)
     if not math.isfinite(effect) or not math.isfinite(se):
         return NAN, NAN
+    z = z_of_level(level)
     if kind in {"correlation", "spearman"}:
         if abs(effect) == 1:
             return NAN, NAN
-        return math.tanh(math.atanh(effect) - Z95 * se), math.tanh(math.atanh(effect) + Z95 * se)
-    return effect - Z95 * se, effect + Z95 * se
+        return math.tanh(math.atanh(effect) - z * se), math.tanh(math.atanh(effect) + z * se)
+    return effect - z * se, effect + z * se
 
 
 def d_by(convention: str, kind: str, side: Side, measured: Measured) -> float:

@@ -110,7 +110,7 @@ def _difference(
     means = np.array([math.fsum(some) / len(some) for some in simulated if some])
     repeated = [[rows for number, _, (_, _, rows) in found if number == one] for one in range(len(own))]
     agent_se = _sd(_mean_rows([_mean_rows(some) for some in repeated if some]))
-    return _between(value, agent_se, means, n)
+    return _between(value, agent_se, means, n, level=own[0].level)
 
 
 def _places(one: Agreement, other: Agreement, both: Callable[[TestScore, TestScore], bool]) -> tuple[Places, Places]:
@@ -118,7 +118,7 @@ def _places(one: Agreement, other: Agreement, both: Callable[[TestScore, TestSco
     return tuple(here for here, _ in shared), tuple(there for _, there in shared)
 
 
-def _between(value: float, agent_se: float, means: Floats, n: int) -> Difference:
+def _between(value: float, agent_se: float, means: Floats, n: int, *, level: float) -> Difference:
     """`means`: of each simulation of the reference."""
     from scipy.special import stdtrit
 
@@ -130,5 +130,5 @@ def _between(value: float, agent_se: float, means: Floats, n: int) -> Difference
     own = float(means.std(ddof=1)) / math.sqrt(count)
     se = math.hypot(agent_se, own)
     df = (count - 1) * (se / own) ** 4 if own > 1e-6 * se else 1e12  # without a spread: as good as normal
-    reach = float(stdtrit(min(df, 1e12), 0.975)) * se
+    reach = float(stdtrit(min(df, 1e12), (1 + level) / 2)) * se
     return Difference(value=value, se=se, low=value - reach, high=value + reach, n=n, method=method)

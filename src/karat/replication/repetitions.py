@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from karat.replication._inputs import Floats
+from karat.replication._inputs import Floats, percentiles_of_level, z_of_level
 from karat.replication.consistency import (
     EDGE,
     FEWEST,
@@ -26,7 +26,6 @@ from karat.replication.scores import Agreement, TestScore
 from karat.replication.uncertainty import (
     NAN,
     WHOLE,
-    Z95,
     Difference,
     Draws,
     FindingId,
@@ -71,9 +70,14 @@ def repeated_uncertainty(
     effects = [_ecs_levels(one, drawn) for one, drawn in zip(agreements, draws, strict=True)]
     ceilings = [one.noise_ceiling for one in each if not math.isnan(one.noise_ceiling)]
     return Repetitions(
-        pas={key: _pas_mean(key, [one.pas[key] for one in each], [one[key] for one in levels]) for key in each[0].pas},
+        pas={
+            key: _pas_mean(key, [one.pas[key] for one in each], [one[key] for one in levels], level=agreements[0].level)
+            for key in each[0].pas
+        },
         ecs_fixed={
-            key: _ecs_mean([one.ecs_fixed[key] for one in each], [one.get(key) for one in effects])
+            key: _ecs_mean(
+                [one.ecs_fixed[key] for one in each], [one.get(key) for one in effects], level=agreements[0].level
+            )
             for key in each[0].ecs_fixed
         },
         ecs_new=_jackknife(agreements),
@@ -82,7 +86,7 @@ def repeated_uncertainty(
     )
 
 
-def _pas_mean(key: Key, spreads: Sequence[Spread], levels: Sequence[Floats]) -> Spread:
+def _pas_mean(key: Key, spreads: Sequence[Spread], levels: Sequence[Floats], *, level: float) -> Spread:
     """Over the repetitions that have a score. Their replicates are added up draw by draw."""
     known = [at for at, one in enumerate(spreads) if not math.isnan(one.value)]
     if not known:
@@ -93,11 +97,12 @@ def _pas_mean(key: Key, spreads: Sequence[Spread], levels: Sequence[Floats]) -> 
     first = spreads[known[0]]
     if key[0] in {"study", "finding"}:
         return Spread(value=value, se=se, n=n, method=first.method, reason=first.reason)
-    low, high = max(0.0, value - Z95 * se), min(1.0, value + Z95 * se)
+    z = z_of_level(level)
+    low, high = max(0.0, value - z * se), min(1.0, value + z * se)
     return Spread(value=value, se=se, low=low, high=high, n=n, method=first.method)
 
 
-def _ecs_mean(spreads: Sequence[Spread], rows: Sequence[Floats | None]) -> Spread:
+def _ecs_mean(spreads: Sequence[Spread], rows: Sequence[Floats | None], *, level: float) -> Spread:
     """As of one repetition: percentiles of the replicates of the mean, moved by the bootstrap's bias."""
     values = [one.value for one in spreads if not math.isnan(one.value)]
     if not values:
@@ -111,7 +116,7 @@ def _ecs_mean(spreads: Sequence[Spread], rows: Sequence[Floats | None]) -> Sprea
     draws = draws[np.isfinite(draws)]
     if draws.size < 2:
         return Spread(value=value, se=NAN, n=spreads[0].n, method="percentile", reason="no replicate has an ECS")
-    low, high = np.quantile(draws, [0.025, 0.975]) - (draws.mean() - value)
+    low, high = np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - value)
     first = next(one for one in spreads if not math.isnan(one.value))
     return Spread(
         value=value, se=_sd(draws), low=max(-1.0, float(low)), high=min(1.0, float(high)),
@@ -208,10 +213,16 @@ def repeated_differences(
         ecs.append(ecs_difference_uncertainty(one, two, paired=paired, **drawn))
         pas_rows.append(_pas_rows(one, two, one_draws, two_draws))
         ecs_rows.append(_ecs_change(one, two, one_draws, two_draws))
-    return _change(pas, pas_rows, percentile=False), _change(ecs, ecs_rows, percentile=True)
+    level = first[0].level
+    return (
+        _change(pas, pas_rows, percentile=False, level=level),
+        _change(ecs, ecs_rows, percentile=True, level=level),
+    )
 
 
-def _change(found: Sequence[Difference], rows: Sequence[Floats | None], *, percentile: bool) -> Difference:
+def _change(
+    found: Sequence[Difference], rows: Sequence[Floats | None], *, percentile: bool, level: float
+) -> Difference:
     known = [(one, row) for one, row in zip(found, rows, strict=True) if not math.isnan(one.value) and row is not None]
     if not known:
         return found[0]
@@ -219,9 +230,10 @@ def _change(found: Sequence[Difference], rows: Sequence[Floats | None], *, perce
     draws = _mean_rows([row for _, row in known])
     se, n, method = _sd(draws), max(one.n for one, _ in known), known[0][0].method
     if not percentile:
-        return Difference(value=value, se=se, low=value - Z95 * se, high=value + Z95 * se, n=n, method=method)
+        reach = z_of_level(level) * se
+        return Difference(value=value, se=se, low=value - reach, high=value + reach, n=n, method=method)
     draws = draws[np.isfinite(draws)]
-    low, high = np.quantile(draws, [0.025, 0.975]) - (draws.mean() - value)
+    low, high = np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - value)
     return Difference(value=value, se=se, low=float(low), high=float(high), n=n, method=method)
 
 

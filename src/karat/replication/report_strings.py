@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import math
 import re
+import unicodedata
 from dataclasses import dataclass
+from decimal import Decimal
 
 __all__ = ["Reported", "parse_reported"]
 
@@ -15,11 +19,13 @@ class Reported:
     kind: str  # "t", "F", "r", "chi2", "z", "U"
     statistic: float
     dfs: tuple[float, ...] = ()  # one of t, r, χ²; numerator and denominator of F
-    n: int | None = None  # "N = 80", "χ²(1, N = 80)"
+    n: int | None = None  # "N = 80", "χ²(1, N = 80)"; None also where several are printed
     n2: int | None = None  # of a second group: "n1 = 20, n2 = 22"
     relation: str | None = None  # of p: =, <, >, ≤, ≥, or "ns"
     p: float | None = None  # as printed: never halved, never computed
     text: str = ""
+    decimals: int = 0  # digits after the point in which the statistic is printed
+    p_decimals: int = 0  # and p
 
     @property
     def df1(self) -> float | None:
@@ -32,39 +38,60 @@ class Reported:
         return self.dfs[1] if len(self.dfs) > 1 else None
 
 
-_NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+|\s*[x×*]\s*10\s*\^?\s*[-+]?\d+)?"
+_NUMBER = (
+    r"(?:[-+]\s?)?(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
+    r"(?:[eE][-+]?\d+|\s*[x×*]\s*10\s*\^?\s*[-+]?\d+)?"
+)
+_SMALL = rf"(?:10\s*\^\s*-\s?\d+|10-\d+|{_NUMBER})"  # of a p: also `10^-5`
 _KINDS = {"t": "t", "f": "F", "r": "r", "χ2": "chi2", "chi2": "chi2", "x2": "chi2", "z": "z", "u": "U"}
 _STATISTIC = re.compile(
     rf"(?<![A-Za-z])(?P<name>χ2|chi[- ]?squared?|chi2|x2|rs?|rho|ρ|[tfzu])\s*"
-    rf"(?:[(\[](?P<inside>[^()\[\]]*)[)\]])?\s*(?:=|is)\s*(?P<value>{_NUMBER})",
+    rf"(?:[(\[](?P<inside>[^()\[\]]*)[)\]])?\s*(?:=|is)\s*(?P<value>{_NUMBER})(?P<comma>,\d)?",
     re.IGNORECASE,
 )
-_P = re.compile(rf"(?<![A-Za-z])p(?:-value)?s?\s*(?P<relation><=|>=|[=<>≤≥])\s*(?P<p>{_NUMBER})", re.IGNORECASE)
-_NOT = re.compile(r"(?<![A-Za-z])(?:n\.\s?s\.?|ns(?![A-Za-z])|not\s+significant)", re.IGNORECASE)
-_SIZE = re.compile(r"(?<![A-Za-z])n(?P<which>[12])?\s*=\s*(?P<n>\d[\d,]*)", re.IGNORECASE)
-_PLAIN = str.maketrans(
-    {"−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "－": "-", "²": "2", "Χ": "χ", "\u00a0": " "}
+_P = re.compile(
+    r"(?<![A-Za-z])p(?:[- ]?values?|['’]?s)?\s*(?:\((?:one|two|[12])[- ](?:tailed|sided)\)\s*)?"
+    rf"(?P<relation><=|>=|[=<>≤≥])\s*(?P<p>{_SMALL})(?P<comma>,\d)?(?P<percent>\s?%)?",
+    re.IGNORECASE,
 )
-_TYPOGRAPHY = {
-    "\u2009": " ",
-    "\u202f": " ",
-    "₁": "1",
-    "₂": "2",
-    "*": " ",
-    "_": "",
-    "⩽": "≤",
-    "⩾": "≥",
-    "＝": "=",
-    "＜": "<",
-}
+_NOT = re.compile(r"(?<![A-Za-z])(?:n\.\s?s\.?|ns(?![A-Za-z])|not\s+significant)", re.IGNORECASE)
+_SIZE = re.compile(
+    r"(?<![A-Za-z])(?P<name>[nN])(?P<which>[12])?\s*=\s*(?P<n>\d[\d,]*)(?P<each>\s*(?:per|each|in each|in every)\b)?"
+)
+_DF = re.compile(  # beside the statistic: `t = 2.66, df = 78`, `with 2 and 57 df`
+    r"(?<![A-Za-z])d\.?f\.?\s*[=:]\s*\(?\s*(?P<one>\d+(?:\.\d+)?)(?:\s*(?:,|/|;|and|&)\s*(?P<two>\d+(?:\.\d+)?)(?![\d.]))?"
+    r"|(?P<first>\d+(?:\.\d+)?)(?:\s*(?:,|/|and|&)\s*(?P<second>\d+(?:\.\d+)?))?\s*(?:df\b|d\.f\.|degrees of freedom)",
+    re.IGNORECASE,
+)
+_TYPOGRAPHY = str.maketrans(
+    {"−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "－": "-", "²": "2", "Χ": "χ", "\u00a0": " ",
+     "\u2009": " ", "\u202f": " ", "*": " ", "_": "", "⩽": "≤", "⩾": "≥", "≦": "≤", "≧": "≥", "ₛ": "s"}
+)  # fmt: skip
+_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_RAISED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_MARKUP = (  # what is written, what is meant; in this order
+    (r"</?(?:i|b|em|strong|sup|span|var)>", ""),
+    (r"\\(?:textit|textbf|emph|mathit|mathrm|text|it)\s*\{([^{}]{0,40})\}", r"\1"),
+    (r"\\chi\b", "χ"),
+    (r"\\times\b", "×"),
+    (r"\\leq?\b", "≤"),
+    (r"\\geq?\b", "≥"),
+    (r"\^\s*\{\s*([-+−]?\d{1,4})\s*\}", r"^\1"),
+    (r"(?<!\d)·(?=\d)|(?<=\d)·(?=\d)", "."),
+)
+_LOW = re.compile(r"<sub>([^<>]{0,20})</sub>|_\{([^{}]{0,20})\}")
+_LOW_DEGREES = re.compile(  # one digit is an index as often as it is degrees of freedom: `t₁ = 5`, `F₁(1, 20)`
+    r"((?:(?<=[tr])[₀-₉]{2,}(?:\.[₀-₉]+)?|(?<=F)[₀-₉.]+[,;]\s?[₀-₉.]+|(?<=[²2])[₀-₉]+))(?=\s*[=<>])"
+)
 
 
 def parse_reported(text: str) -> Reported:
     """The statistic, degrees of freedom, n and p of a reported test: t, F, r, χ², z, U.
 
-    Unicode minus and `χ²` are read; `n.s.` gives the relation "ns" and no p. A p is what is
-    printed: never halved, never computed from degrees of freedom that are not there. What
-    cannot be read raises ValueError, which says what is wanted.
+    Unicode minus, `χ²`, italics, subscripts, HTML and LaTeX are read; `n.s.` gives the relation "ns"
+    and no p. A p is what is printed: never halved, never computed from degrees of freedom that are
+    not there. What cannot be read, or could be read in two ways (`2,66`), raises ValueError, which
+    says what is wanted.
 
     >>> found = parse_reported("t(78) = 2.66, p < .01")
     >>> found.kind, found.statistic, found.dfs, found.relation, found.p
@@ -72,31 +99,50 @@ def parse_reported(text: str) -> Reported:
     >>> parse_reported("χ²(1, N = 155) = 12.3, p = .0004").n
     155
     """
-    plain = text.translate(_PLAIN)
-    for written, meant in _TYPOGRAPHY.items():
-        plain = plain.replace(written, meant)
-    plain = re.sub(r"(?<=[xXχ])\s*\^\s*2", "2", plain)
-    found = _STATISTIC.search(plain)
+    plain = _plain(text)
+    found = next((one for one in _STATISTIC.finditer(plain) if not _otherwise_called(one)), None)
     if found is None:
         raise ValueError(f"reported: cannot read a statistic in {text!r}; write it as 't(78) = 2.66, p < .01'")
     kind = _kind(found["name"])
     inside = found["inside"]
-    rest = plain[: found.start()] + ";" + plain[found.end() :]
-    sizes = {match["which"]: int(match["n"].replace(",", "")) for match in _SIZE.finditer(f"{inside or ''};{rest}")}
-    dfs = _degrees(kind, inside, text)
-    relation, p = _p_value(rest, text)
-    statistic = _number(found["value"])
+    rest = plain[: found.start()] + ";" + plain[found.end("value") :]
+    sizes = _sizes(f"{inside or ''};{rest}")
+    dfs = _degrees(kind, inside, text) if inside is not None else _degrees_beside(kind, plain[found.end() :])
+    relation, p, p_decimals = _p_value(rest, text)
+    statistic = _number(found, "value", text)
     _check(kind, statistic, dfs, text)
     return Reported(
         kind=kind,
         statistic=statistic,
         dfs=dfs,
-        n=sizes.get(None, sizes.get("1")),
+        n=sizes.get("", sizes.get("1")),
         n2=sizes.get("2"),
         relation=relation,
         p=p,
         text=text,
+        decimals=_decimals(found["value"]),
+        p_decimals=p_decimals,
     )
+
+
+def _plain(text: str) -> str:
+    """The text without markup, with ASCII signs and digits."""
+    plain = html.unescape(text)
+    plain = "".join(
+        unicodedata.normalize("NFKC", one) if "\U0001d400" <= one <= "\U0001d7ff" or "！" <= one <= "～" else one
+        for one in plain
+    )
+    for written, meant in _MARKUP:
+        plain = re.sub(written, meant, plain)
+    plain = _LOW.sub(lambda found: (found[1] or found[2] or "").strip().translate(_LOWERED), plain)
+    plain = _LOW_DEGREES.sub(r"(\1)", plain).translate(_RAISED).translate(_TYPOGRAPHY)
+    plain = re.sub(r"(?:(?<=[xXχ])|(?<=\bchi))\s*\^\s*2", "2", plain)
+    return re.sub(r"=<", "≤", re.sub(r"=\s+(?=[<>])", "", plain))
+
+
+def _otherwise_called(found: re.Match[str]) -> bool:
+    """Wilcoxon's T and Cohen's f are no t and F: a letter in the other case counts with degrees of freedom only."""
+    return found["name"] in {"T", "f"} and found["inside"] is None
 
 
 def _kind(name: str) -> str:
@@ -108,36 +154,84 @@ def _kind(name: str) -> str:
     return _KINDS[low]
 
 
-def _degrees(kind: str, inside: str | None, text: str) -> tuple[float, ...]:
-    if inside is None:
-        return ()
+def _sizes(text: str) -> dict[str, int]:
+    """N by its index. Several without one say nothing of all: they are of groups, unless one of them is a capital."""
+    found: dict[str, int] = {}
+    plain: dict[str, set[int]] = {"n": set(), "N": set()}
+    for match in _SIZE.finditer(text):
+        n = int(match["n"].replace(",", ""))
+        if match["which"]:
+            found[match["which"]] = n
+        elif not match["each"]:
+            plain[match["name"]].add(n)
+    total = plain["N"] or plain["n"]
+    return found | ({"": next(iter(total))} if len(total) == 1 else {})
+
+
+def _degrees(kind: str, inside: str, text: str) -> tuple[float, ...]:
     without = _SIZE.sub("", re.sub(r"\bdf\s*=\s*", "", inside, flags=re.IGNORECASE))
     if kind == "U":  # what stands behind U, if anything, are the sizes of the groups
         return ()
-    values = [part.strip() for part in re.split(r"[,;/]", without) if part.strip()]
-    try:
-        df = tuple(float(value) for value in values)
-    except ValueError:
-        raise ValueError(f"reported: cannot read degrees of freedom in '({inside})' of {text!r}") from None
     wanted = 2 if kind == "F" else 1
+    df = _degrees_in(without, inside, text)
+    if len(df) > wanted:  # `F(1, 1,234)`
+        df = _degrees_in(re.sub(r"(?<![\d.])(\d{1,3}),(\d{3})(?![\d.])", r"\1\2", without), inside, text)
     if len(df) > wanted or (kind == "F" and len(df) == 1):
-        raise ValueError(f"reported: {kind} has {wanted} degrees of freedom, {text!r} gives {len(df)}")
+        people = "; write the number of people as N = 100" if kind == "chi2" else ""
+        raise ValueError(f"reported: {kind} has {wanted} degrees of freedom, {text!r} gives {len(df)}{people}")
     return df
 
 
-def _p_value(rest: str, text: str) -> tuple[str | None, float | None]:
+def _degrees_in(without: str, inside: str, text: str) -> tuple[float, ...]:
+    values = [part.strip() for part in re.split(r"[,;/]", without) if part.strip()]
+    try:
+        return tuple(float(value) for value in values)
+    except ValueError:
+        raise ValueError(f"reported: cannot read degrees of freedom in '({inside})' of {text!r}") from None
+
+
+def _degrees_beside(kind: str, behind: str) -> tuple[float, ...]:
+    """Degrees of freedom that are printed behind the value, before the next statistic; none where they do not fit."""
+    after = _STATISTIC.search(behind)
+    found = _DF.search(behind[: after.start()] if after is not None else behind)
+    if found is None or kind in {"U", "z"}:
+        return ()
+    df = tuple(float(one) for one in (found["one"] or found["first"], found["two"] or found["second"]) if one)
+    return df if len(df) == (2 if kind == "F" else 1) else ()
+
+
+def _p_value(rest: str, text: str) -> tuple[str | None, float | None, int]:
     printed = _P.search(rest)
     if printed is None:
-        return ("ns", None) if _NOT.search(rest) else (None, None)
-    p = _number(printed["p"])
+        return ("ns" if _NOT.search(rest) else None), None, 0
+    p = _number(printed, "p", text) / (100 if printed["percent"] else 1)
     if not 0 <= p <= 1:
         raise ValueError(f"reported: p must be between 0 and 1, got {p:g} in {text!r}")
-    return {"<=": "≤", ">=": "≥"}.get(printed["relation"], printed["relation"]), p
+    relation = {"<=": "≤", ">=": "≥"}.get(printed["relation"], printed["relation"])
+    return relation, p, _decimals(printed["p"]) + 2 * bool(printed["percent"])
 
 
-def _number(written: str) -> float:
-    plain = re.sub(r"\s*[x×*]\s*10\s*\^?\s*([-+]?\d+)", r"e\1", written)
-    return float(plain.replace(",", ""))
+def _number(found: re.Match[str], name: str, text: str) -> float:
+    written = found[name]
+    if found["comma"] and "." not in written:
+        shown = f"{written}{found['comma']}"
+        raise ValueError(f"reported: a comma stands in the number {shown}… of {text!r}; write it with a point")
+    value = float(_as_python(written))
+    if math.isinf(value):
+        raise ValueError(f"reported: the number {written} of {text!r} is beyond all bounds")
+    return value
+
+
+def _as_python(written: str) -> str:
+    plain = re.sub(r"^10\s*\^?\s*-\s?(\d+)$", r"1e-\1", written.strip())
+    plain = re.sub(r"\s*[x×*]\s*10\s*\^?\s*([-+]?\d+)", r"e\1", plain)
+    return plain.replace(",", "").replace(" ", "")
+
+
+def _decimals(written: str) -> int:
+    """Digits after the point; `1.5e-3` has four."""
+    exponent = Decimal(_as_python(written)).as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def _check(kind: str, statistic: float, df: tuple[float, ...], text: str) -> None:

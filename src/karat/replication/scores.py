@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from karat.replication._inputs import check_level
 from karat.replication.agreement import (
     DirectionalPosterior,
     directional_posterior,
@@ -177,14 +178,17 @@ class Agreement:
     convention: str
     other: OtherConvention
     min_coverage: float = MIN_COVERAGE
+    level: float = 0.95  # of every interval
     opposed: tuple[tuple[str, str, str], ...] = field(default=())  # findings with effects in opposite directions
 
 
-def score_test(test: StudyTest, *, convention: str = "humanstudy", fallbacks: str | None = None) -> TestScore:
-    """Both sides measured with one method, and their agreement."""
+def score_test(
+    test: StudyTest, *, convention: str = "humanstudy", fallbacks: str | None = None, level: float = 0.95
+) -> TestScore:
+    """Both sides measured with one method, and their agreement; `level` is that of the effects' intervals."""
     method = common_method(test.kind, test.human, test.agent)
-    human = measure(test.kind, test.human, method=method, convention=convention)
-    agent = measure(test.kind, test.agent, method=method, convention=convention)
+    human = measure(test.kind, test.human, method=method, convention=convention, level=level)
+    agent = measure(test.kind, test.agent, method=method, convention=convention, level=level)
     pi_human = posterior(human.log_bf, test.prior_odds_human)
     pi_agent = posterior(agent.log_bf, test.prior_odds_agent)
     states_human, states_agent = _states(human, test.prior_odds_human), _states(agent, test.prior_odds_agent)
@@ -225,6 +229,7 @@ def score_tests(
     convention: str = "humanstudy",
     fallbacks: str | None = None,
     min_coverage: float = MIN_COVERAGE,
+    level: float = 0.95,
 ) -> Agreement:
     """Tests to findings (pooled), findings to studies, studies to domains and the benchmark (plain means).
 
@@ -232,23 +237,17 @@ def score_tests(
     likely the agent reproduces it. ECS is computed over tests with both effects.
     `fallbacks="documented"` gives the values of the published method where something is missing.
     A finding with a coverage below `min_coverage` is not scored: its tests are measured without the agent.
+    `level` is that of every interval, also of those that are computed from the result. Raises ValueError for
+    one that is no share.
     """
+    check_level(level)
     kept = _covered(tuple(tests), min_coverage)
-    scored = tuple(score_test(test, convention=convention, fallbacks=fallbacks) for test in kept)
+    scored = tuple(score_test(test, convention=convention, fallbacks=fallbacks, level=level) for test in kept)
     findings = tuple(
         _finding(key, [score for score in scored if score.test.finding_id == key], fallbacks)
         for key in dict.fromkeys(score.test.finding_id for score in scored)
     )
-    studies = []
-    for name in dict.fromkeys(score.test.study for score in scored):
-        own = [score for score in scored if score.test.study == name]
-        below = [finding for finding in findings if finding.id[0] == name]
-        studies.append(_level(name, own, below, domain=own[0].test.domain, alike=True, fallbacks=fallbacks))
-    domains = []
-    for name in dict.fromkeys(study.domain for study in studies if study.domain):
-        own = [score for score in scored if score.test.domain == name]
-        below_studies = [study for study in studies if study.domain == name]
-        domains.append(_level(name, own, below_studies, domain=name, alike=False, fallbacks=fallbacks))
+    studies = _studies(scored, findings, fallbacks)
     human, agent = _effects(scored)
     names, ids = [score.test.study for score in scored], [score.test.finding_id for score in scored]
     weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
@@ -256,15 +255,34 @@ def score_tests(
         tests=scored,
         findings=findings,
         studies=tuple(studies),
-        domains=tuple(domains),
+        domains=tuple(_domains(scored, studies, fallbacks)),
         benchmark=_level("benchmark", scored, studies, domain="", alike=False, fallbacks=fallbacks),
-        ecs_interval=ecs_interval(human, agent, names, ids),
-        caricature=caricature(human, agent, weights),
+        ecs_interval=ecs_interval(human, agent, names, ids, level=level),
+        caricature=caricature(human, agent, weights, level=level),
         convention=convention,
         other=_other(scored, convention, weights),
         min_coverage=min_coverage,
+        level=level,
         opposed=tuple(finding.id for finding in findings if finding.opposed),
     )
+
+
+def _studies(scored: Sequence[TestScore], findings: Sequence[FindingScore], fallbacks: str | None) -> list[StudyScore]:
+    found = []
+    for name in dict.fromkeys(score.test.study for score in scored):
+        own = [score for score in scored if score.test.study == name]
+        below = [finding for finding in findings if finding.id[0] == name]
+        found.append(_level(name, own, below, domain=own[0].test.domain, alike=True, fallbacks=fallbacks))
+    return found
+
+
+def _domains(scored: Sequence[TestScore], studies: Sequence[StudyScore], fallbacks: str | None) -> list[StudyScore]:
+    found = []
+    for name in dict.fromkeys(study.domain for study in studies if study.domain):
+        own = [score for score in scored if score.test.domain == name]
+        below = [study for study in studies if study.domain == name]
+        found.append(_level(name, own, below, domain=name, alike=False, fallbacks=fallbacks))
+    return found
 
 
 def _covered(tests: tuple[StudyTest, ...], least: float) -> tuple[StudyTest, ...]:

@@ -1,7 +1,7 @@
 """How sure PAS and ECS are: what would vary if the agent's participants were drawn again.
 
 Human numbers are held fixed. The interval of a benchmark or domain PAS is the estimate ±
-1.96 bootstrap standard errors, clipped to [0, 1]: its estimand is the expected PAS of an
+z bootstrap standard errors (1.96 at 95 %), clipped to [0, 1]: its estimand is the expected PAS of an
 experiment with these participant numbers. Percentiles are never used for PAS; they cover
 38–95 %. Findings and studies have a standard error and no claim of coverage.
 """
@@ -16,10 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from karat.replication._inputs import Floats
+from karat.replication._inputs import Floats, percentiles_of_level, z_of_level
 from karat.replication.agreement import CLAMP, posterior
 from karat.replication.consistency import FEWEST, ccc_rows, noise_ceiling, weighted_ccc, weights_by_study
-from karat.replication.evidence import RANK_KINDS, SHARE_KINDS, draw_agent, log_bf10_of, statistic_of
+from karat.replication.evidence import (
+    RANK_KINDS,
+    SHARE_KINDS,
+    draw_agent,
+    interval_of_effect,
+    log_bf10_of,
+    statistic_of,
+)
 from karat.replication.scores import Agreement, Scored, StudyScore, TestScore
 
 __all__ = [
@@ -37,7 +44,6 @@ __all__ = [
 ]
 
 NAN = float("nan")
-Z95 = 1.959963984540054
 
 FindingId = tuple[str, str, str]
 Key = tuple[str, str] | tuple[str, FindingId]
@@ -126,7 +132,7 @@ def join_draws(parts: Sequence[Draws]) -> Draws:
 def score_uncertainty(
     agreement: Agreement, *, rng: np.random.Generator, replicates: int = 2_000, draws: Draws | None = None
 ) -> Uncertainty:
-    """Standard errors and intervals of every level, from replicates of the agent's side.
+    """Standard errors and intervals (of `agreement.level`) of every level, from replicates of the agent's side.
 
     `draws` are replicates that somebody resampled from participants; without them the
     statistics are drawn from their sampling distributions.
@@ -141,7 +147,11 @@ def score_uncertainty(
     return Uncertainty(
         noise_ceiling=ceiling,
         noise_ceiling_n=tests,
-        pas={key: _pas_spread(key, score, levels[key], drawn) for key, score in scores.items() if key in levels},
+        pas={
+            key: _pas_spread(key, score, levels[key], drawn, level=agreement.level)
+            for key, score in scores.items()
+            if key in levels
+        },
         ecs_fixed=_ecs_fixed(agreement, drawn),
         replicates=int(drawn.log_bf.shape[0]),
     )
@@ -163,7 +173,7 @@ def difference_uncertainty(
 
     Where both sets of replicates resample the same participants in the same draws, the
     difference is paired; drawn apart, it is as wide as that of independent conditions. `paired`
-    only says which of the two it is.
+    only says which of the two it is. The interval is of the level of `first`.
     """
     keys = [(score.test.finding_id, score.test.test) for score in first.tests]
     places = {(score.test.finding_id, score.test.test): at for at, score in enumerate(second.tests)}
@@ -181,14 +191,14 @@ def difference_uncertainty(
     value = float(np.diff(_pool(tests, now)[WHOLE])[0])
     before = _pool(tests, _pas(tests, first_draws.log_bf[:, one]))[WHOLE]
     after = _pool(tests, _pas(others, second_draws.log_bf[:, two]))[WHOLE]
-    se = _sd(after - before)
+    se, z = _sd(after - before), z_of_level(first.level)
     return Difference(
         value=value,
         se=se,
-        low=value - Z95 * se,
-        high=value + Z95 * se,
+        low=value - z * se,
+        high=value + z * se,
         n=len(shared),
-        method=f"± 1.96 bootstrap SE, {_drawn(paired)}{_over(first_draws)}",
+        method=f"± {round(z, 2)} bootstrap SE, {_drawn(paired)}{_over(first_draws)}",
     )
 
 
@@ -236,7 +246,7 @@ def ecs_difference_uncertainty(
     before, after = (weighted_ccc(human, agent, weights).value for agent in agents)
     draws = _ecs_rows(human, second_draws.d[:, two], weights) - _ecs_rows(human, first_draws.d[:, one], weights)
     draws, value = draws[np.isfinite(draws)], after - before
-    low, high = np.quantile(draws, [0.025, 0.975]) - (draws.mean() - value)
+    low, high = np.quantile(draws, percentiles_of_level(first.level)) - (draws.mean() - value)
     return Difference(value=value, se=_sd(draws), low=float(low), high=float(high), n=len(shared), method=method)
 
 
@@ -288,12 +298,13 @@ def _mean(values: list[Floats]) -> Floats:
         return np.asarray(np.where(there, stacked, 0.0).sum(axis=0) / there.sum(axis=0))
 
 
-def _pas_spread(key: Key, score: Scored, values: Floats, draws: Draws) -> Spread:
+def _pas_spread(key: Key, score: Scored, values: Floats, draws: Draws, *, level: float) -> Spread:
     se, method = _sd(values), f"bootstrap SE{_over(draws)}"
     if key[0] in {"study", "finding"}:
         return Spread(value=score.pas, se=se, n=score.tests_used, method=method, reason="no coverage claimed")
-    low, high = max(0.0, score.pas - Z95 * se), min(1.0, score.pas + Z95 * se)
-    return Spread(value=score.pas, se=se, low=low, high=high, n=score.tests_used, method=f"± 1.96 {method}")
+    z = z_of_level(level)
+    low, high = max(0.0, score.pas - z * se), min(1.0, score.pas + z * se)
+    return Spread(value=score.pas, se=se, low=low, high=high, n=score.tests_used, method=f"± {round(z, 2)} {method}")
 
 
 def _sd(values: Floats) -> float:
@@ -320,14 +331,14 @@ def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
             reason = f"needs {FEWEST} tests with errors, has {int(valid.sum())}"
             found[key] = Spread(value=score.ecs.value, se=NAN, n=int(valid.sum()), method="percentile", reason=reason)
             continue
-        level = "study" if key[0] == "study" else "finding"
-        weights = weights_by_study(names.tolist(), ids, valid, level=level)
-        spread = _ecs_spread(score.ecs.value, human[valid], d[:, valid], weights[valid])
+        alike = "study" if key[0] == "study" else "finding"
+        weights = weights_by_study(names.tolist(), ids, valid, level=alike)
+        spread = _ecs_spread(score.ecs.value, human[valid], d[:, valid], weights[valid], level=agreement.level)
         found[key] = replace(spread, method=spread.method + _over(draws))
     return found
 
 
-def _ecs_spread(value: float, human: Floats, d: Floats, weights: Floats) -> Spread:
+def _ecs_spread(value: float, human: Floats, d: Floats, weights: Floats, *, level: float) -> Spread:
     """Percentiles, moved by the bootstrap's bias.
 
     Noise pulls a concordance towards 0, and a bootstrap adds it a second time: where agent and
@@ -336,7 +347,7 @@ def _ecs_spread(value: float, human: Floats, d: Floats, weights: Floats) -> Spre
     """
     values = _ecs_rows(human, d, weights)
     values = values[np.isfinite(values)]
-    low, high = np.quantile(values, [0.025, 0.975]) - (values.mean() - value)
+    low, high = np.quantile(values, percentiles_of_level(level)) - (values.mean() - value)
     return Spread(
         value=value,
         se=_sd(values),
@@ -355,13 +366,13 @@ def _ecs_rows(human: Floats, d: Floats, weights: Floats) -> Floats:
     return np.asarray(ccc_rows(np.broadcast_to(human, d.shape), np.where(there, d, 0.0), mass))
 
 
-def pas_interval_of_test(score: TestScore) -> Spread:
-    """The 95 % interval of one test's PAS: that of its signed statistic, mapped through ln BF.
+def pas_interval_of_test(score: TestScore, *, level: float = 0.95) -> Spread:
+    """The interval of one test's PAS: that of its signed statistic, mapped through ln BF.
 
     Evidence grows with the distance from no effect, so the ends of the interval give the
     ends of PAS; where the interval contains no effect at all, the value there is an end.
     """
-    ends = _effect_interval(score)
+    ends = _effect_interval(score, level)
     if ends is None:
         reason = "no signed statistic with an error"
         return Spread(value=score.pas, se=NAN, n=1, method="signed statistic", reason=reason)
@@ -374,15 +385,17 @@ def pas_interval_of_test(score: TestScore) -> Spread:
     )
 
 
-def _effect_interval(score: TestScore) -> tuple[float, float, float] | None:
+def _effect_interval(score: TestScore, level: float) -> tuple[float, float, float] | None:
     """(low, high, no effect) in the unit in which the effect is near normal."""
     kind, side, agent = score.test.kind, score.test.agent, score.agent
     if kind in SHARE_KINDS and math.isfinite(side.statistic):
-        return agent.low, agent.high, side.p0
+        low, high = interval_of_effect(kind, side, agent.effect, agent.se, level=level)
+        return low, high, side.p0
     effect = math.atanh(agent.effect) if kind in {"correlation", "spearman"} and abs(agent.effect) < 1 else agent.effect
     if math.isnan(effect) or math.isnan(agent.se):
         return None
-    return effect - Z95 * agent.se, effect + Z95 * agent.se, 0.0
+    z = z_of_level(level)
+    return effect - z * agent.se, effect + z * agent.se, 0.0
 
 
 def _log_bf_at(score: TestScore, effect: float) -> float:

@@ -14,7 +14,7 @@ from karat.scorers import Verdict
 
 __all__ = ["Replication"]
 
-RULES = "answers 1"
+RULES = "answers 2"
 """How answers are read. Another rule has another number: `karat score RUN` then reads the answers of a run again."""
 
 _WITHOUT = {"not_asked": "stopped", "not_recorded": "unrecorded"}

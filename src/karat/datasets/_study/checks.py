@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from karat.datasets._study.columns import OWN, column_type, shape_of_data
+from karat.datasets._study.columns import OWN, column_type, fields_needed, shape_of_data
 from karat.datasets._study.format import Answered, Arm, Relabelled, StudyFile, Task, Test
 from karat.datasets._study.prompts import ANSWER_FORM, forms_in, known_names
 from karat.datasets._study.rounds import round_names, round_task
-from karat.datasets._study.test_checks import check_test
+from karat.datasets._study.test_checks import arms_of, check_test
 from karat.documents.nodes import Node, Place, dotted, line_of
 from karat.errors import BadOption, Fault, did_you_mean
 from karat.plugins import shown
@@ -24,6 +24,7 @@ __all__ = ["Checked", "check"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SHORT = re.compile(r"\w[\w.-]{0,99}\Z")  # ids of samples and files of runs begin with it
+_CLOSED = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _MOST = 1e15  # of a number in a profile
 
 
@@ -60,27 +61,21 @@ def check(
     shape = _shape(found, study) if sql and columns_hold else None
     for place, test in tests:
         check_test(found, study, test, place=place, shape=shape, arms=arms if not whole else tuple(study.arms))
+    if whole and shape is not None and len(tests) == len(study.tests):
+        used = {arm for _, test in tests for arm in arms_of(study, test, fields_needed(study, test, shape))}
+        found.notes += [f"arms.{name}: no test looks at its participants" for name in study.arms if name not in used]
     return found
 
 
-_EACH_TIME = re.compile(
-    r"\b(random|setseed|uuid|uuidv4|uuidv7|gen_random_uuid|now|today|get_current_timestamp|get_current_time"
-    r"|current_localtime(?:stamp)?|transaction_timestamp|nextval|currval)\s*\(",
-    re.IGNORECASE,
-)
-
-
 def _shape(found: Checked, study: StudyFile) -> Shape | None:
-    if (again := _EACH_TIME.search(study.derive)) is not None:
-        found.fault(
-            ("derive",), f"{again[1]}() gives something else each time: the same answers must give the same numbers"
-        )
-        return None
     try:
-        return shape_of_data(study)
+        shape = shape_of_data(study)
     except BadOption as error:
         found.fault(("derive",), str(error).partition(": ")[2])
         return None
+    for why in shape.changing:
+        found.fault(("derive",), f"{why}: the same answers must give the same numbers")
+    return shape
 
 
 def _check_arm(found: Checked, study: StudyFile, name: str, arm: Arm, *, whole: bool) -> None:
@@ -187,6 +182,9 @@ def _check_material(
         if name not in (known or ()):
             hint = did_you_mean(name, known or (), listing=False)
             found.fault(place, f"'{task.prompt}' asks for {{{{ {name} }}}}, which nothing gives{hint}")
+    unclosed = f"{task.prompt}: '{{{{' without '}}}}' behind it is shown as it stands"
+    if "{{" in _CLOSED.sub("", text) and unclosed not in found.notes:
+        found.notes.append(unclosed)
     if ANSWER_FORM not in names(text):
         told = forms_in(text, task.fields)
         silent = [name for name in task.fields if name not in told]
@@ -227,6 +225,8 @@ def _check_people(found: Checked, study: StudyFile) -> None:
         wrong = _profile_fault(said)
         if wrong:
             found.fault((*place, name), wrong)
+        elif doubt := _profile_doubt(said):
+            found.notes.append(f"participants.profile.{name}: {doubt}")
     if study.participants.given is not None:
         lacking = [at for at, person in enumerate(study.persons, 1) if set(person) != set(study.persons[0])]
         if lacking:
@@ -251,6 +251,18 @@ def _profile_fault(said: Any) -> str:
         return "must be a value, a list, or values with shares, got nothing"
     numbers = [one for one in (said if isinstance(said, list) else [said]) if isinstance(one, (int, float))]
     return "" if all(abs(one) <= _MOST for one in numbers) else "numbers must be finite, and below 10^15"
+
+
+def _profile_doubt(said: Any) -> str:
+    """What can be drawn, and is seldom meant."""
+    if isinstance(said, str) and re.fullmatch(r"\d+\s?(?:-|–|to|\.\.)\s?\d+", said.strip()):
+        return f"everybody has {shown(said)}; [lowest, highest] draws from a range"
+    if isinstance(said, Mapping):
+        total = sum(float(share) for share in said.values())
+        whole = all(float(share).is_integer() for share in said.values())  # counts, or percentages
+        if not whole and not any(abs(total - all_) <= 0.02 * all_ for all_ in (1, 100)):
+            return f"the shares add up to {total:g}; each counts as its part of that"
+    return ""
 
 
 def _is_number(one: Any) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 
 from karat.datasets._study.copied import CopyTest, human_scores, tested_copies
 from karat.datasets._study.format import Arm, Finding, StudyFile, Test
+from karat.datasets._study.forms import has_relabelled, wordings_of
 from karat.datasets._study.prompts import described
 from karat.datasets._study.rounds import round_task
 from karat.records import Sample
@@ -72,6 +73,8 @@ class StudyContents(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     attributes: tuple[str, ...]  # of the participants
     reducer: str | None  # code of its own that it needs
+    wordings: tuple[str, ...]  # what `dataset.wording` may be
+    relabelled: bool  # whether `dataset.relabel` shows other names and amounts
     participants: int
     groups: int | None  # None: no game
     questions: int  # asked under one condition, once: calls of the agent
@@ -82,10 +85,17 @@ class StudyContents(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
+_UNORDERED = (
+    "derive: {} comes out otherwise where the same answers stand in another order; "
+    "does a LIMIT, first() or OVER () lack its ORDER BY?"
+)
+
+
 def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = True) -> StudyContents:
     """What the study holds, and the samples that were made of it. `copies=False`: without the copy test."""
     people = human_scores(study)
     arms = tuple(_arm(name, arm, samples) for name, arm in study.arms.items())
+    tested = tested_copies(study, people) if copies else ()
     games = [one.groups for one in arms if one.groups is not None]
     return StudyContents(
         name=study.study,
@@ -99,6 +109,8 @@ def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = T
         sha256=study.sha256,
         attributes=study.attributes,
         reducer=study.reducer,
+        wordings=wordings_of(study),
+        relabelled=has_relabelled(study),
         participants=sum(len(one.detail.get("members", (one,))) for one in samples),
         groups=sum(games) if games else None,
         questions=sum(len(one.turns) for one in samples),
@@ -107,8 +119,8 @@ def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = T
             HeldFinding(id=finding_name(one), claim=one.claim, tests=len(one.tests)) for one in study.findings
         ),
         tests=tuple(_test(*named, score) for named, score in zip(study.tests, people.tests, strict=True)),
-        copies=tested_copies(study, people) if copies else (),
-        warnings=study.warnings,
+        copies=tested,
+        warnings=(*study.warnings, *(_UNORDERED.format(name) for copy in tested for name in copy.unordered)),
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 from karat import formats
 from karat.datasets._study.copy import answer_copy, statistic_copies
 from karat.datasets._study.format import StudyFile
-from karat.datasets._study.tests import to_study_tests
+from karat.datasets._study.tests import data_of_each, to_study_tests
 from karat.errors import BadDataset, BadOption
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ ANSWERS = "copy.jsonl"
 _EXACT = (1e-6, 1e-6)  # of d, and of PAS: the copy of the statistic
 _RANKED = (2e-3, 2e-3)  # … of ranks, where only some values of the statistic can be attained
 _NEAR = (0.05, 0.02)  # the copy of the answers
+_ROUNDED = 1e-9
 _RANKS = {"spearman", "mannwhitney", "wilcoxon"}
 
 
@@ -34,6 +35,7 @@ class CopyTest(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int  # without human numbers that a copy could have
     apart: tuple[str, ...]  # what differs from people, and by how much
     reason: str | None = None  # why the layer was not tried
+    unordered: tuple[str, ...] = ()  # tests that come out otherwise where the same answers stand in another order
 
     @property
     def passed(self) -> bool:
@@ -66,7 +68,10 @@ def _answers(study: StudyFile) -> CopyTest:
     if study.reducer is not None:
         return _untried(study, f"the study runs code of its own, {study.reducer}")
     try:
-        tests = to_study_tests(study, answer_copy(study))
+        answers = answer_copy(study)
+        data, turned = data_of_each(study, [answers, answers[::-1]])
+        tests = to_study_tests(study, answers, data=data)
+        again = to_study_tests(study, answers, data=turned)
     except BadOption as bad:
         return _failed(study, [str(bad)])
     except BadDataset as bad:
@@ -74,7 +79,32 @@ def _answers(study: StudyFile) -> CopyTest:
     scores = score_tests(tests).tests
     wrong = [one for score in scores if (one := _difference(score, _NEAR))]
     usable = sum(score.test.human.missing is None for score in scores)
-    return CopyTest(layer="answers", tests=usable, left_out=len(scores) - usable, apart=tuple(wrong))
+    unordered = [_label(one) for one, other in zip(tests, again, strict=True) if not _alike(one.agent, other.agent)]
+    return CopyTest(
+        layer="answers",
+        tests=usable,
+        left_out=len(scores) - usable,
+        apart=tuple(wrong),
+        unordered=tuple(unordered),
+    )
+
+
+def _alike(one: Side, other: Side) -> bool:
+    """But for rounding: a sum in another order has other last digits."""
+    pairs = ((_flat(one), _flat(other)),) if one.missing is None and other.missing is None else ()
+    return (one.missing is None) == (other.missing is None) and all(
+        len(first) == len(second) and all(map(_equal, first, second)) for first, second in pairs
+    )
+
+
+def _flat(side: Side) -> list[float]:
+    cells = [float(cell) for row in side.table or () for cell in row]
+    numbers = (side.statistic, side.n1, side.n2, side.df1, side.df2, side.tie_term, side.d)
+    return [*numbers, *side.sizes, *cells, math.nan if side.sign is None else float(side.sign)]
+
+
+def _equal(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED) or (math.isnan(one) and math.isnan(other))
 
 
 def _untried(study: StudyFile, reason: str) -> CopyTest:

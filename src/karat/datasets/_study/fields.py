@@ -16,6 +16,7 @@ from typing import Any
 
 from karat.datasets._study.format import Answered
 from karat.datasets._study.prompts import described
+from karat.datasets._study.spoken import marked_answers, spoken
 from karat.datasets._study.values import CONTRADICTORY, INVALID, MISSING, REFUSED, Value, refuses, value_of
 
 __all__ = ["KINDS", "Read", "read_answers"]
@@ -58,8 +59,9 @@ class Read:
 def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     """The fields of a reply: by key in lines, in JSON, or in prose; a single field also without its key.
 
-    Lines and JSON go before the prose above them, which may weigh one answer against another. Else two
-    answers to one field that differ are contradictory; an answer beside something that is none is an answer.
+    Lines and JSON go before the prose above them, which may weigh one answer against another; a
+    model's thoughts go before nothing. Else two answers to one field that differ are contradictory;
+    an answer beside something that is none is an answer.
 
     >>> fields = {"choice": Answered(type="choice", options=["A", "B"])}
     >>> read_answers("The second one is a gamble.\\nchoice: A", fields).values
@@ -67,7 +69,7 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     >>> read_answers("I cannot choose between them.", fields).kinds
     {'choice': 'refused'}
     """
-    text = text[-_LONGEST:]
+    text = spoken(text[-_LONGEST:])
     firm, revoked = _in_json(text, fields), False
     for name, found in _in_lines(text, fields).items():
         firm.setdefault(name, []).extend(found)
@@ -84,8 +86,10 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
         settled = _settled(firm.get(name, [])) or _settled(loose.get(name, []))
         if revoked and settled is not None and settled.answer is not None:
             settled = Value(kind=CONTRADICTORY)
+        if settled is None:
+            settled = _settled(_marked(text, name, one, only=len(fields) == 1))
         if settled is None and len(fields) == 1:
-            settled = _alone(text, one)
+            settled = _alone(text, one) or _settled(_called_answer(text, one))
         if settled is not None and settled.answer is not None:
             values[name] = settled.answer
         else:
@@ -115,6 +119,20 @@ def _alone(text: str, one: Answered) -> Value | None:
         return None
     found = value_of(plain, one, whole=True)
     return found if found.kind != INVALID else None
+
+
+def _marked(text: str, name: str, one: Answered, *, only: bool) -> list[Value]:
+    """Answers in marks of their own; those without a name are of the only field."""
+    marks = marked_answers(text, (name.casefold(),))
+    return [value_of(said, one) for named, said in marks if named or only]
+
+
+def _called_answer(text: str, one: Answered) -> list[Value]:
+    """Lines such as `Final answer: A`, where there is one question that they can be the answer to."""
+    if one.type == "text":
+        return []
+    found = [value_of(match["said"], one) for match in list(_ANSWER_LINE.finditer(text))[-_MARKS:]]
+    return [value for value in found if value.kind != INVALID]
 
 
 class _Pairs(tuple[tuple[str, Any], ...]):
@@ -155,8 +173,10 @@ def _of_json(value: Any, one: Answered) -> Value:
         return Value(kind=MISSING)
     if isinstance(value, _Pairs):
         return Value(kind=INVALID)
+    if isinstance(value, list) and one.type == "rank":
+        return value_of(", ".join(map(str, value)), one)
     if isinstance(value, list):
-        return value_of(", ".join(map(str, value)), one) if one.type == "rank" else Value(kind=INVALID)
+        return _of_json(value[0], one) if len(value) == 1 and not isinstance(value[0], list) else Value(kind=INVALID)
     if isinstance(value, bool):
         value = {True: "yes", False: "no"}[value] if {"yes", "no"} <= set(one.labels) else str(value).lower()
     return value_of(str(value), one)
@@ -175,10 +195,19 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
         if one.type != "text":
             first, _, rest = line.partition("\n")
             line = rest.partition("\n\n")[0] if one.type == "rank" and not first.strip(" *_`") else first
+            line = _up_to_next(line, name, tuple(fields))
         if _bare(line) == _bare(described(one)):
             continue  # the form, said back
         found.setdefault(name, []).append(value_of(line, one))
     return found
+
+
+def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:
+    """A line up to the key of another field: `warm: 5, kind: 6`."""
+    for mark in _inline_keys(names).finditer(line):
+        if _folded(mark["key"]) != _folded(name):
+            return line[: mark.start()]
+    return line
 
 
 def _end_of_form(text: str, fields: Mapping[str, Answered]) -> int:
@@ -217,17 +246,29 @@ def _own(text: str, at: int) -> bool:
 
 @lru_cache(maxsize=256)
 def _line_keys(names: tuple[str, ...]) -> re.Pattern[str]:
-    marks = r"[ \t>*_`\"'#•-]{0,8}"
-    return re.compile(rf"^{marks}(?P<key>{_any_of(names)})[*_`\"']{{0,4}}[ \t]{{0,4}}[:=][*_`]{{0,4}}", _FLAGS)
+    marks = r"(?:\d{1,2}[.)]\s)?[ \t>*_`\"'#•-]{0,8}(?P<cell>\|[ \t*_`]{0,8})?"
+    link = r"(?(cell)[:=：＝|]|[:=：＝])"  # also a table's row: `| choice | A |`
+    return re.compile(rf"^{marks}(?P<key>{_any_of(names)})[*_`\"']{{0,4}}[ \t]{{0,4}}{link}[*_`]{{0,4}}", _FLAGS)
+
+
+@lru_cache(maxsize=256)
+def _inline_keys(names: tuple[str, ...]) -> re.Pattern[str]:
+    link = r"[*_`\"']{0,4}[ \t]{0,4}[:=：＝]"
+    return re.compile(rf"[\s,;|/]{{1,4}}(?:and\s)?[*_`\"']{{0,4}}(?<!\w)(?P<key>{_any_of(names)}){link}", _FLAGS)
 
 
 @lru_cache(maxsize=256)
 def _prose_keys(names: tuple[str, ...]) -> re.Pattern[str]:
-    link = r"[*_`\"']{0,4}[ \t]{0,4}(?:[:=]|is\b|would be\b)"
+    link = r"[*_`\"']{0,4}[ \t]{0,4}(?:[:=：＝]|is\b|would be\b)"
     return re.compile(rf"(?<!\w)(?P<key>{_any_of(names)}){link}", _FLAGS)
 
 
 _FLAGS = re.IGNORECASE | re.MULTILINE
+_ANSWER_LINE = re.compile(
+    r"^[ \t>*_`#•-]{0,8}(?:my |the )?(?:final )?answer[*_`]{0,4}[ \t]{0,4}[:：]"
+    r"[*_` \t]{0,8}(?P<said>[^\n]{1,400})",
+    _FLAGS,
+)
 
 
 def _any_of(names: tuple[str, ...]) -> str:

@@ -60,7 +60,7 @@ class _Part(BaseModel):
 class Answered(_Part):
     """One thing that a participant answers."""
 
-    type: Literal["choice", "number", "likert", "rank", "text"]
+    type: Literal["choice", "number", "likert", "rank", "text"]  # how it is answered
     options: list[Text] | dict[str, Text] | None = None  # choice, rank: labels, or labels with what each means
     range: Annotated[list[Number | None], Field(min_length=2, max_length=2)] | None = None  # number, likert: both ends
     whole: bool = False  # number: only whole ones
@@ -90,16 +90,16 @@ class Task(_Part):
     """One thing that a participant is shown, and what is answered to it."""
 
     prompt: Text  # a file of the study's folder
-    fields: dict[str, Answered]
+    fields: dict[str, Answered]  # what is answered: a name, which is a column of `responses`, and how
     name: Text | None = None  # null: the prompt's file name
     values: dict[str, Scalar] = {}  # what {{ … }} of the prompt stands for, besides `profile`
-    relabel: Relabelled | None = None
+    relabel: Relabelled | None = None  # what `dataset.relabel` changes
 
 
 class Rounds(_Part):
     """A game: every participant of a group is asked once a round, and shown what the others did in the last one."""
 
-    count: Positive
+    count: Positive  # how many
     group: Annotated[int, Strict(), Field(ge=2, le=10**6)] | None = None  # participants; null: each plays alone
     prompt: Text | None = None  # of every round but the first; null: the arm's
     first: Text | None = None  # of the first round; null: as the others
@@ -109,11 +109,11 @@ class Rounds(_Part):
 class Arm(_Part):
     """What some of the participants are shown. One prompt with its fields, or several tasks."""
 
-    prompt: Text | None = None
-    fields: dict[str, Answered] | None = None
-    tasks: list[Task] | None = None
-    values: dict[str, Scalar] = {}
-    relabel: Relabelled | None = None
+    prompt: Text | None = None  # a file of the study's folder
+    fields: dict[str, Answered] | None = None  # what is answered to it
+    tasks: list[Task] | None = None  # several prompts, in the place of `prompt` and `fields`
+    values: dict[str, Scalar] = {}  # what {{ … }} of its prompts stands for, besides `profile`
+    relabel: Relabelled | None = None  # what `dataset.relabel` changes
     n: Positive | None = None  # how many people there were
     rounds: Rounds | None = None  # null: the study's
 
@@ -142,8 +142,8 @@ class Participants(_Part):
 class Groups(_Part):
     """Which rows of `data` are compared: the levels of a column, the first against the second."""
 
-    column: Text
-    levels: Annotated[list[Scalar], Field(min_length=1)]
+    column: Text  # `arm`, or any other of `data`
+    levels: Annotated[list[Scalar], Field(min_length=1)]  # its values, the first compared with the second
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -154,30 +154,30 @@ class Groups(_Part):
 class Level(_Part):
     """What was published of one group of people."""
 
-    n: Positive | None = None
+    n: Positive | None = None  # people; null: as many as in the arm
     k: Count | None = None  # how many of them did it
-    mean: Number | None = None
-    sd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    mean: Number | None = None  # of the measure
+    sd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # its standard deviation
     counts: dict[str, Count] | None = None  # more than two outcomes: how many people chose each
 
 
 class Human(_Part):
-    """What was published of one test; `levels` are the groups by name."""
+    """What was published of one test. Each group stands beside these keys, by its name among the test's levels."""
 
-    levels: dict[str, Level] = {}
-    t: Number | None = None
-    F: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    U: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    chi2: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    z: Number | None = None
-    r: Annotated[float, Field(ge=-1, le=1)] | None = None
+    levels: dict[str, Level] = {}  # by their names, beside the keys below
+    t: Number | None = None  # with its sign
+    F: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # of a one-way anova
+    U: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # pairs in which the first group is above
+    chi2: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # compared with the counts, never used
+    z: Number | None = None  # of signed ranks, or of U
+    r: Annotated[float, Field(ge=-1, le=1)] | None = None  # of a correlation
     ratio: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # of variances
-    df1: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    df2: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    n: Positive | None = None
-    k: Count | None = None
-    mean: Number | None = None
-    sd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    df1: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # of t; the numerator's of F
+    df2: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # the denominator's of F
+    n: Positive | None = None  # people in all
+    k: Count | None = None  # how many of them did it
+    mean: Number | None = None  # of one sample, or of the differences of pairs
+    sd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # its standard deviation
     sign: Literal[-1, 1] | None = None  # of an effect whose statistic has none (F, χ²)
     reported: Text | None = None  # as it is printed
 
@@ -187,50 +187,50 @@ class Test(_Part):
 
     __test__ = False  # no test class, whatever pytest thinks of the name
 
-    id: Text
-    kind: Kind
+    id: Text  # of this test within its finding
+    kind: Kind  # see above
     measure: Text  # a column of `data`
-    groups: Groups | None = None
+    groups: Groups | None = None  # null: all rows of `data`
     against: str | float | None = None  # a second column, or the number that one sample is compared with
     outcomes: Annotated[list[Scalar], Field(min_length=2)] | None = None  # contingency with more than true and false
-    p0: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    p0: Annotated[float, Field(gt=0, lt=1)] = 0.5  # the share that a binomial is compared with
     alternative: Literal["two-sided", "greater", "less"] = "two-sided"  # of the published p
-    expect: Expected
+    expect: Expected  # what the claim says of the sign
     use: Literal["statistic", "descriptives"] | None = None  # null: the statistic where there is one
     reason: Text | None = None  # for `use`, and for degrees of freedom or an N that are printed otherwise
     n_reason: Text | None = None  # why an n of people is not that of the arms
     needs: list[Text] | None = None  # fields that an answer must have; null: those that `measure` is derived from
-    human: Human
+    human: Human  # what was published
     weight: Annotated[float, Field(gt=0)] = 1.0  # kept for other programs: karat's means are plain
 
 
 class Finding(_Part):
     """A claim of the study, and the tests that show it."""
 
-    id: Text
-    claim: Text
-    sub_study: str = ""
-    tests: Annotated[list[Test], Field(min_length=1)]
+    id: Text  # F1, F2, …
+    claim: Text  # in a sentence
+    sub_study: str = ""  # which experiment of the paper, where ids stand twice
+    tests: Annotated[list[Test], Field(min_length=1)]  # that show it
 
 
 class StudyDraft(_Part):
-    """The top of the file: its parts are read by models of their own."""
+    """Which study it is, and its parts."""
 
-    study: Text
-    title: Text
-    source: Text
-    domain: Literal["cognition", "strategic", "social"]
-    license: Text | None = None
-    caveat: Text | None = None
-    participants: dict[str, Any] = {}
-    design: Literal["between", "within"] = "between"
-    arms: Annotated[dict[str, Any], Field(min_length=1)]
+    study: Text  # a short name, as in ids and files
+    title: Text  # of the paper
+    source: Text  # the paper, as it is cited
+    domain: Literal["cognition", "strategic", "social"]  # what it is about
+    license: Text | None = None  # of the texts
+    caveat: Text | None = None  # what a reader of the results must know
+    participants: dict[str, Any] = {}  # see below
+    design: Literal["between", "within"] = "between"  # each participant in one arm, or in all
+    arms: Annotated[dict[str, Any], Field(min_length=1)]  # by their names, see below
     order: Literal["fixed", "random"] = "fixed"  # of the tasks of an arm, and of the arms of a within design
-    rounds: dict[str, Any] | None = None
-    derive: Text = "SELECT * FROM responses"
-    findings: Annotated[list[Any], Field(min_length=1)]
-    min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.5
-    reducer: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
+    rounds: dict[str, Any] | None = None  # of every arm, see below
+    derive: Text = "SELECT * FROM responses"  # SQL that makes `data` of `responses`
+    findings: Annotated[list[Any], Field(min_length=1)]  # see below
+    min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.5  # share of readable participants; below it no score
+    reducer: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None  # module:function, with --allow-code
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -260,6 +260,7 @@ class StudyFile:
     wording: str | None = None  # of the materials, where another than their own was asked for
     relabel: bool = False  # materials and amounts are the relabelled ones, where there are any
     data: bytes = field(default=b"", repr=False)  # study.yaml as it was read
+    code: dict[str, str] | None = None  # of a run: file of its own code → sha256 as it was; None: not recorded
 
     @property
     def folder(self) -> Path:

@@ -11,7 +11,16 @@ from karat.datasets._study.format import Arm, Level, Test
 if TYPE_CHECKING:
     from karat.replication import Side
 
-__all__ = ["TWO_GROUPS", "described", "human_side", "levels_of", "published", "uses_statistic"]
+__all__ = [
+    "PAIRED",
+    "TWO_GROUPS",
+    "described",
+    "human_side",
+    "levels_of",
+    "published",
+    "reference_of",
+    "uses_statistic",
+]
 
 NAN = float("nan")
 TWO_GROUPS = ("ttest_ind", "welch", "anova", "mannwhitney", "variance_ratio")
@@ -82,10 +91,9 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
         return NAN if k is None else float(k)
     if test.kind in PAIRED:
         one = levels[0] if len(levels) == 1 else Level(n=human.n, mean=human.mean, sd=human.sd)
-        reference = test.against if isinstance(test.against, (int, float)) else 0.0
         if one.n is None or one.mean is None or not one.sd:
             return NAN
-        return (one.mean - reference) / (one.sd / math.sqrt(one.n))
+        return (one.mean - reference_of(test)) / (one.sd / math.sqrt(one.n))
     if test.kind == "variance_ratio" and len(levels) == 2 and levels[0].sd is not None and levels[1].sd:
         return (levels[0].sd / levels[1].sd) ** 2
     if test.kind not in {"ttest_ind", "welch", "anova"} or len(levels) < 2:
@@ -94,6 +102,11 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
     if any(part is None for one in given for part in one):
         return NAN
     return statistic_of_means(test.kind, [(float(n or 0), float(mean or 0), float(sd or 0)) for n, mean, sd in given])
+
+
+def reference_of(test: Test) -> float:
+    """The number that one sample, or the difference of pairs, is compared with."""
+    return float(test.against) if isinstance(test.against, (int, float)) else 0.0
 
 
 def statistic_of_means(kind: str, groups: Sequence[tuple[float, float, float]]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from karat.datasets._study.columns import attribute_type
 from karat.datasets._study.format import StudyFile
 from karat.datasets._study.reading import read_kept_study
+from karat.datasets._study.reducer import code_of
 from karat.errors import BadDataset, BadRun
 from karat.journal import RunFolder, StudyCopy, slugged
 
@@ -41,6 +43,7 @@ def keep(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tuple[StudyC
             relabel=study.relabel,
             reorder=study.reorder,
             folder=str(study.folder.absolute()) if study.reducer is not None else None,
+            code=code_of(study) if study.reducer is not None else None,
         )
         found.append((copy, data))
     return found
@@ -63,5 +66,5 @@ def kept(run: RunFolder) -> list[StudyFile]:
             raise BadRun(str(run.path), f"studies/{copy.file} is no study: {told}") from bad
         if study.study != copy.study:
             raise BadRun(str(run.path), f"studies/{copy.file} is of '{study.study}', run.json says '{copy.study}'")
-        found.append(study)
+        found.append(replace(study, code=copy.code))
     return found

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from karat.datasets._study.format import DIRECTIONS, Arm, Level, Test
-from karat.datasets._study.human import TWO_GROUPS, human_side, levels_of
-from karat.datasets._study.printed import check_reported
+from karat.datasets._study.human import PAIRED, TWO_GROUPS, human_side, levels_of, reference_of
+from karat.datasets._study.printed import check_chi2, check_repeated, check_reported, is_repeated
 from karat.documents.nodes import Node, Place
 
 if TYPE_CHECKING:
@@ -54,8 +54,12 @@ def check_numbers(numbers: Numbers) -> None:
     if numbers.faults:
         return
     _check_direction(numbers)
+    check_chi2(numbers)
     if test.human.reported is None:
         numbers.notes.append("has no `reported`: its numbers stand alone")
+        side = human_side(test, numbers.arms)
+        if test.kind == "anova" and is_repeated(side.sizes, (side.df1, side.df2)):
+            check_repeated(numbers, side.sizes, (side.df1, side.df2))
         return
     check_reported(numbers, test.human.reported)
 
@@ -97,7 +101,12 @@ def _check_direction(numbers: Numbers) -> None:
         numbers.fault("n is missing: how many people (in each group)")
         return
     wanted = DIRECTIONS.get(test.expect)
-    sign = measure(test.kind, side, method=common_method(test.kind, side, side)).sign
+    measured = measure(test.kind, side, method=common_method(test.kind, side, side))
+    sign = measured.sign
+    impossible = [why for why in measured.reasons if "must be" in why]
+    if impossible:
+        numbers.fault(impossible[0])
+        return
     _check_own_signs(numbers)
     if wanted is None:
         return
@@ -136,9 +145,14 @@ def _check_own_signs(numbers: Numbers) -> None:
     test = numbers.test
     levels = levels_of(test, numbers.arms)
     means = [one.mean for one in levels]
+    if test.kind in PAIRED:  # the mean, or the mean difference
+        means = [means[0] if len(means) == 1 else test.human.mean, reference_of(test)]
     if len(means) != 2 or means[0] is None or means[1] is None or means[0] == means[1]:
         return
     apart = math.copysign(1, means[0] - means[1])
     said = test.human.t if test.kind in _AS_T else test.human.z if test.kind == "mannwhitney" else test.human.sign
     if said is not None and said * apart < 0:
-        numbers.fault("the sign of the statistic contradicts the means: positive is the first level above the second")
+        first, second = (
+            ("the mean", "what it is compared with") if test.kind in PAIRED else ("the first level", "the second")
+        )
+        numbers.fault(f"the sign of the statistic contradicts the means: positive is {first} above {second}")

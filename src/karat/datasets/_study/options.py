@@ -36,6 +36,7 @@ _REASON = re.compile(  # options named behind it are not meant as answers
     r"\b(?:because|since|as|given|rather than|instead of|over|unlike|than|not)\b", re.IGNORECASE
 )
 _DENIED = re.compile(r"\W{0,4}(?:no|not|nope|never)\b\s{0,3}", re.IGNORECASE)
+_DENIALS = {"no", "not", "never"}  # labels that `no, not on purpose` says again
 _NO_DENIAL = re.compile(r"(?:doubt|question|matter|hesitation|only|because)\b", re.IGNORECASE)
 _UNDECIDED = re.compile(
     r"\b(?:depends|understand|thanks?|sorry|unsure|no idea|don['’]t know"
@@ -88,7 +89,7 @@ def _doubted(rest: str, label: str, one: Answered) -> Value | None:
     if any(_spelled(match["label"], labels) != label for match in _correcting(labels).finditer(rest)):
         return Value(kind=CONTRADICTORY)
     denied = _DENIED.match(rest)
-    if denied is not None:
+    if denied is not None and label.casefold() not in _DENIALS:
         behind = rest[denied.end() :]
         if not _NO_DENIAL.match(behind) and not _leading(labels).match(behind):
             return Value(kind=CONTRADICTORY)

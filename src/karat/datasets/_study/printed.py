@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
@@ -14,20 +13,23 @@ from karat.datasets._study.human import (
     human_side,
     levels_of,
     published,
+    reference_of,
     statistic_of_means,
     table_of,
 )
 from karat.datasets._study.patterns import check_patterns, listed
-from karat.formats import excerpt
+from karat.formats import excerpt, p_value
 
 if TYPE_CHECKING:
     from karat.datasets._study.numbers import Numbers
+    from karat.replication import Reported
 
-__all__ = ["check_reported"]
+__all__ = ["check_chi2", "check_repeated", "check_reported", "is_repeated"]
 
 Span = tuple[float, float]
 _SLACK = 1e-9
 _AS_T = {"ttest_ind", "welch", "ttest_paired", "ttest_one"}
+_SHARES = {"binomial", "proportion"}
 _MANY_CORNERS = 8  # numbers that were rounded; 2⁸ corners
 
 
@@ -42,19 +44,25 @@ def check_reported(numbers: Numbers, text: str) -> None:
         if not checked:
             numbers.notes.append(f"{excerpt(text, 60)!r} has no statistic that could be checked")
         return
-    printed = _as_own(numbers.test, said.kind, said.statistic, _half_printed(text, said.statistic))
+    printed = _as_own(numbers.test, said.kind, said.statistic, 0.5 * 10.0**-said.decimals)
     if printed is None:
         numbers.fault(f"a {numbers.test.kind} does not follow from {said.kind}", "reported")
         return
     _check_statistic(numbers, printed, text)
-    _check_sizes(numbers, said.kind, said.dfs, said.n)
+    _check_p(numbers, said)
+    _check_sizes(numbers, said.kind, said.dfs, said.n if said.n is None or said.n2 is None else said.n + said.n2)
 
 
-def _half_printed(text: str, value: float) -> float:
-    """Half a unit of the last digit in which a statistic is printed."""
-    plain = text.replace(",", "").replace("−", "-")
-    digits = [match[1] for match in re.finditer(r"=\s*[-+]?(\d*\.?\d+)", plain) if float(match[1]) == abs(value)]
-    return 0.5 * 10.0 ** -len((digits[0] if digits else repr(abs(value))).partition(".")[2])
+def _check_p(numbers: Numbers, said: Reported) -> None:
+    """A p that the printed statistic does not give is told: karat uses none, but one of the two is a slip."""
+    from karat.replication.printed_p import printed_p
+
+    given = printed_p(said, one_sided=numbers.test.alternative != "two-sided")
+    if given is None or given.holds or numbers.test.reason is not None:
+        return
+    sides = "one-sided" if numbers.test.alternative != "two-sided" else "two-sided"
+    p = p_value((given.low + given.high) / 2)
+    numbers.notes.append(f"'{excerpt(said.text, 60)}': the statistic gives p {p} ({sides})")
 
 
 def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] | None:
@@ -86,7 +94,7 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
     key = {"anova": "F", "correlation": "r", "spearman": "r", "wilcoxon": "z", "variance_ratio": "ratio"}
     name = key.get(test.kind, "U" if test.human.U is not None else "z" if test.kind == "mannwhitney" else "t")
     stated = getattr(test.human, name, None)
-    if stated is not None and test.kind not in {"contingency", "binomial", "proportion"}:
+    if stated is not None and test.kind not in {"contingency", *_SHARES}:
         half = numbers.half(stated, name)
         spans = [(abs(stated) - half, abs(stated) + half)]
         if name == "U" and None not in (sizes := [one.n for one in levels_of(test, numbers.arms)]) and len(sizes) == 2:
@@ -96,7 +104,7 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
             numbers.fault(f"{name} = {stated:g} is not what is printed: '{quoted}'", name)
     computed = list(_computed(numbers))
     if computed and not _meet(computed, printed):
-        nominal = described(test, numbers.arms)
+        nominal = math.nan if test.kind in _SHARES else described(test, numbers.arms)  # of those it is a count
         found = " or ".join(_shown(span) for span in computed[:3]) if math.isnan(nominal) else f"{round(nominal, 3):g}"
         message = f"means or counts give {_OWN.get(test.kind, 't')} = {found}, '{quoted}' is printed"
         if test.use is None:
@@ -125,7 +133,7 @@ def _computed(numbers: Numbers) -> Iterator[Span]:
     if test.kind == "contingency":
         table = table_of(test, levels)
         yield from ((one, one) for one in (_chi_squares(table) if table is not None else ()))
-    elif test.kind in {"binomial", "proportion"}:
+    elif test.kind in _SHARES:
         yield from ((one, one) for one in _share_z(test, numbers.arms))
     elif not math.isnan(described(test, numbers.arms)):
         values = [abs(one) for one in _corners(numbers, levels) if not math.isnan(one)]
@@ -141,11 +149,10 @@ def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
         mean, sd, n = human.mean, human.sd, human.n
         if mean is None or sd is None or n is None:
             return
-        reference = test.against if isinstance(test.against, (int, float)) else 0.0
         for a, b in product((-1, 1), repeat=2):
             spread = sd + b * numbers.half(sd, "sd")
             if spread > 0:
-                yield (mean + a * numbers.half(mean, "mean") - reference) / (spread / math.sqrt(n))
+                yield (mean + a * numbers.half(mean, "mean") - reference_of(test)) / (spread / math.sqrt(n))
         return
     if test.groups is None or 2 * len(levels) > _MANY_CORNERS or test.kind == "variance_ratio":
         return
@@ -221,11 +228,42 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
         return
     if n is not None and n != total:
         numbers.doubt(f"N = {n} is printed, the groups have {total:g}", "reported")
+    if test.kind == "anova" and is_repeated(sizes, dfs):
+        check_repeated(numbers, sizes, dfs)
+        return
     free = _free(test, printed, total, len(levels_of(test, numbers.arms)))
     if free and dfs and dfs[-1] not in free:
         numbers.doubt(f"{dfs[-1]:g} degrees of freedom are printed, sizes give {listed(free)}", "reported")
     if free and own and not dfs and own[-1] not in free:
         numbers.doubt(f"{own[-1]:g} degrees of freedom do not fit the sizes, which give {listed(free)}", "df2")
+
+
+def check_chi2(numbers: Numbers) -> None:
+    """A χ² that the file gives, against the counts beside it: only they are used."""
+    test, said = numbers.test, numbers.test.human.chi2
+    table = table_of(test, levels_of(test, numbers.arms)) if test.kind == "contingency" else None
+    if said is None or table is None:
+        return
+    half = numbers.half(said, "chi2")
+    found = [(one, one) for one in _chi_squares(table)]
+    if not _meet(found, [(said - half, said + half)]):
+        listing = " or ".join(map(_shown, found[:3]))
+        numbers.doubt(f"the counts give chi2 = {listing}, the file says {said:g}", "chi2")
+
+
+def check_repeated(numbers: Numbers, sizes: Sequence[float], dfs: Sequence[float]) -> None:
+    """An F of repeated measures has another error term: no reason makes it that of different people."""
+    if numbers.test.use != "descriptives":
+        numbers.fault(
+            f"{listed(dfs)} degrees of freedom are those of {sizes[0]:g} people in all {len(sizes)} groups; an anova "
+            "compares groups of different people: pair them (ttest_paired), or test a contrast (ttest_one)"
+        )
+
+
+def is_repeated(sizes: Sequence[float], dfs: Sequence[float]) -> bool:
+    """Whether the degrees of freedom are those of repeated measures."""
+    groups = len(sizes)
+    return groups > 1 and len(set(sizes)) == 1 and tuple(dfs) == (groups - 1, (groups - 1) * (sizes[0] - 1))
 
 
 def _free(test: Test, printed: str, total: float, groups: int) -> list[float]:

@@ -26,6 +26,7 @@ from karat.datasets._study.format import (
     Test,
     level_name,
 )
+from karat.datasets._study.forms import wordings
 from karat.datasets._study.relabel import WORDING, changes, relabelled
 from karat.documents.nodes import Node, Place, dotted, line_of, plain
 from karat.documents.reader import parse
@@ -220,8 +221,7 @@ class _Reader:
             message = f"the study has no other names and amounts: no `relabel:`, no material such as gain.{WORDING}.md"
             self.fault(("relabel",), message)
         elif self.wording is not None and found and not self.reworded and not self.relabel:
-            there = {one.name.split(".")[-2] for one in self.folder.rglob("*.*.md")}
-            hint = did_you_mean(self.wording, there)
+            hint = did_you_mean(self.wording, wordings(self.folder / one for one in found))
             self.fault(("wording",), f"no material has a wording '{self.wording}', as gain.{self.wording}.md{hint}")
         return found
 

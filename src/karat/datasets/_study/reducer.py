@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from karat.datasets._study.format import StudyFile
 from karat.datasets._study.tests import Columns, Reducer
 from karat.errors import BadOption, BadPlugin, Caught
 
-__all__ = ["load_reducer", "reducer_file"]
+__all__ = ["code_of", "load_reducer", "reducer_file"]
+
+_MOST_NAMED = 3
 
 
 def reducer_file(study: StudyFile) -> Path:
@@ -22,11 +25,25 @@ def reducer_file(study: StudyFile) -> Path:
     return study.folder.joinpath(*module.split(".")).with_suffix(".py")
 
 
-def load_reducer(study: StudyFile, *, inside: Path) -> Reducer:
-    """The function, behind a check of what it gives. Raises BadPlugin.
+def code_of(study: StudyFile) -> dict[str, str]:
+    """File, as seen from the study's folder → sha256, of the reducer and of every .py file beside it.
+
+    A reducer may load what lies beside it. Files that cannot be read, and links out of the folder, are left out.
+    """
+    folder, found = study.folder.resolve(), {}
+    for file in sorted(reducer_file(study).parent.glob("*.py")):
+        if file.is_file() and file.resolve().is_relative_to(folder):
+            with suppress(OSError):
+                found[file.relative_to(study.folder).as_posix()] = sha256(file.read_bytes()).hexdigest()
+    return found
+
+
+def load_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tuple[Reducer, str | None]:
+    """The function, behind a check of what it gives; and in what its code is not the run's. Raises BadPlugin.
 
     The file is taken from the study's folder only: no library is imported by that name. It must
-    still be the folder of the study that was run, and lie outside of the run folder `inside`.
+    still be the folder of the study that was run, and lie outside of the run folder `inside`. Code that is
+    not what it was when the run was made is not loaded, unless `changed` says that it may be.
     """
     name = study.reducer or ""
     file = reducer_file(study).resolve()
@@ -35,10 +52,30 @@ def load_reducer(study: StudyFile, *, inside: Path) -> Reducer:
     if not file.is_file() or not file.is_relative_to(study.folder.resolve()):
         raise BadPlugin(name, f"there is no file {file.name} in the study's folder {study.folder}")
     _check_same(study, name)
+    differs = _changed(study)
+    if differs is not None and study.code is not None and not changed:
+        told = f"{differs} since the run was made; look at it, then say --allow-changed-code (report, compare, …)"
+        raise BadPlugin(name, f"its code is another: {told}")
     function = getattr(_module(file, name), name.partition(":")[2], None)
     if not callable(function):
         raise BadPlugin(name, f"{file} has no function '{name.partition(':')[2]}'")
-    return _Checked(function, name)
+    return _Checked(function, name), differs
+
+
+def _changed(study: StudyFile) -> str | None:
+    """What of the code is not as the run recorded it; None: nothing."""
+    if study.code is None:
+        return "the run did not record it, so it may have changed"
+    now = code_of(study)
+    own = reducer_file(study).relative_to(study.folder).as_posix()
+    before = {own: "", **study.code}  # it may have come later
+    changed = [file for file, digest in before.items() if now.get(file) != digest]
+    if not changed:
+        return None
+    shown = ", ".join(changed[:_MOST_NAMED]) + (
+        f" and {len(changed) - _MOST_NAMED} more" * (len(changed) > _MOST_NAMED)
+    )
+    return f"{shown} changed"
 
 
 def _check_same(study: StudyFile, name: str) -> None:

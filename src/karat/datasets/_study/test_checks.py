@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from karat.datasets._study.columns import fields_needed, responses_types
@@ -41,6 +41,7 @@ def check_test(
     if study.reducer is not None and test.needs is None:
         found.fault(place, "needs is missing: what the reducer makes its columns of cannot be seen")
     _check_needs(found, study, test, place)
+    found.notes.extend(f"{_label(found.root, place)}: {note}" for note in _of_design(study, test, shape))
     if test.use is not None and test.reason is None:
         found.fault((*place, "use"), "needs a `reason`: why the published numbers do not all hold")
     if test.expect not in _UNDIRECTED and (test.outcomes is not None or len(levels_of(test, {})) > 2):
@@ -57,6 +58,22 @@ def check_test(
     for where, message in numbers.faults:
         found.fault(where, message)
     found.notes.extend(f"{_label(found.root, place)}: {note}" for note in numbers.notes)
+
+
+def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[str]:
+    """What is not wrong, and is seldom meant."""
+    if test.kind == "ttest_one" and test.against is None:
+        yield f"'{test.measure}' is compared with 0; `against` says with which number"
+    if test.groups is None or test.kind not in _GROUPS:
+        return
+    column = test.groups.column
+    made_of = {column} if shape is None else shape.sources.get(column, {column})
+    again = {"arm"} if study.design == "within" else {"round"} if study.plays else set()
+    if again & set(made_of):
+        yield (
+            f"the same people are in each of its groups, and a {test.kind} takes their answers as those of different "
+            "people; a column for each and ttest_paired or wilcoxon takes them as pairs"
+        )
 
 
 def _label(root: Node, place: Place) -> str:

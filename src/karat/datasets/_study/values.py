@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Sequence
 
 from karat.datasets._study.figures import number_of
 from karat.datasets._study.format import Answered
@@ -25,6 +27,19 @@ _REFUSAL = re.compile(
 )
 _PLACE = re.compile(r"\W{0,4}(?P<place>\d{0,2})\W{0,4}(?P<name>.*)", re.DOTALL)
 _MARKS = "*_`\"'[] ."
+_QUOTES = "*_`\"' \t|“”„‘’«»"
+_AROUND = re.compile(r"<([^<>]+)>|\{([^{}]+)\}|\\boxed\s?\{(?:\\text\s?\{)?([^{}]+)\}{1,2}")
+_APART = tuple(  # what stands between ranked options; never two of a kind at once: `a/b > c` has a tie
+    re.compile(apart, re.IGNORECASE)
+    for apart in (
+        r"[,;>\n]",
+        r",\s*(?:and\s+)?(?:then\s+)?|\s+(?:and\s+)?then\s+",
+        r",|(?<=,)\s*and\s+|(?<=[^,\s])\s+and\s+(?=[^,]*$)",
+        r"→|->",
+        r"/",
+        r"\s(?=\d{1,2}[.)]\s)",
+    )
+)
 
 
 def refuses(text: str) -> bool:
@@ -34,7 +49,7 @@ def refuses(text: str) -> bool:
 
 def value_of(text: str, one: Answered, *, whole: bool = False) -> Value:
     """What the text behind a key says. `whole`: it is all there is, and must be nothing but the answer."""
-    plain = text[:_LONGEST].strip().strip("*_`\"' \t").strip()
+    plain = _bare(text[:_LONGEST])
     if plain.endswith((",", "}", '"')):
         plain = plain.rstrip(',}" ')
     if not plain:
@@ -50,11 +65,26 @@ def value_of(text: str, one: Answered, *, whole: bool = False) -> Value:
     return Value(kind=REFUSED) if found.kind == INVALID and refuses(plain) else found
 
 
+def _bare(text: str) -> str:
+    """An answer without quotes, brackets of a form, and pictures around it."""
+    plain = text.strip().strip(_QUOTES)
+    around = _AROUND.fullmatch(plain)
+    plain = plain if around is None else next(part for part in around.groups() if part is not None)
+    ends = [at for at, letter in enumerate(plain[:4]) if unicodedata.category(letter) not in {"So", "Mn", "Zs"}]
+    return plain[ends[0] if ends else 0 :].strip(_QUOTES).strip()
+
+
 def _ranking(text: str, one: Answered) -> Value:
-    """Every option once, the first first; behind commas, `>`, or in numbered lines."""
-    parts = [
-        match for part in re.split(r"[,;>\n]", text) if (match := _PLACE.match(part)) and match["name"].strip(_MARKS)
-    ]
+    """Every option once, the first first; behind commas, `>`, or in numbered lines; else behind other marks."""
+    usual, *others = (apart for apart in _APART if "and" not in apart.pattern or "," in text or "then" in text)
+    found = _ranked(usual.split(text), one)
+    if found.kind != INVALID:
+        return found
+    return next((other for apart in others if (other := _ranked(apart.split(text), one)).answer is not None), found)
+
+
+def _ranked(texts: Sequence[str], one: Answered) -> Value:
+    parts = [match for part in texts if (match := _PLACE.match(part)) and match["name"].strip(_MARKS)]
     order = [label for part in parts if (label := label_of(part["name"].strip(_MARKS), one)) is not None]
     if len(order) < len(parts):
         return Value(kind=INVALID)

@@ -1,0 +1,102 @@
+"""Answers as models give them: thoughts, boxes, tags, tables, several fields on a line, other units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karat.datasets._study.fields import read_answers
+from karat.datasets._study.format import Answered
+
+CHOICE = {"choice": Answered(type="choice", options=["A", "B"])}
+ASKED = {"agree": Answered(type="choice", options=["yes", "no"])}
+NUMBER = {"estimate": Answered(type="number", range=[0, None])}
+METRES = {"estimate": Answered(type="number", range=[0, None], hint="a number of metres")}
+OFFER = {"offer": Answered(type="number", range=[0, 10], hint="dollars")}
+PAIR = {"warm": Answered(type="likert", range=[1, 7]), "kind": Answered(type="likert", range=[1, 7])}
+RANK = {"order": Answered(type="rank", options=["red", "green", "blue"])}
+RGB = ["red", "green", "blue"]
+
+READ: list[tuple[dict[str, Answered], str, dict[str, Any]]] = [
+    # a model's thoughts are no answer
+    (CHOICE, "<think>\nchoice: B\n</think>\n\nchoice: A", {"choice": "A"}),
+    (CHOICE, "So choice: B it is … or not.\n</think>\nchoice: A", {"choice": "A"}),
+    (CHOICE, "choice: A\n<reasoning>choice: B was close</reasoning>", {"choice": "A"}),
+    # marks of a final answer
+    (CHOICE, "B is a gamble.\n\n\\boxed{A}", {"choice": "A"}),
+    (CHOICE, "$\\boxed{\\text{A}}$", {"choice": "A"}),
+    (CHOICE, "choice: \\boxed{A}", {"choice": "A"}),
+    (CHOICE, "<answer>A</answer>", {"choice": "A"}),
+    (CHOICE, "<choice>A</choice>", {"choice": "A"}),
+    (PAIR, "<warm>5</warm><kind>6</kind>", {"warm": 5, "kind": 6}),
+    (CHOICE, "B is a gamble.\n\n**Final answer:** A", {"choice": "A"}),
+    (CHOICE, "Answer: B is what most say.\nchoice: A", {"choice": "A"}),
+    # quotes, brackets, pictures, tables, colons of other scripts
+    (CHOICE, "choice: “A”", {"choice": "A"}),
+    (CHOICE, "choice: <A>", {"choice": "A"}),
+    (CHOICE, "choice： A", {"choice": "A"}),
+    (CHOICE, "| field | answer |\n|---|---|\n| choice | A |", {"choice": "A"}),
+    (CHOICE, "1. choice: A", {"choice": "A"}),
+    (CHOICE, '{"choice": ["A"]}', {"choice": "A"}),
+    (ASKED, "agree: ✅ yes", {"agree": "yes"}),
+    (ASKED, "agree: no, not intentionally", {"agree": "no"}),
+    # several fields on a line
+    (PAIR, "warm: 5, kind: 6", {"warm": 5, "kind": 6}),
+    (PAIR, "**Warm:** 5 | **Kind:** 6", {"warm": 5, "kind": 6}),
+    (PAIR, "warm: 5 (kind: 6)", {"warm": 5, "kind": 6}),
+    # numbers
+    (NUMBER, "estimate: 1\u202f500", {"estimate": 1500}),
+    (NUMBER, "I'd say about 1500.", {"estimate": 1500}),
+    (METRES, "estimate: 1500m", {"estimate": 1500}),
+    (METRES, "estimate: 1,500 meters", {"estimate": 1500}),
+    (OFFER, "offer: four dollars", {"offer": 4}),
+    (NUMBER, "estimate: the 66th percentile", {"estimate": 66}),
+    # rankings
+    (RANK, "order: red → green → blue", {"order": RGB}),
+    (RANK, "order: red/green/blue", {"order": RGB}),
+    (RANK, "order: Red, then green, then blue", {"order": RGB}),
+    (RANK, "order: red, green, and blue", {"order": RGB}),
+    (RANK, "order: 1. red 2. green 3. blue", {"order": RGB}),
+]
+
+
+@pytest.mark.parametrize(("fields", "text", "wanted"), READ, ids=[row[1] for row in READ])
+def test_what_a_model_says_is_read(fields: dict[str, Answered], text: str, wanted: dict[str, Any]) -> None:
+    read = read_answers(text, fields)
+    assert (read.values, read.kinds) == (wanted, {})
+
+
+NOT_READ: list[tuple[dict[str, Answered], str, dict[str, str]]] = [
+    (CHOICE, "<think>choice: A</think>", {"choice": "missing"}),
+    (CHOICE, "<think>choice: A, I believe, but", {"choice": "missing"}),  # cut off in its thoughts
+    (CHOICE, "\\boxed{A} or \\boxed{B}", {"choice": "contradictory"}),
+    (CHOICE, "\\boxed{C}", {"choice": "invalid"}),
+    (CHOICE, "Answer: A\nAnswer: B", {"choice": "contradictory"}),
+    (CHOICE, "choice: A, choice: B", {"choice": "contradictory"}),
+    (PAIR, "Answer: 5", {"warm": "missing", "kind": "missing"}),
+    (PAIR, "\\boxed{5}", {"warm": "missing", "kind": "missing"}),
+    (ASKED, "agree: yes, not really", {"agree": "contradictory"}),
+    (ASKED, "agree: no, no, yes", {"agree": "contradictory"}),
+    (METRES, "estimate: 1.5 km", {"estimate": "invalid"}),
+    (METRES, "estimate: 900 feet", {"estimate": "invalid"}),
+    (NUMBER, "estimate: €1.500", {"estimate": "invalid"}),
+    (NUMBER, "estimate: 1500m", {"estimate": "invalid"}),
+    (NUMBER, "estimate: 66th", {"estimate": "invalid"}),
+    (OFFER, "offer: four hundred", {"offer": "invalid"}),
+    (RANK, "order: red/green > blue", {"order": "invalid"}),  # a tie
+    (RANK, "order: red and green, blue", {"order": "invalid"}),
+    (RANK, "order: red, then green and blue", {"order": "invalid"}),
+]
+
+
+@pytest.mark.parametrize(("fields", "text", "wanted"), NOT_READ, ids=[row[1] for row in NOT_READ])
+def test_what_a_model_says_is_not_guessed(fields: dict[str, Answered], text: str, wanted: dict[str, str]) -> None:
+    read = read_answers(text, fields)
+    assert (read.values, read.kinds) == ({}, wanted)
+
+
+def test_a_field_called_answer_is_a_key_like_any_other() -> None:
+    fields = {"answer": Answered(type="choice", options=["A", "B"])}
+    assert read_answers("answer: A\nanswer: B", fields).kinds == {"answer": "contradictory"}
+    assert read_answers("<answer>B</answer>", fields).values == {"answer": "B"}

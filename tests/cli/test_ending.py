@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,11 +130,54 @@ def test_what_you_must_change_ends_with_2_and_says_how(karat, experiment, argume
     assert "Traceback" not in done.err
 
 
-def test_a_reader_that_goes_away_is_no_error(process, experiment, here):
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "latest", "--json"),
+        ("report", "latest", "--to", "csv"),
+        ("report", "latest", "--to", "html"),
+        ("report", "latest"),
+        ("query", "latest", "SELECT * FROM range(20000)", "--json", "-q"),
+        ("query", "latest", "SELECT * FROM range(20000)", "--to", "csv", "-q"),
+        ("query", "latest", "SELECT repeat('x', 200) FROM range(2000)", "-q"),
+        ("query", "latest"),
+        ("list", "scorers"),
+        ("list", "scorers", "--json"),
+        ("lint", "questions.jsonl"),
+        ("run", "experiment.yaml", "--json", "-q"),
+        ("--help",),
+        ("--version",),
+    ],
+    ids=" ".join,
+)
+def test_a_reader_that_has_gone_ends_a_command_quietly_with_141(karat, experiment, here, words):
+    karat("run", experiment.name)
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as nobody:
+        done = subprocess.run(
+            [sys.executable, "-m", "karat", *words], cwd=here, stdout=nobody, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_what_was_read_before_the_reader_went_is_whole(process, experiment, here):
     process("run", experiment.name)
-    reading = f"{sys.executable} -m karat report latest --json | head -c 5"
-    done = subprocess.run(reading, shell=True, cwd=here, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ('{\n  "', "")
+    reading = f"{sys.executable} -m karat query latest 'SELECT * FROM range(200000)' --to csv -q | head -n 3; "
+    reading += 'echo "${PIPESTATUS[0]}"'
+    done = subprocess.run(["bash", "-c", reading], cwd=here, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("range\n0\n1\n141\n", "")
+
+
+def test_talk_and_result_may_go_to_the_same_reader_that_has_gone(karat, experiment, here):
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as nobody:
+        command = [sys.executable, "-m", "karat", "run", experiment.name]
+        done = subprocess.run(command, cwd=here, stdout=nobody, stderr=nobody, check=False)
+    assert done.returncode == 141
+    (run,) = (here / "results").iterdir()
+    assert (run / "journal.jsonl").read_text(encoding="utf-8").count('"reason":"done"') == 1
 
 
 def test_a_reader_of_the_talk_that_goes_away_does_not_end_the_run(experiment, here):

@@ -118,7 +118,12 @@ def test_parquet_keeps_types_and_nulls(karat, run, here):
         (["SELECT count(*) FROM range(1000000000000) a, range(1000) b", "--seconds", "0.5"], "took longer than 0.5"),
         (["SELECT repeat('x', 3000000000) AS x FROM trials"], "needs more memory than it may have"),
         (["SELECT repeat('x', 100000000) AS x FROM range(90)", "--megabytes", "64"], "memory"),
-        (["SELECT 9223372036854775807::HUGEINT * 2 AS x"], "too large for 64 bits"),
+        (
+            ["SELECT 2::UBIGINT * 9223372036854775807 AS x", "--to", "parquet", "--out", "x.parquet"],
+            "the number 18446744073709551614 is too large for Parquet",
+        ),
+        (["PIVOT trials ON condition USING avg(seconds)"], "write PIVOT … ON column IN (value, …)"),
+        (["SELECT * FROM (PIVOT trials ON sample USING count(*))"], "a PIVOT without a list is two"),
         (["SELECT error('mine') FROM trials"], "mine"),
         (["SELECT 1", "--to", "parquet"], "--out: parquet is no text"),
         (["SELECT 1", "--out", "x"], "--out: say what to write"),
@@ -146,6 +151,48 @@ def test_a_query_that_fails_on_the_way_leaves_no_file(karat, run, here):
     assert (done.code, done.out) == (2, "")
     assert "late" in done.err
     assert sorted(path.name for path in here.iterdir() if "x.csv" in path.name) == []
+
+
+LATE = "SELECT CASE WHEN range > 5000 THEN error('late') ELSE 'x' END AS x FROM range(10000)"
+
+
+@pytest.mark.parametrize("form", [("--json",), ("--to", "csv"), ()])
+def test_nothing_is_printed_of_a_query_that_fails_on_the_way(karat, run, form):
+    done = karat("query", run, LATE, *form)
+    assert (done.code, done.out) == (2, "")
+    assert "late" in done.err
+
+
+HUGE = {
+    "a": ("9223372036854775807::HUGEINT + 1", 2**63),
+    "b": ("(-170141183460469231731687303715884105727)::HUGEINT", -(2**127) + 1),
+    "c": ("340282366920938463463374607431768211455::UHUGEINT", 2**128 - 1),
+    "d": ("18446744073709551615::UBIGINT", 2**64 - 1),
+    "e": ("99999999999999999999999999999999999999::DECIMAL(38, 0)", 10**38 - 1),
+    "f": ("sum(9223372036854775807)", 8 * (2**63 - 1)),
+    "g": ("NULL::HUGEINT", None),
+}
+
+
+def test_whole_numbers_of_any_size_are_written_with_every_digit(karat, run, here):
+    sql = f"SELECT {', '.join(f'{sql} AS {name}' for name, (sql, _) in HUGE.items())}, 'é\x1b[1m' AS text FROM trials"
+    wanted = {name: value for name, (_, value) in HUGE.items()}
+    found = karat("query", run, sql, "--json").json
+    assert found["rows"] == [{**wanted, "text": "é\x1b[1m"}]
+    assert {found["columns"][name] for name in HUGE} == {"HUGEINT"}
+    head, row = csv.reader(io.StringIO(karat("query", run, sql, "--to", "csv").out))
+    cells = dict(zip(head, row, strict=True))
+    assert cells["g"] == ""
+    assert {name: int(cells[name].lstrip("'")) for name in HUGE if name != "g"} == {
+        name: value for name, value in wanted.items() if value is not None
+    }
+    for value in wanted.values():
+        assert str("–" if value is None else value) in karat("query", run, sql).out
+
+
+def test_a_sum_that_64_bits_hold_is_a_plain_whole_number_in_parquet(karat, run, here):
+    assert karat("query", run, "SELECT sum(line) AS n FROM trials", "--to", "parquet", "--out", "n.parquet").code == 0
+    assert [str(kind) for kind in duckdb.read_parquet(str(here / "n.parquet")).types] == ["BIGINT"]
 
 
 def test_foreign_escape_sequences_and_formulas_stay_texts(karat, experiment, here):

@@ -172,3 +172,53 @@ def test_a_value_that_python_cannot_hold_is_told_without_pythons_traceback():
     with pytest.raises(BadOption, match="CAST them to text") as told:
         select("SELECT now() AS x", {"t": Table(types={"a": "number"}, columns={"a": [1]})})
     assert "/" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ('SELECT "random" /* */ () FROM responses', "random() gives something else each time"),
+        ("SELECT system.main.UUID() FROM responses", "uuid() gives something else each time"),
+        ("SELECT * FROM responses ORDER BY random()", "random() gives something else each time"),
+        ("SELECT list_transform([1], lambda y: y + random()) AS z FROM responses", "random() gives"),
+        ("SELECT count(*) FILTER (WHERE random() < 0.5) AS n FROM responses", "random() gives"),
+        ("SELECT x FROM responses WHERE x > (SELECT avg(random()) FROM responses)", "random() gives"),
+        ("SELECT setseed(0.5) FROM responses", "setseed() gives something else each time"),
+        ("SELECT CURRENT_DATE::VARCHAR AS x FROM responses", "current_date gives something else each time"),
+        ("SELECT current_date() AS x FROM responses", "current_date() gives something else each time"),
+        ("SELECT localtime::VARCHAR AS x FROM responses", "localtime gives something else each time"),
+        ("SELECT current_localtimestamp()::VARCHAR AS x FROM responses", "current_localtimestamp() gives"),
+        ("SELECT age(DATE '2020-01-01') AS x FROM responses", "age() gives something else each time"),
+        ("SELECT ago(INTERVAL 1 DAY)::VARCHAR AS x FROM responses", "ago() gives something else each time"),
+        ("SELECT * FROM responses USING SAMPLE 10", "a SAMPLE without REPEATABLE takes other rows each time"),
+        ("SELECT * FROM responses TABLESAMPLE 10%", "a SAMPLE without REPEATABLE takes other rows each time"),
+        ("SELECT * FROM query('SELECT random() AS x')", "query() reads something else than the answers"),
+        ("SELECT * FROM duckdb_settings()", "duckdb_settings() reads something else than the answers"),
+        ("SELECT * FROM information_schema.tables", "tables is no table of answers"),
+    ],
+)
+def test_what_gives_something_else_each_time_is_found_in_the_parsed_query(sql: str, said: str) -> None:
+    (found,) = shape_of(sql, {"responses": TYPES}).changing
+    assert found.startswith(said)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 'random(' AS a, 'now()' AS \"uuid()\", x AS random FROM responses -- random()",
+        "SELECT hash(x) AS a, md5(choice) AS b, age(DATE '2021-01-01', DATE '2020-01-01') AS c FROM responses",
+        "SELECT CASE WHEN x > 3 THEN error('too much') ELSE x END AS y FROM responses",
+        "SELECT current_date + 1 AS later FROM (SELECT x AS current_date FROM responses)",
+        "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a WHERE n < 3) SELECT n FROM a, main.Responses",
+        "SELECT x FROM responses, range(3) AS r(i), unnest([1, 2]) AS u(v)",
+        "SELECT * FROM responses USING SAMPLE reservoir(2 ROWS) REPEATABLE (7)",
+        "SELECT participant, row_number() OVER (ORDER BY participant) AS place FROM responses",
+        "SELECT x FROM responses; -- the end",
+    ],
+)
+def test_what_gives_the_same_each_time_is_not_suspected(sql: str) -> None:
+    assert shape_of(sql, {"responses": TYPES}).changing == ()
+
+
+def test_a_column_is_no_clock() -> None:
+    assert shape_of("SELECT current_date FROM responses", {"responses": {"current_date": "text"}}).changing == ()

@@ -6,8 +6,8 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from karat.errors import KaratError
 if TYPE_CHECKING:
     from karat.redact import Redactor
 
-__all__ = ["Ending", "Exit", "keep_hidden"]
+__all__ = ["Ending", "Exit", "ReaderGone", "keep_hidden", "past_click"]
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -33,6 +33,20 @@ class Exit(IntEnum):
     TRIALS_FAILED = 3
     KARAT_FAULT = 70
     STOPPED = 130
+    READER_GONE = 141  # as a shell tells of a tool that SIGPIPE ended
+
+
+class ReaderGone(Exception):
+    """Nobody reads standard output any more."""
+
+
+@contextmanager
+def past_click() -> Iterator[None]:
+    """Brings a broken pipe past click, which would end the process with 1 for it."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
 
 
 class Ending:
@@ -55,11 +69,12 @@ class Ending:
     ) -> bool:
         if error is None:
             return True
-        if isinstance(error, SystemExit):
-            return False
-        if isinstance(error, BrokenPipeError):
+        if isinstance(error, (ReaderGone, BrokenPipeError)):
+            self.code = Exit.READER_GONE
             _close_pipes()
             return True
+        if isinstance(error, SystemExit):
+            return False
         from karat.redact import Redactor
 
         self.code = _code(error)
@@ -115,9 +130,11 @@ def _tell(error: BaseException, code: int, *, debug: bool, redact: Redactor) -> 
 
 
 def _close_pipes() -> None:
-    """What is still buffered has nowhere to go: a reader that has gone is no error, a full device is told once."""
+    """What is still buffered has nowhere to go: the interpreter would complain of it when it ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):  # click puts others before the first two
+        if stream is None:
+            continue
         try:
             stream.flush()
         except OSError:

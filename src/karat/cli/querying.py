@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -32,7 +35,9 @@ _SHOWN = 1000  # rows on a screen
 _WIDEST = 60  # columns of a cell where the screen does not say how wide it is
 _NARROWEST = 6  # columns to which a cell is squeezed; what is then still too wide is cut at the edge
 _CELL = 200
-_RIGHT = {"number", "whole"}
+_RIGHT = {"number", "whole", "huge"}
+_IN_MEMORY = 8 << 20  # bytes of a result that waits for its last row; more of it waits in a file
+_PART = 1 << 20  # characters
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,32 +113,53 @@ def _tell(files: dict[str, int], output: Output) -> None:
     output.result(formats.clean("\n".join(lines)), Taken(files=files))
 
 
+@contextmanager
+def _printed_whole() -> Iterator[IO[str]]:
+    """A file whose text is printed once everything is in it: a query may fail at its last row."""
+    with tempfile.SpooledTemporaryFile(
+        mode="w+", max_size=_IN_MEMORY, encoding="utf-8", errors="replace", newline="", prefix="karat-query-"
+    ) as file:
+        yield file
+        file.seek(0)
+        while part := file.read(_PART):
+            click.echo(part, nl=False)
+
+
 def _print_csv(stream: Stream) -> None:
-    """As it comes, like JSON."""
-    _echo_csv([list(stream.columns)])
-    for rows in stream:
-        _echo_csv(rows)
+    with _printed_whole() as file:
+        file.write(_csv([list(stream.columns)]))
+        for rows in stream:
+            file.write(_csv(rows))
 
 
-def _echo_csv(rows: list[list[Any]]) -> None:
+def _csv(rows: list[list[Any]]) -> str:
     part = io.StringIO()
     write_rows(rows, part)
     text = part.getvalue()
-    click.echo(formats.clean(text) if sys.stdout.isatty() else text, nl=False)
+    return formats.clean(text) if sys.stdout.isatty() else text
 
 
 def _print_json(stream: Stream) -> None:
-    """As it comes: a result may be larger than memory."""
-    encode = msgspec.json.encode
     types = {name: SQL_TYPES[kind] for name, kind in stream.columns.items()}
-    head = encode({"format": FORMAT_VERSION, "columns": types}).decode()
-    click.echo(formats.escaped(f'{head[:-1]},"rows":['), nl=False)
+    head = msgspec.json.encode({"format": FORMAT_VERSION, "columns": types}).decode()
+    encode = _json_of_any_size if "huge" in stream.columns.values() else _json
     names, comma = tuple(stream.columns), "\n"
-    for rows in stream:
-        lines = [encode(dict(zip(names, row, strict=True))).decode() for row in rows]
-        click.echo(formats.escaped(comma + ",\n".join(lines)), nl=False)
-        comma = ",\n"
-    click.echo("\n]}")
+    with _printed_whole() as file:
+        file.write(formats.escaped(f'{head[:-1]},"rows":['))
+        for rows in stream:
+            lines = [encode(dict(zip(names, row, strict=True))) for row in rows]
+            file.write(formats.escaped(comma + ",\n".join(lines)))
+            comma = ",\n"
+        file.write("\n]}\n")
+
+
+def _json(row: dict[str, Any]) -> str:
+    return msgspec.json.encode(row).decode()
+
+
+def _json_of_any_size(row: dict[str, Any]) -> str:
+    """JSON knows whole numbers of any size; msgspec those of 64 bits."""
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
 def _print_table(stream: Stream, output: Output) -> None:

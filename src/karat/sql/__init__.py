@@ -43,8 +43,11 @@ __all__ = [
 TYPES = ("number", "whole", "text", "texts", "truth")
 """What a column of ours may hold. None is NULL."""
 
-SQL_TYPES = dict(zip(TYPES, ("DOUBLE", "BIGINT", "VARCHAR", "VARCHAR[]", "BOOLEAN"), strict=True))
-"""What SQL calls them."""
+SQL_TYPES = {
+    "number": "DOUBLE", "whole": "BIGINT", "text": "VARCHAR", "texts": "VARCHAR[]", "truth": "BOOLEAN",
+    "huge": "HUGEINT",
+}  # fmt: skip
+"""What SQL calls them. `huge`, of results alone: whole numbers of any size, such as sums of whole numbers."""
 
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH")
 _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_child.py")))
@@ -94,6 +97,7 @@ class Shape:
     types: dict[str, str]
     sources: dict[str, tuple[str, ...]]  # name given by AS, in any part of the query → the names it mentions
     constants: tuple[str, ...]  # every text that stands in the query
+    changing: tuple[str, ...]  # why the same tables may give something else, each as the beginning of a sentence
 
 
 def select(sql: str, tables: Mapping[str, Table], *, limits: Limits | None = None, place: str = "sql") -> Selected:
@@ -135,7 +139,12 @@ def _shape(sql: str, tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     empty = {name: {"types": dict(types), "columns": {}} for name, types in tables}
     answer = _asked({"what": "shape", "sql": sql, "tables": empty}, Limits(), "sql")
     sources = {name: tuple(mentioned) for name, mentioned in answer["sources"].items()}
-    return Shape(types=answer["types"], sources=sources, constants=tuple(answer["constants"]))
+    return Shape(
+        types=answer["types"],
+        sources=sources,
+        constants=tuple(answer["constants"]),
+        changing=tuple(answer["changing"]),
+    )
 
 
 def load(connection: duckdb.DuckDBPyConnection, name: str, types: Mapping[str, str], table: Filled) -> None:
@@ -190,7 +199,7 @@ class Stream:
         self._lines = self._read(json.dumps(question).encode("utf-8", "surrogatepass"))
         with ExitStack() as undone:
             undone.callback(self.close)
-            self.columns: dict[str, str] = next(self._lines)["columns"]  # name → type, one of `TYPES`
+            self.columns: dict[str, str] = next(self._lines)["columns"]  # name → type, a key of `SQL_TYPES`
             undone.pop_all()
 
     def __iter__(self) -> Iterator[list[list[Any]]]:

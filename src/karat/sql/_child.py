@@ -99,6 +99,11 @@ def _check_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     if len(statements) != 1:
         raise _Refused(f"must be one SELECT, got {len(statements) or 'no'} statements")
     kind = statements[0].type
+    if kind == duckdb.StatementType.MULTI and "pivot" in sql.lower():
+        raise _Refused(
+            "must be one SELECT; a PIVOT without a list is two, the first of which asks for the values: "
+            "write PIVOT … ON column IN (value, …)"
+        )
     if kind != duckdb.StatementType.SELECT:
         raise _Refused(f"must be one SELECT, got {str(kind).rpartition('.')[2]}")
 
@@ -235,7 +240,9 @@ def _kind(type_: str) -> str:
     """A type of DuckDB's as one of ours: what we have no type for is text."""
     if type_ in _KINDS:
         return _KINDS[type_]
-    return "number" if type_.startswith("DECIMAL(") and type_.endswith(")") else "text"
+    if type_.startswith("DECIMAL(") and type_.endswith(")"):
+        return "huge" if type_.endswith(",0)") else "number"
+    return "text"
 
 
 def _as_number(value: Any) -> float | None:
@@ -244,8 +251,6 @@ def _as_number(value: Any) -> float | None:
 
 
 def _as_whole(value: Any) -> int | None:
-    if value is not None and not -(1 << 63) <= value < 1 << 63:
-        raise _Refused(f"gives the number {value}, which is too large for 64 bits; CAST(… AS DOUBLE)")
     return None if value is None else int(value)
 
 
@@ -259,14 +264,16 @@ def _as_text(value: Any) -> str | None:
 
 _LINE = 16 << 20  # bytes: the longest line that DuckDB reads unless it is told otherwise
 _ROWS = 1000  # a line
-_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT")
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_HUGE = ("UBIGINT", "HUGEINT", "UHUGEINT")  # may go beyond 64 bits with a sign
 _KINDS = {
     "BOOLEAN": "truth", "VARCHAR": "text", "VARCHAR[]": "texts", "FLOAT": "number", "DOUBLE": "number",
-    **dict.fromkeys((*_WHOLE, "UHUGEINT"), "whole"),
+    **dict.fromkeys(_WHOLE, "whole"), **dict.fromkeys(_HUGE, "huge"),
 }  # fmt: skip
 _SHAPERS: dict[str, Callable[[Any], Any]] = {
     "number": _as_number,
     "whole": _as_whole,
+    "huge": _as_whole,
     "text": _as_text,
     "texts": lambda value: value,
     "truth": lambda value: value,
@@ -295,7 +302,60 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
         "types": {row[0]: row[1] for row in described},
         "sources": {alias: sorted(names) for alias, names in sources.items()},
         "constants": sorted(constants),
+        "changing": _changing(connection, tree),
     }
+
+
+def _changing(connection: duckdb.DuckDBPyConnection, tree: dict[str, Any]) -> list[str]:
+    """What of a query may give something else for the same tables, each as the beginning of a sentence."""
+    unsteady = {str(row[0]).lower() for row in connection.execute(_UNSTEADY).fetchall()} - _STEADY | _CLOCKS
+    macros = {str(row[0]).lower(): str(row[1]) for row in connection.execute(_MACROS).fetchall()}
+    tables = {str(row[0]).lower() for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    columns = {str(row[0]).lower() for row in connection.execute("SELECT column_name FROM duckdb_columns()").fetchall()}
+    if tree.get("error", True):
+        return ["it is of a kind that cannot be looked into"]
+    nodes = list(_walk(tree))
+    named = columns | {str(node.get("alias") or "").lower() for node in nodes}
+    tables |= {str(node["key"]).lower() for node in nodes if isinstance(node.get("key"), str)}  # of WITH
+    found: dict[str, None] = {}
+    for node in nodes:
+        name = str(node.get("function_name") or "").lower()
+        if (
+            name in unsteady
+            or (name == "age" and len(node.get("arguments") or node.get("children") or ()) < 2)
+            or (name in macros and _calls(connection, macros.pop(name), unsteady))
+        ):
+            found[f"{name}() gives something else each time"] = None
+        if node.get("type") == "COLUMN_REF" and len(node["column_names"]) == 1:
+            word = str(node["column_names"][0]).lower()
+            if word in _WORDS - named:
+                found[f"{word} gives something else each time"] = None
+        if isinstance(node.get("sample"), dict) and node["sample"].get("seed") in (-1, None):
+            found["a SAMPLE without REPEATABLE takes other rows each time"] = None
+        if node.get("type") == "TABLE_FUNCTION":
+            name = str(node["function"].get("function_name") or "").lower()
+            if name not in _MADE:
+                found[f"{name}() reads something else than the answers"] = None
+        if node.get("type") == "BASE_TABLE" and str(node["table_name"]).lower() not in tables:
+            found[f"{node['table_name']} is no table of answers"] = None
+    return list(found)
+
+
+def _calls(connection: duckdb.DuckDBPyConnection, definition: str, unsteady: set[str]) -> bool:
+    """Whether what a macro stands for calls one of these, or reads a clock."""
+    nodes = list(_walk(_tree(connection, f"SELECT {definition}")))
+    words = {str(name).lower() for node in nodes for name in node.get("column_names") or ()}
+    return bool(words & _WORDS) or any(str(node.get("function_name") or "").lower() in unsteady for node in nodes)
+
+
+_UNSTEADY = (
+    "SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY')"
+)
+_MACROS = "SELECT function_name, macro_definition FROM duckdb_functions() WHERE function_type = 'macro'"
+_STEADY = {"error"}  # volatile, lest it be left out; it gives nothing at all
+_CLOCKS = {"current_localtime", "current_localtimestamp"}  # DuckDB calls them consistent
+_WORDS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}  # called without ()
+_MADE = {"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"}  # of their arguments
 
 
 def _tree(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
@@ -370,7 +430,7 @@ def _walk(tree: Any) -> Iterator[dict[str, Any]]:
 def _told(error: Exception) -> str:
     """DuckDB's own words without its pointer into the text; what is off by design is said as such."""
     message = " ".join(str(error).strip().partition("\n\n")[0].split())
-    if "Traceback" in message:  # of Python: a value, such as that of now(), needs a library that is not there
+    if "Traceback" in message or "Required module" in message:  # a value, such as now(), needs a library of Python
         return "gives values of a type that cannot be read here; CAST them to text or to a number"
     if isinstance(error, duckdb.PermissionException) or "disabled" in message:
         return f"may not reach files, the network or settings: {message}"

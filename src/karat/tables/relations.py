@@ -32,7 +32,7 @@ _LONGEST = 200  # columns of one of its cells
 class Rows:
     """What a query gave. A notebook shows the first rows as a table."""
 
-    types: Mapping[str, str]  # column → DOUBLE, BIGINT, VARCHAR, VARCHAR[] or BOOLEAN
+    types: Mapping[str, str]  # column → DOUBLE, BIGINT, HUGEINT, VARCHAR, VARCHAR[] or BOOLEAN
     rows: Sequence[Sequence[Any]] = field(repr=False)  # None: not known
 
     def __len__(self) -> int:

@@ -68,20 +68,26 @@ def _csv(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
 
 
 def _parquet(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
-    """DuckDB writes the file, in this process: what it reads are rows, and no SQL but this stands here."""
+    """DuckDB writes the file, in this process: what it reads are rows, and no SQL but this stands here.
+
+    What is whole is BIGINT, whatever SQL calls it. Parquet has no whole numbers beyond 64 bits, and DuckDB
+    would round them: they are refused.
+    """
     import duckdb
 
     with tempfile.TemporaryDirectory(prefix="karat-parquet-", ignore_cleanup_errors=True) as folder:
         count, longest = 0, 0
+        huge = [at for at, kind in enumerate(columns.values()) if kind == "huge"]
         rows_file = Path(folder) / "rows.jsonl"
         names = [f"c{index}" for index in range(len(columns))]  # a query may call its columns as it likes
         with rows_file.open("wb") as file:
             for rows in batches:
+                _require_64_bits(rows, huge)
                 lines = [msgspec.json.encode(dict(zip(names, row, strict=True))) + b"\n" for row in rows]
                 longest = max(longest, *map(len, lines))
                 file.writelines(lines)
                 count += len(rows)
-        types = dict(zip(names, columns.values(), strict=True))
+        types = {name: "whole" if kind == "huge" else kind for name, kind in zip(names, columns.values(), strict=True)}
         with duckdb.connect(str(Path(folder) / "rows.duckdb")) as connection:
             connection.execute(f"SET memory_limit = '{LIMITS.megabytes}MB'")
             connection.execute("SET threads = 1")  # the same rows give the same file
@@ -90,6 +96,14 @@ def _parquet(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
             target = str(path).replace("'", "''")
             connection.execute(f"COPY (SELECT {named} FROM rows) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")  # noqa: S608 -- quoted
     return count
+
+
+def _require_64_bits(rows: list[list[Any]], places: Sequence[int]) -> None:
+    for at in places:
+        for row in rows:
+            if row[at] is not None and not -(1 << 63) <= row[at] < 1 << 63:
+                told = f"the number {row[at]} is too large for Parquet, whose whole numbers have 64 bits"
+                raise BadOption("--to", f"{told}; CAST(… AS DOUBLE), or AS VARCHAR")
 
 
 FORMS: dict[str, Callable[[Mapping[str, str], Batches, Path], int]] = {"csv": _csv, "parquet": _parquet}

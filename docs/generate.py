@@ -136,6 +136,7 @@ def exit_codes() -> str:
         3: "some trials failed; everything else is there",
         70: "a fault of karat itself; `--debug` shows where",
         130: "stopped by Ctrl-C",
+        141: "the reader of the output went away before its end, as `head` does; nothing is said",
     }
     return "\n".join(["| exit code | |", "|---|---|", *(f"| {code} | {text} |" for code, text in meanings.items())])
 
@@ -161,6 +162,33 @@ def _command_line() -> Any:
     raise SystemExit("karat.cli holds no click group")
 
 
+def study_page() -> str:
+    """The study file, part by part."""
+    from karat.datasets._study import format as parts
+
+    text = [(DOCS / "reference" / "study-file.in").read_text(encoding="utf-8").rstrip()]
+    blocks: dict[str, type[BaseModel]] = {
+        "The top of the file": parts.StudyDraft,
+        "participants": parts.Participants,
+        "arms.NAME": parts.Arm,
+        "tasks, a list": parts.Task,
+        "fields.NAME": parts.Answered,
+        "relabel": parts.Relabelled,
+        "rounds": parts.Rounds,
+        "findings, a list": parts.Finding,
+        "tests, a list": parts.Test,
+        "groups": parts.Groups,
+        "human": parts.Human,
+        "human.LEVEL": parts.Level,
+    }
+    for title, model in blocks.items():
+        rows = fields_table(model).split("\n")
+        # the groups stand in the file beside the other keys, each by its own name
+        kept = [row for row in rows if not row.startswith("| `levels` | mapping")]
+        text += [f"## {title}", docstring(model), "\n".join(kept)]
+    return "\n\n".join(text)
+
+
 def _contexts(context: Any) -> Iterator[Any]:
     """A command and, where it is a group, those below it."""
     import click
@@ -175,14 +203,19 @@ def _contexts(context: Any) -> Iterator[Any]:
 
 def python_page() -> str:
     """The public names of `import karat`."""
-    import karat
+    return _names_page("The Python interface", "`import karat`", "karat")
 
-    parts = [
-        "# The Python interface",
-        "`import karat` offers these names, and loads what each needs when it is first used.",
-    ]
-    for name in karat.__all__:
-        thing = getattr(karat, name)
+
+def statistics_page() -> str:
+    """The public names of `karat.stats`."""
+    return _names_page("Statistics in Python", "`from karat import stats`", "karat.stats")
+
+
+def _names_page(title: str, how: str, package: str) -> str:
+    home = importlib.import_module(package)
+    parts = [f"# {title}", f"{how} offers these names, and loads what each needs when it is first used."]
+    for name in home.__all__:
+        thing = getattr(home, name)
         if not callable(thing):
             continue
         parts += [f"## {name}", f"```python\n{_declaration(name, thing)}\n```", docstring(thing)]
@@ -293,7 +326,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/cli.md": cli_page,
     "reference/errors.md": errors_page,
     "reference/python.md": python_page,
+    "reference/statistics.md": statistics_page,
     "reference/query-tables.md": query_page,
+    "reference/study-file.md": study_page,
 }
 
 

@@ -70,6 +70,12 @@ def _network_was_left_alone() -> Iterator[None]:
     assert not calls, f"tried to leave this machine: {calls}"
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_key_of_the_developer(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What karat leaves for its user goes to a folder of the tests."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture
 def shared_data() -> Path:
     """`../shared/data`: material that is not part of the project."""

@@ -17,6 +17,7 @@ from karat.journal import RunFolder
 if TYPE_CHECKING:
     import duckdb
 
+    from karat.datasets import AllowCode
     from karat.engine import Outcome, Selection, Watch
     from karat.summary import Comparison, Summary
     from karat.tables import Rows
@@ -163,13 +164,14 @@ def open(run: RunLike, *, results: str | os.PathLike[str] = "results") -> RunFol
 
 
 def summarize(
-    run: RunLike, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: bool = False
+    run: RunLike, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: AllowCode = False
 ) -> Summary:
     """Every number of a run, finished or not: `print` it, or use `.table()`, `.to_frame()` and its fields.
 
     `scorings` (scorer → digest, or its beginning) shows an older scoring than the newest;
-    `level` is that of the intervals (but for PAS and ECS: 0.95). `allow_code`: human studies may run
-    code of their own, from the folder they lay in. Asks nobody, changes nothing.
+    `level` is that of the intervals. `allow_code`: human studies may run
+    code of their own, from the folder they lay in; "changed": also where it is not what it was when the run was
+    made. Asks nobody, changes nothing.
     """
     from karat import summary
 
@@ -183,7 +185,7 @@ def compare(
     *,
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
-    allow_code: bool = False,
+    allow_code: AllowCode = False,
 ) -> Comparison:
     """What changed, question by question: interval, p (Holm), and the questions that flipped.
 

@@ -24,6 +24,7 @@ __all__ = [
     "excerpt",
     "interval",
     "level",
+    "middle",
     "number",
     "p_value",
     "plural",
@@ -38,19 +39,22 @@ UNKNOWN = "–"
 """What stands where no number is known."""
 
 _MINUS = "−"
+_ENDLESS = 1e15  # from here on nobody counts digits, and a double has not even all of them
 
 
 def number(value: float | None, *, digits: int = 2) -> str:
     """A number with a fixed count of decimals; more where it would otherwise look like 0.
 
-    >>> number(4.2), number(-0.5), number(0.0042), number(12345.678), number(None), number(-0.0)
-    ('4.20', '−0.50', '0.0042', '12,346', '–', '0.00')
+    >>> number(4.2), number(-0.5), number(0.0042), number(12345.678), number(None), number(-0.0), number(2e30)
+    ('4.20', '−0.50', '0.0042', '12,346', '–', '0.00', '2.0e+30')
     """
     if value is None or math.isnan(value):
         return UNKNOWN
     size = abs(value)
     if math.isinf(size):
         text = "∞"
+    elif size >= _ENDLESS:
+        text = f"{size:.1e}"
     elif size >= 1000:
         text = f"{size:,.0f}"
     elif size == 0 or size >= 0.5 * 10.0**-digits:
@@ -149,11 +153,15 @@ def dollars(known: float | None, *, unknown: int = 0) -> str:
 
     >>> dollars(0.0), dollars(1.5), dollars(0.07), dollars(0.0042), dollars(None)
     ('$0.00', '$1.50', '$0.07', '$0.0042', '–')
-    >>> dollars(1.5, unknown=3), dollars(0.0, unknown=3)
-    ('≥ $1.50', '–')
+    >>> dollars(1.5, unknown=3), dollars(0.0, unknown=3), dollars(-0.5)
+    ('≥ $1.50', '–', '−$0.50')
     """
     if known is None or math.isnan(known) or (unknown and known == 0):
         return UNKNOWN
+    if known < 0:
+        return f"{_MINUS}{dollars(-known)}"
+    if known >= _ENDLESS:
+        return f"{'≥ ' if unknown else ''}${number(known)}"
     if known == 0 or known >= 0.1:
         text = f"${known:,.2f}"
     elif known >= 0.0001:
@@ -170,8 +178,10 @@ def duration(seconds: float | None) -> str:
     >>> duration(0.0004), duration(0.12), duration(1.34), duration(65), duration(3720), duration(None)
     ('<1 ms', '120 ms', '1.3 s', '1 min 05 s', '1 h 02 min', '–')
     """
-    if seconds is None or math.isnan(seconds):
+    if seconds is None or math.isnan(seconds) or seconds < 0:
         return UNKNOWN
+    if seconds >= _ENDLESS:
+        return f"{number(seconds)} s"
     if seconds < 0.001:
         return "<1 ms" if seconds > 0 else "0 ms"
     if seconds < 0.9995:
@@ -291,6 +301,20 @@ def cut(line: str, columns: int) -> str:
             break
         kept.append(char)
     return "".join(kept).rstrip() + "…"
+
+
+def middle(line: str, columns: int) -> str:
+    """A line cut in its middle to at most so many columns: names that are alike differ at their ends.
+
+    >>> middle("a-model-with-a-long-name-v1", 16), middle("baseline", 16)
+    ('a-model-wi…me-v1', 'baseline')
+    """
+    if width(line) <= columns:
+        return line
+    end = line
+    while width(end) > columns // 3:
+        end = end[1:]
+    return cut(line, columns - width(end)) + end
 
 
 def width(line: str) -> int:

@@ -127,7 +127,17 @@ def explain(error: ValidationError, values: Mapping[str, Any], *, place: str, mo
         known = sentences.setdefault(".".join([place, *path] if place else path), [])
         if sentence not in known:
             known.append(sentence)
-    return [Fault(place=where, message=_either(what)) for where, what in sentences.items()]
+    places = list(sentences)
+    return [
+        Fault(place=where, message=_either(what))
+        for where, what in sentences.items()
+        # of a union, what is wrong within one member says more than that it is not the other one
+        if not (all(map(_of_shape, what)) and any(below.startswith(f"{where}.") for below in places))
+    ]
+
+
+def _of_shape(sentence: str) -> bool:
+    return sentence.startswith(("must be a mapping, got a ", "must be a list, got a "))
 
 
 def shown(value: Any) -> str:

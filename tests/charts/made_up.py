@@ -149,7 +149,7 @@ def studies(agreement: Agreement, *conditions: str, floor: str | None = None) ->
         Guesses(study=name, tests=[[test for test in tests if test.study == name]] * 2)
         for name in dict.fromkeys(test.study for test in tests)
     ]
-    beside = floor_of(guesses, {}, questions=60) if floor is not None else None
+    beside = floor_of(guesses, {}, questions=60, level=0.95) if floor is not None else None
     return structs.replace(part, conditions=tuple(made), floor=beside)
 
 

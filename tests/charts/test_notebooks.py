@@ -41,3 +41,12 @@ def test_a_run_shows_what_it_is(tmp_path, journals):
     assert "support-kb 1234abcd (done)" in html
     assert "1 sample × 2 conditions × 1 repetition" in html
     assert "&lt;a&gt;, b" in html
+
+
+def test_a_summary_in_a_notebook_says_what_is_missing(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=3)
+    script.scored(0, "baseline", value=4)
+    html = summarize(script.end("interrupted"))._repr_html_()
+    assert "<th>failures</th><th>not run</th><th>planned</th>" in html
+    assert "<td>baseline</td><td>4.00</td><td>0</td><td>2</td><td>3</td>" in html
+    assert "<p>warning: the run is not complete (status: interrupted; 5 trials not run)" in html

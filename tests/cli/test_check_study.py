@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from tests.datasets import studies
 
+from karat.datasets import read_study, shipped_studies
+from karat.datasets._study import copied
+
 EXPERIMENT = """\
 name: designs
 dataset: {kind: study, path: PATH}
@@ -177,3 +180,32 @@ def test_the_plan_counts_what_is_chosen(karat, here):
     found = karat("check", "e.yaml", "--limit", "1", "--json").json
     assert found["studies"] == [{"name": "beauty_contest", "participants": 17, "questions": 68}]
     assert (found["samples"], found["agent_calls"], found["judge_calls"]) == (1, 408, 0)
+
+
+@pytest.mark.parametrize(
+    ("derive", "told"),
+    [
+        ("SELECT *, longer = 'longer' AS says_longer FROM responses LIMIT 59", ["F1 T1", "F2 T1"]),
+        (
+            "SELECT *, longer = 'longer' AS says_longer FROM (SELECT * REPLACE (lag(estimate) OVER () AS estimate) FROM responses)",  # noqa: E501 -- one query
+            ["F1 T1"],
+        ),
+        ("SELECT *, longer = 'longer' AS says_longer, row_number() OVER () AS place FROM responses", []),
+        ("SELECT *, longer = 'longer' AS says_longer FROM responses ORDER BY participant", []),
+    ],
+)
+def test_sql_that_depends_on_the_order_of_answers_is_told(karat, bridge, derive, told):
+    text = (bridge / "study.yaml").read_text(encoding="utf-8")
+    old = "SELECT *, longer = 'longer' AS says_longer FROM responses"
+    (bridge / "study.yaml").write_text(text.replace(old, derive), encoding="utf-8")
+    done = karat("check", bridge)
+    said = [line for line in done.err.splitlines() if "in another order" in line]
+    assert len(said) == len(told)
+    for line, name in zip(said, told, strict=True):
+        assert f"derive: {name} comes out otherwise where the same answers stand in another order" in line
+
+
+def test_no_shipped_study_depends_on_the_order_of_answers():
+    for name, folder in shipped_studies().items():
+        study = read_study(folder)
+        assert [one.unordered for one in copied.tested_copies(study, copied.human_scores(study))] == [(), ()], name

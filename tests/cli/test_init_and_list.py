@@ -102,9 +102,10 @@ def test_shipped_studies_are_listed(karat):
         "domain": "cognition", "participants": 1350, "questions": 1350, "findings": 5, "tests": 6,
     }  # fmt: skip
     shown = karat("list", "studies").out.splitlines()
-    assert shown[0].split() == ["name", "title", "domain", "participants", "findings", "tests", "source"]
+    assert shown[0].split() == ["name", "title", "domain", "participants", "findings", "tests", "forms", "source"]
     assert [line.split()[0] for line in shown[1:]] == names
-    assert "Tversky & Kahneman (1981)" in shown[1 + names.index("framing")]
+    assert "paraphrase, relabelled  Tversky & Kahneman (1981)" in shown[1 + names.index("framing")]
+    assert (framing["wordings"], framing["relabelled"]) == (["paraphrase"], True)
 
 
 def test_one_study_is_shown_with_its_arms_and_tests(karat):

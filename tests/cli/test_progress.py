@@ -211,3 +211,20 @@ def test_what_is_foreign_moves_no_cursor():
 @pytest.mark.parametrize(("share", "full"), [(0.0, 0), (0.26, 5), (0.9999, 19), (1.0, 20), (1.5, 20)])
 def test_the_bar_is_full_only_at_the_end(share, full):
     assert bar(share) == "━" * full + "─" * (20 - full)
+
+
+def test_a_share_is_whole_only_when_every_answer_is_right():
+    found = {"conditions": {"baseline": condition(done=400, mean=mean(0.9975, 0.986, 0.9996))}}
+    now = standing(planned=900, done=400, metric="right", metric_kind="share", **found)
+    assert (
+        block(now, columns=80, rows=24)[-1]
+        == "baseline  400/225       0          0  99.8 % [98.6 %, >99.9 %] over 53 questions"
+    )
+
+
+def test_conditions_that_are_called_alike_are_told_apart():
+    name = "a-model-with-a-very-long-name-indeed-v{}"
+    now = standing(planned=900, done=4, conditions={name.format(at): condition() for at in range(3)})
+    for columns in (80, 40):
+        shown = [line.split()[0] for line in block(now, columns=columns, rows=24) if line.startswith("a-model")]
+        assert len(set(shown)) == 3

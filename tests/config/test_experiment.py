@@ -68,6 +68,12 @@ def test_little_is_required(read: Read) -> None:
     assert len(found.load_dataset()) == 1
 
 
+def test_more_conditions_than_a_report_reads_are_refused_before_anything_is_asked() -> None:
+    many: dict[str, Any] = {f"c{at}": {} for at in range(501)}
+    with pytest.raises(BadExperiment, match=r"conditions: at most 500, got 501"):
+        Experiment(dataset={"path": "q.jsonl"}, agent={"type": "floor"}, conditions=many, scorers=[])
+
+
 def test_an_offline_judge_is_called_judge_and_stands_first(read: Read) -> None:
     text = GOOD + "scorers: [equals, regex: {pattern: ^2}, {type: regex, name: has-digit, pattern: '[0-9]'}]\n"
     found = read(text)

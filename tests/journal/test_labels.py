@@ -46,6 +46,50 @@ def test_the_file_is_lines_of_json_with_a_head(run):
     ]
 
 
+def test_what_is_said_of_turns_comes_back(run):
+    said = [
+        label(turn=0, verdict="wrong", diagnosis="scale", note="a hundred times too much"),
+        label(turn=1, verdict="cannot_tell"),
+        label(
+            trial="t2", turn=0, answers={"choice": "A", "number": 40.5, "order": ["b", "a"]}, unread={"why": "refused"}
+        ),
+    ]
+    for one in said:
+        add_label(run, one)
+    assert read_labels(run).newest == {"t1": tuple(said[:2]), "t2": (said[2],)}
+    assert json.loads(labels_path(run).read_bytes().splitlines()[1]) == {
+        "event": "label", "at": "2026-11-20T12:00:00+00:00", "who": "ann", "trial": "t1", "turn": 0,
+        "note": "a hundred times too much", "verdict": "wrong", "diagnosis": "scale",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("said", [{"verdict": "right"}, {"answers": {"a": "B"}}, {"unread": {"a": "missing"}}])
+def test_a_label_of_a_turn_is_withdrawn_by_an_empty_one_of_that_turn_alone(run, said):
+    for one in (label(turn=0, **said), label(turn=1, **said), label(note="whole"), label(turn=0)):
+        add_label(run, one)
+    assert read_labels(run).of("t1") == (label(turn=1, **said), label(note="whole"))
+
+
+FIRST_DAY = b"""{"event":"head","format":1,"run":"1234abcd"}
+{"event":"label","at":"2026-11-20T12:00:00+00:00","who":"ann","trial":"t1","scores":{"completeness":4.0},"note":"long"}
+"""
+LATER = b"""{"event":"label","at":"2027-01-01T12:00:00+00:00","who":"bob","trial":"t1","turn":0,"verdict":"right","x":9}
+{"event":"label","at":"2027-01-01T12:00:00+00:00","who":"bob","trial":"t1","turn":1,"mood":"fine"}
+"""
+
+
+def test_labels_of_an_older_karat_are_read_and_what_a_newer_one_adds_is_passed_over(run):
+    labels_path(run).write_bytes(FIRST_DAY + LATER)
+    found = read_labels(run)
+    assert found.of("t1") == (
+        label(scores={"completeness": 4.0}, note="long"),
+        Label(at="2027-01-01T12:00:00+00:00", who="bob", trial="t1", turn=0, verdict="right"),
+    )
+    assert found.damaged == 0
+    add_label(run, label("cat", note="more"))
+    assert labels_path(run).read_bytes().startswith(FIRST_DAY + LATER)
+
+
 def test_the_newest_label_of_a_person_counts_whole(run):
     for said in (label(scores={"a": 1.0}), label("bob", note="mine"), label(note="second thoughts"), label(trial="t2")):
         add_label(run, said)

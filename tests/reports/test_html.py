@@ -274,3 +274,31 @@ def test_two_metrics_of_one_name_get_charts_of_their_own(tmp_path, journals):
         script.score(row, "only", value=row + 2, scorer=other)
     ids = re.findall(r'id="([^"]+)"', page(script.end()))
     assert len(ids) == len(set(ids))
+
+
+def test_means_say_how_many_questions_they_rest_on(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=5)
+    for row in range(2):
+        script.scored(row, "baseline", value=3 + row)
+    script.scored(0, "with-docs", value=3)
+    told = plain(page(script.end("interrupted")))
+    assert "The mean over the questions that have a score, 1 to 2 of 5 questions;" in told
+
+
+def test_a_run_that_has_ended_does_not_say_that_scores_will_come(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=2)
+    for row in range(2):
+        script.failure(row, "baseline")
+        script.failure(row, "with-docs")
+    told = plain(page(script.end("max_failures")))
+    assert "No answer has a score." in told
+    assert "yet" not in told
+
+
+def test_many_pairs_of_conditions_are_folded_behind_their_chart(tmp_path, journals):
+    scores = {f"condition {at:02}": [[1 + (at + row) % 5] for row in range(6)] for at in range(12)}
+    html = page(journals.table(tmp_path / "run", scores))
+    found = re.search(r"<summary>(?:<bdi>)?Pairs of conditions: differences with their intervals", html)
+    assert found is not None
+    assert html.index('id="chart-differences-completeness"') < found.start()
+    assert html.count("condition 11 − condition 00") >= 2

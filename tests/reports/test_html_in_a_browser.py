@@ -139,6 +139,20 @@ def test_a_phone_never_scrolls_sideways(browser, tmp_path, journals, golden_page
         assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 
+def test_on_a_phone_every_number_of_a_wide_table_is_in_sight(browser, tmp_path, journals, golden_page):
+    for path, _ in (golden_page, written(tmp_path, talk(tmp_path, journals))):
+        with opened(browser, path, width=320) as page:
+            page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+            hidden = page.evaluate(
+                "[...document.querySelectorAll('table.stacks')].filter(one => one.scrollWidth > 320"
+                " || one.parentElement.scrollWidth > one.parentElement.clientWidth).map(one => one.caption.textContent)"
+            )
+            assert page.locator("table.stacks").count() > 3
+            assert hidden == []
+            heads = page.evaluate("[...document.querySelectorAll('table.stacks td')].map(one => one.dataset.head)")
+            assert "" not in heads
+
+
 def test_light_and_dark_follow_the_system_until_one_chooses(browser, golden_page):
     path, _ = golden_page
 

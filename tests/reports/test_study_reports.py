@@ -15,7 +15,9 @@ from tests.reports.study_story import CONDITIONS, story
 
 from karat.__main__ import main
 from karat.charts.written import statistic_of
+from karat.errors import BadOption
 from karat.journal import RunFolder
+from karat.reports import humanstudy_files
 from karat.reports._humanstudy_files import HEADER
 from karat.reports.csv import Csv
 from karat.reports.humanstudy import Humanstudy
@@ -210,8 +212,10 @@ def test_json_has_the_study_with_its_numbers_written(summary: Summary, run: RunF
     )  # type: ignore[union-attr]
 
 
-def test_other_runs_have_files_of_humanstudy_without_rows(summary: Summary, run: RunFolder) -> None:
-    files = Humanstudy().render(msgspec.structs.replace(summary, study=None), run)
+def test_files_of_humanstudy_are_refused_where_no_test_is_scored(summary: Summary, run: RunFolder) -> None:
+    with pytest.raises(BadOption, match="no scores of the scorer `replication` are shown"):
+        Humanstudy().render(msgspec.structs.replace(summary, study=None), run)
+    files = humanstudy_files(None)
     assert files["detailed_stats.csv"] == ",".join(HEADER) + "\n"
     assert [json.loads(files[name]) for name in ("evaluation_results.json", "benchmark_summary.json")] == [[], {}]
 

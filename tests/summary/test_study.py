@@ -426,3 +426,46 @@ def test_of_many_reasons_three_are_told_and_the_rest_counted() -> None:
     assert unscored("abcd") == "a; b; c; and 1 more reason"
     assert unscored("abcde") == "a; b; c; and 2 more reasons"
     assert unscored([None]) is None
+    assert unscored(["coverage 0; no d: not in ECS", "coverage 0"]) == "coverage 0"  # ECS is another matter
+    assert unscored(["no d: not in ECS"]) == "no d: not in ECS"
+
+
+def test_within_subjects_each_person_counts_once_and_once_in_each_arm(tmp_path: Path) -> None:
+    folder = tmp_path / "rated"
+    (folder / "materials").mkdir(parents=True)
+    (folder / "materials" / "x.md").write_text("How much do you like {{ what }}?\n", encoding="utf-8")
+    (folder / "study.yaml").write_text(RATED, encoding="utf-8")
+
+    def say(sample: Sample, turn: int, condition: str, repetition: int) -> str:
+        number = int(sample.id.rpartition("-")[2])
+        if number == 12:
+            return ""
+        tea = sample.turns[turn].detail["arm"] == "tea"
+        return "none" if number == 11 and tea else f"liking: {1 + (number + 2 * tea * (number % 3)) % 7}"
+
+    found = only(summarize(put_through(tmp_path, folder, say)))
+    people = found.studies[0].participants
+    assert (people.planned, people.asked, people.answered, people.parsed) == (12, 12, 12, 10)
+    assert found.participants == people
+    assert {one.arm: one.participants.parsed for one in found.studies[0].arms} == {"tea": 10, "rum": 11}
+
+
+RATED = """\
+study: rated
+title: Two drinks
+source: Nobody (2026)
+domain: cognition
+participants: {per_arm: human}
+design: within
+arms:
+  tea: {prompt: materials/x.md, values: {what: tea}, fields: {liking: {type: likert, range: [1, 7]}}, n: 12}
+  rum: {prompt: materials/x.md, values: {what: rum}, fields: {liking: {type: likert, range: [1, 7]}}, n: 12}
+derive: |
+  SELECT participant, max(liking) FILTER (arm = 'tea') AS tea, max(liking) FILTER (arm = 'rum') AS rum
+  FROM responses GROUP BY participant
+findings:
+  - id: F1
+    claim: Tea is liked.
+    tests:
+      - {id: T1, kind: ttest_paired, measure: tea, against: rum, expect: greater, human: {t: 3.1, n: 12}}
+"""

@@ -16,10 +16,13 @@ from tests.datasets.copied_runs import copy_of, put_through, several
 from tests.summary.test_study_reducer import run_of
 
 from karat import Experiment
+from karat.charts import charts
 from karat.datasets import kept_studies, random_reply, read_answers, study_responses, study_tests
 from karat.engine import carry_out
 from karat.journal import RunFolder
 from karat.replication import score_tests
+from karat.reports.html import Html
+from karat.reports.terminal import Terminal
 from karat.summary import Summary, summarize
 from karat.summary.study_floor import MOST, REPETITIONS, floor_repetitions
 from karat.summary.study_model import StudyFloor, StudySummary
@@ -178,8 +181,42 @@ def test_who_is_not_above_it_is_named(summary: Summary) -> None:
     assert "agent: below random answers in PAS (−0.20 [−0.30, −0.10])" in list(warnings_of(part))
 
 
-def test_another_level_is_refused_aloud_for_pas_and_ecs(run: RunFolder, summary: Summary) -> None:
-    other = summarize(run, level=0.9)
-    assert other.study == summary.study
-    assert "level 0.9 was asked for: intervals of PAS and ECS are those of 0.95 all the same" in other.warnings
-    assert not any("level" in one for one in summary.warnings)
+def estimates(tree: Any, place: str = "") -> dict[str, dict[str, Any]]:
+    if isinstance(tree, dict):
+        below = {key: one for name, value in tree.items() for key, one in estimates(value, f"{place}.{name}").items()}
+        return {place: tree, **below} if {"low", "high", "level", "method"} <= tree.keys() else below
+    if isinstance(tree, list | tuple):
+        return {key: one for at, value in enumerate(tree) for key, one in estimates(value, f"{place}.{at}").items()}
+    return {}
+
+
+@pytest.mark.parametrize("level", [0.9, 0.99])
+def test_every_interval_has_the_level_that_was_asked_for(run: RunFolder, summary: Summary, level: float) -> None:
+    other = summarize(run, level=level)
+    asked, usual = (estimates(msgspec.to_builtins(part_of(one))) for one in (other, summary))
+    assert asked.keys() == usual.keys()
+    assert part_of(other).level == level
+    several = 0
+    for key, one in asked.items():
+        wide, narrow = (one, usual[key]) if level > 0.95 else (usual[key], one)
+        assert (one["level"], usual[key]["level"]) == (level, 0.95)
+        assert (one["value"], one["se"], one["n"]) == tuple(usual[key][name] for name in ("value", "se", "n"))
+        if one["low"] is not None:
+            assert wide["low"] <= narrow["low"] <= narrow["high"] <= wide["high"], key
+            several += wide["high"] - wide["low"] > narrow["high"] - narrow["low"]
+    assert several > 10
+    assert summarize(run, level=0.95).study == summary.study
+    assert not any("level" in one for one in (*summary.warnings, *other.warnings))
+
+
+@pytest.mark.parametrize(("level", "shown"), [(0.9, "90 %"), (0.99, "99 %")])
+def test_whatever_says_a_level_says_this_one(run: RunFolder, level: float, shown: str) -> None:
+    found = summarize(run, level=level)
+    texts = [
+        Terminal().render(found, run)["report.txt"],
+        "".join(Html(Html.Options(charts=False)).render(found, run).values()),
+    ]
+    texts += [text for chart in charts(found) for text in (chart.title, chart.description, *chart.columns)]
+    for text in texts:
+        assert "95 %" not in text
+    assert sum(f"{shown} interval" in text for text in texts) > 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -10,9 +11,10 @@ import pytest
 from tests.datasets.copied_runs import put_through
 from tests.datasets.studies import STUDY, write
 
+from karat.__main__ import main
 from karat.journal import RunFolder
 from karat.records import Sample
-from karat.summary import summarize
+from karat.summary import compare, summarize
 from karat.summary.study_model import StudyCondition
 
 REDUCE = """\
@@ -146,3 +148,97 @@ def test_a_link_out_of_the_study_is_not_followed(tmp_path: Path) -> None:
     found = only(run, allow_code=True)
     assert found.benchmark.pas.value is None
     assert not (tmp_path / "ran.txt").exists()
+
+
+def changed_after(tmp_path: Path, *, code: str = f"{REDUCE}\n# another line\n") -> RunFolder:
+    run = run_of(tmp_path)
+    (tmp_path / "study" / "reduce.py").write_text(code, encoding="utf-8")
+    return run
+
+
+def test_the_run_keeps_the_digest_of_the_code_and_of_what_lies_beside_it(tmp_path: Path) -> None:
+    study = write(tmp_path / "study", f"{NEEDS}reducer: reduce:apart\n")
+    for name in ("reduce.py", "other.py", "weights.json"):
+        (study / name).write_text(REDUCE, encoding="utf-8")
+    (study / "materials" / "more.py").write_text("", encoding="utf-8")
+    (copy,) = put_through(tmp_path, study, say).info.studies
+    digest = sha256(REDUCE.encode()).hexdigest()
+    assert copy.code == {"other.py": digest, "reduce.py": digest}
+    (plain,) = put_through(tmp_path / "plain", write(tmp_path / "plain" / "study"), say).info.studies
+    assert plain.code is None
+
+
+@pytest.mark.parametrize("file", ["reduce.py", "beside.py"])
+def test_code_that_changed_since_the_run_was_made_does_not_run(tmp_path: Path, file: str) -> None:
+    study = write(tmp_path / "study", f"{NEEDS}reducer: reduce:apart\n")
+    for name in ("reduce.py", "beside.py"):
+        (study / name).write_text(REDUCE, encoding="utf-8")
+    run = put_through(tmp_path, study, say)
+    before = only(run, allow_code=True)
+    (study / "ran.txt").unlink()
+    (study / file).write_text(f"{REDUCE}\n# another line\n", encoding="utf-8")
+    found = only(run, allow_code=True)
+    assert found.benchmark.pas.value is None
+    assert f"its code is another: {file} changed since the run was made" in (found.benchmark.reason or "")
+    assert "--allow-changed-code" in (found.benchmark.reason or "")
+    assert not (study / "ran.txt").exists()
+    (study / file).write_text(REDUCE, encoding="utf-8")
+    assert only(run, allow_code=True) == before
+
+
+def test_changed_code_runs_where_one_says_so_and_every_report_says_it_too(tmp_path: Path) -> None:
+    run = changed_after(tmp_path)
+    summary = summarize(run, allow_code="changed")
+    assert summary.study is not None
+    assert summary.study.conditions[0].benchmark.pas.value is not None
+    told = "small: its own code (reduce:apart) made these numbers as it is now: reduce.py changed"
+    assert [told in warning for warning in summary.warnings].count(True) == 1
+    compared = compare(run_of(tmp_path / "other"), run, allow_code="changed")
+    assert [told in warning for warning in compared.warnings].count(True) == 1
+
+
+def test_code_that_is_as_it_was_needs_no_second_leave_and_no_word(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    both = [summarize(run, allow_code=leave) for leave in (True, "changed")]
+    assert both[0].study == both[1].study
+    assert not any("made these numbers as it is now" in warning for one in both for warning in one.warnings)
+
+
+def test_code_that_went_or_came_later_has_changed(tmp_path: Path) -> None:
+    study = write(tmp_path / "study", f"{NEEDS}reducer: reduce:apart\n")
+    run = put_through(tmp_path, study, say)
+    (study / "reduce.py").write_text(REDUCE, encoding="utf-8")
+    assert "reduce.py changed" in (only(run, allow_code=True).benchmark.reason or "")
+    other = changed_after(tmp_path / "other")
+    (tmp_path / "other" / "study" / "reduce.py").unlink()
+    assert "there is no file reduce.py" in (only(other, allow_code=True).benchmark.reason or "")
+
+
+def test_a_run_that_recorded_no_code_says_that_it_may_have_changed(tmp_path: Path) -> None:
+    """As runs were before the digest was kept."""
+    run = run_of(tmp_path)
+    (copy,) = run.info.studies
+    info = msgspec.structs.replace(run.info, studies=(msgspec.structs.replace(copy, code=None),))
+    (run.path / "run.json").write_bytes(msgspec.json.encode(info))
+    summary = summarize(RunFolder.open(run.path), allow_code=True)
+    assert summary.study is not None
+    assert summary.study.conditions[0].benchmark.pas.value is not None
+    assert any("the run did not record it, so it may have changed" in warning for warning in summary.warnings)
+
+
+def test_a_resume_keeps_the_code_that_the_run_began_with(tmp_path: Path) -> None:
+    study = write(tmp_path / "study", f"{NEEDS}reducer: reduce:apart\n")
+    (study / "reduce.py").write_text(REDUCE, encoding="utf-8")
+    said = {"dataset": {"kind": "study", "path": "study"}, "agent": {"type": "floor"}, "conditions": {"a": {}},
+            "execution": {"num_repetitions": 1}}  # fmt: skip
+    (tmp_path / "e.yaml").write_text(json.dumps(said), encoding="utf-8")
+    command = ["run", str(tmp_path / "e.yaml"), "--results", str(tmp_path / "results"), "-q"]
+    main([*command, "--limit", "3"])
+    (path,) = (tmp_path / "results").iterdir()
+    before = RunFolder.open(path).studies()[0].code
+    (study / "reduce.py").write_text(f"{REDUCE}\n# another line\n", encoding="utf-8")
+    assert main([*command, "--resume", str(path)]) == 0
+    run = RunFolder.open(path)
+    assert before is not None
+    assert [copy.code for copy in run.studies()] == [before]
+    assert "reduce.py changed" in (only(run, allow_code=True).benchmark.reason or "")

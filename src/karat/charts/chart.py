@@ -95,7 +95,7 @@ def apart(names: Iterable[str]) -> list[str]:
     found: list[str] = []
     taken: set[str] = set()
     for name in names:
-        plain = formats.excerpt(name, LABEL) or "(no name)"
+        plain = formats.middle(formats.excerpt(name, 4 * LABEL), LABEL) or "(no name)"
         label, again = plain, 1
         while label in taken:
             again += 1

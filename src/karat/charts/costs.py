@@ -43,8 +43,8 @@ def _chart(
 ) -> list[Chart]:
     values = [row for one in found.conditions for row in _rows(one, names, read)]
     known = [row for row in values if row["cost"] is not None]
-    if not known:
-        return []
+    if not any(row["cost"] for row in known):
+        return []  # what is free, or not known, has no bars
     table = [
         (one.condition, *map(write, read(one.cost)), formats.count(one.cost.right_conversations),
          formats.count(one.cost.right_turns))

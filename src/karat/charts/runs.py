@@ -26,7 +26,7 @@ from karat.summary.words import said
 
 __all__ = ["run_charts"]
 
-HALF = 22  # columns of a name in a pair
+HALF = 20  # columns of a name in a pair
 TOGETHER = 8  # metrics in one chart; further ones go to the next
 
 
@@ -111,6 +111,9 @@ def _means_title(summary: Summary, info: MetricInfo) -> str:
     offline = ", offline scores" if info.offline else ""
     if len(ranked) == 1:
         return f"{info.key} of {best.condition}: {estimated(best.mean, percent=percent)} over {over}{offline}"
+    if best.mean.value == worst.mean.value:
+        alike = formats.plural(len(ranked), "condition")
+        return f"{info.key} is the same under {alike}, {estimated(best.mean, percent=percent)} over {over}{offline}"
     most, least = ("lowest", "highest") if info.direction == "lower" else ("highest", "lowest")
     return (
         f"{info.key} is {most} under {best.condition}, {estimated(best.mean, percent=percent)} over {over}{offline}; "
@@ -155,7 +158,7 @@ def _differences(summary: Summary, group: Sequence[MetricInfo], names: dict[str,
     level = formats.level(summary.level)
     chart = made(
         slug("differences", group_label(group)),
-        said(found, unit=unit_of(summary)),
+        said(found, group, unit=unit_of(summary)),
         f"A forest plot: one line a pair of conditions, second minus first, as a point with its {level} interval; "
         "the dashed line is no difference.",
         body,
@@ -168,7 +171,7 @@ def _differences(summary: Summary, group: Sequence[MetricInfo], names: dict[str,
 def _pairs(found: Sequence[Difference], names: dict[str, str]) -> dict[tuple[str, str], str]:
     """Both names of a pair, each cut so that the other is seen as well."""
     pairs = list(dict.fromkeys((one.a, one.b) for one in found))
-    said = [f"{formats.cut(names[b], HALF)} − {formats.cut(names[a], HALF)}" for a, b in pairs]
+    said = [f"{formats.middle(names[b], HALF)} − {formats.middle(names[a], HALF)}" for a, b in pairs]
     return dict(zip(pairs, apart(said), strict=True))
 
 

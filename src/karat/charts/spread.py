@@ -133,7 +133,7 @@ def _binned(
     for order, (condition, found) in enumerate(means.items()):
         counts = [0] * bins
         for value in found:
-            counts[min(bins - 1, int((value - low) / wide))] += 1
+            counts[max(0, min(bins - 1, int((value - low) / wide)))] += 1
         for at, count in enumerate(counts):
             start, end = low + at * wide, low + (at + 1) * wide
             values.append({"condition": names[condition], "condition_order": order, "start": start, "end": end,

@@ -10,12 +10,11 @@ from karat import formats
 from karat.charts.chart import Chart, known, made, slug
 from karat.charts.pieces import ROW, WIDTH, beside, filtered, named, number, points, reference, tooltip
 from karat.charts.study_view import Drawn, Line, TestShown, of_agreement
-from karat.replication import Agreement, Uncertainty
+from karat.replication import Agreement, Uncertainty, z_of_level
 
 __all__ = ["drawn_charts", "study_charts"]
 
 TOGETHER = 40  # tests in one chart
-Z95 = 1.959963984540054
 
 
 def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "agent") -> tuple[Chart, ...]:
@@ -124,10 +123,11 @@ def _profile(drawn: Drawn) -> list[Chart]:
     tests = [one for one in drawn.tests if one.has_effects]
     if not tests:
         return []
+    z, interval = z_of_level(drawn.level), f"{formats.level(drawn.level)} interval"
     dots = [
         {"test": one.name, "study": formats.excerpt(one.study, 48), "human": one.d_human, "agent": one.d_agent,
-         "human_low": one.d_human - Z95 * one.d_human_se, "human_high": one.d_human + Z95 * one.d_human_se,
-         "agent_low": one.d_agent - Z95 * one.d_agent_se, "agent_high": one.d_agent + Z95 * one.d_agent_se}
+         "human_low": one.d_human - z * one.d_human_se, "human_high": one.d_human + z * one.d_human_se,
+         "agent_low": one.d_agent - z * one.d_agent_se, "agent_high": one.d_agent + z * one.d_agent_se}
         for one in tests
     ]  # fmt: skip
     reach = 1.1 * max(max(abs(one.d_human), abs(one.d_agent)) for one in tests) or 1.0
@@ -147,18 +147,19 @@ def _profile(drawn: Drawn) -> list[Chart]:
     chart = made(
         slug("effects", drawn.condition),
         _profile_title(drawn),
-        "One point a test: the agent's effect over that of people, with 95 % intervals. On the dashed line of identity "
+        f"One point a test: the agent's effect over that of people, with {interval}s. On the dashed line of identity "
         "both are equal; the solid line is the weighted least-squares line, its band the interval of its slope."
         f"{_over(drawn)}",
         {"width": 400, "height": 400, "layer": [*_lines(drawn.line, x, y, reach), *marks]},
-        ("finding and test", "d people [95 % interval]", "d agent [95 % interval]"),
-        [(one.name, _effect(one.d_human, one.d_human_se), _effect(one.d_agent, one.d_agent_se)) for one in tests],
+        ("finding and test", f"d people [{interval}]", f"d agent [{interval}]"),
+        [(one.name, _effect(one.d_human, one.d_human_se, z), _effect(one.d_agent, one.d_agent_se, z))
+         for one in tests],
     )  # fmt: skip
     return [chart]
 
 
-def _effect(value: float, se: float) -> str:
-    span = formats.signed_interval(value - Z95 * se, value + Z95 * se)
+def _effect(value: float, se: float, z: float) -> str:
+    span = formats.signed_interval(value - z * se, value + z * se)
     return f"{formats.signed(value)} {span}".rstrip()
 
 
@@ -198,11 +199,12 @@ def _forest(drawn: Drawn) -> list[Chart]:
 
 
 def _forest_part(drawn: Drawn, ending: str, tests: Sequence[TestShown]) -> Chart:
+    z, interval = z_of_level(drawn.level), f"{formats.level(drawn.level)} interval"
     rows = []
     for one in tests:
         more, se = one.apart
         rows.append({
-            "test": one.name, "difference": more, "low": more - Z95 * se, "high": more + Z95 * se,
+            "test": one.name, "difference": more, "low": more - z * se, "high": more + z * se,
             "human": one.d_human, "agent": one.d_agent, "z": one.z_diff,
         })  # fmt: skip
     ends = [abs(value) for row in rows for value in (row["difference"], row["low"], row["high"])
@@ -215,22 +217,22 @@ def _forest_part(drawn: Drawn, ending: str, tests: Sequence[TestShown]) -> Chart
     return made(
         slug("effect-differences", drawn.condition) + ending,
         _forest_title(drawn),
-        "A forest plot: one line a test, the agent's effect less that of people with its 95 % interval; the dashed "
+        f"A forest plot: one line a test, the agent's effect less that of people with its {interval}; the dashed "
         f"line is no difference.{_over(drawn)}",
         {"data": {"values": rows}, "width": WIDTH, "height": (ROW - 4) * len(tests),
          "layer": [reference(x=0), *points(x, y, None, told)]},
-        ("finding and test", "agent − people, d [95 % interval]", "d people", "d agent", "z"),
-        [(one.name, _effect(*one.apart), *map(formats.signed, (one.d_human, one.d_agent, one.z_diff)))
+        ("finding and test", f"agent − people, d [{interval}]", "d people", "d agent", "z"),
+        [(one.name, _effect(*one.apart, z), *map(formats.signed, (one.d_human, one.d_agent, one.z_diff)))
          for one in tests],
     )  # fmt: skip
 
 
 def _forest_title(drawn: Drawn) -> str:
     judged = [one for one in drawn.tests if one.has_effects and math.isfinite(one.z_diff)]
-    differing = [one for one in judged if abs(one.z_diff) > Z95]
+    differing = [one for one in judged if abs(one.z_diff) > z_of_level(drawn.level)]
     above = sum(one.z_diff > 0 for one in differing)
     return (
         f"{drawn.condition} differs from people in {formats.count(len(differing))} of "
-        f"{formats.plural(len(judged), 'effect')} (95 % interval without 0): "
+        f"{formats.plural(len(judged), 'effect')} ({formats.level(drawn.level)} interval without 0): "
         f"{formats.count(above)} above, {formats.count(len(differing) - above)} below"
     )

@@ -76,6 +76,7 @@ class Drawn:
     opposed: int  # findings
     line: Line
     repetitions: int = 1
+    level: float = 0.95  # of every interval
     floor: Span | None = None  # PAS of random answers, where they stand beside
     floor_ecs: Span | None = None
 
@@ -104,6 +105,7 @@ def of_agreement(agreement: Agreement, sure: Uncertainty, *, condition: str) -> 
         opposed=len(agreement.opposed),
         line=Line(slope=slope.slope, low=slope.low, high=slope.high, centre=slope.centre,
                   centre_agent=slope.centre_agent),
+        level=agreement.level,
     )  # fmt: skip
 
 
@@ -132,6 +134,7 @@ def of_condition(found: StudyCondition, *, floor: StudyFloor | None = None) -> D
         line=Line(slope=_known(slope.slope), low=_known(slope.low), high=_known(slope.high),
                   centre=_known(slope.centre), centre_agent=_known(slope.centre_agent)),
         repetitions=max((len(test.repetitions) for _, test in keyed), default=1),
+        level=whole.pas.level,
         floor=None if floor is None else _span(floor.benchmark.pas),
         floor_ecs=None if floor is None else _span(floor.benchmark.ecs),
     )  # fmt: skip

@@ -15,7 +15,8 @@ from karat.charts.chart import Chart
 __all__ = ["DARK", "LIGHT", "config", "themed"]
 
 FONT = "Liberation Sans, DejaVu Sans, Arial, Helvetica, sans-serif"
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
+# One fewer than colours: as both begin anew, no two of 56 conditions have the same mark.
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
 LIGHT = {
     "background": "#ffffff",
@@ -55,7 +56,7 @@ def config(*, dark: bool = False, ink: Mapping[str, Any] | None = None) -> dict[
         "title": {"color": ink["text"], "anchor": "start", "fontSize": 14, "frame": "bounds", "offset": 12},
         "axis": {**named, "gridColor": ink["grid"], "domainColor": ink["quiet"], "tickColor": ink["quiet"],
                  "labelLimit": 320, "titleFontWeight": "normal"},
-        "axisY": {"grid": False},
+        "axisY": {"grid": False, "labelPadding": 8},  # a mark at the end of the scale leaves the names alone
         "legend": {**named, "labelLimit": 320, "symbolOpacity": 1, "symbolStrokeWidth": 0, "titleFontWeight": "normal"},
         "header": {**named, "labelFontSize": 12, "labelFontWeight": "bold", "labelLimit": 420, "labelPadding": 2},
         "range": {"category": ink["categories"], "ordinal": ink["steps"], "ramp": ink["steps"], "symbol": list(SHAPES)},

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from karat import formats
 from karat.summary import Summary
-from karat.summary.model import Estimate, MetricInfo
+from karat.summary.model import MetricInfo
 from karat.summary.study_model import SideNumbers
+from karat.summary.written import estimated, share_estimate, signed_estimate
 
 __all__ = ["estimated", "group_label", "is_share", "share_estimate", "signed_estimate", "statistic_of", "unit_of"]
 
@@ -19,7 +20,7 @@ _SYMBOLS = {
 
 def is_share(info: MetricInfo) -> bool:
     """Whether a metric is shown in percent."""
-    return info.kind == "share" and info.low == 0 and info.high == 1
+    return info.percent
 
 
 def unit_of(summary: Summary) -> str:
@@ -30,34 +31,6 @@ def unit_of(summary: Summary) -> str:
 def group_label(group: Sequence[MetricInfo]) -> str:
     """Metrics by name: one, or the first and how many more."""
     return group[0].key if len(group) == 1 else f"{group[0].key} and {len(group) - 1} more"
-
-
-def estimated(found: Estimate, *, percent: bool = False) -> str:
-    """A mean with its interval."""
-    if percent:
-        return share_estimate(found.value, found.low, found.high)
-    return formats.estimate(found.value, found.low, found.high)
-
-
-def share_estimate(value: float | None, low: float | None, high: float | None) -> str:
-    """A share with its interval, in percent.
-
-    >>> share_estimate(0.669, 0.625, 0.71), share_estimate(0.5, None, None)
-    ('66.9 % [62.5 %, 71.0 %]', '50.0 %')
-    """
-    if low is None or high is None:
-        return formats.share(value)
-    return f"{formats.share(value)} [{formats.share(low)}, {formats.share(high)}]"
-
-
-def signed_estimate(found: Estimate, *, percent: bool = False) -> str:
-    """A difference with its interval; of shares in percentage points."""
-    value, low, high = found.value, found.low, found.high
-    if not percent:
-        return f"{formats.signed(value)} {formats.signed_interval(low, high)}".rstrip()
-    points = [None if one is None else 100 * one for one in (value, low, high)]
-    span = formats.signed_interval(points[1], points[2], digits=1)
-    return f"{formats.signed(points[0], digits=1)} points {span}".rstrip()
 
 
 def statistic_of(kind: str, side: SideNumbers) -> str:

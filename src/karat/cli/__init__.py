@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 import keyword
+from typing import Any
 
 import click
 
+from karat.cli.ending import past_click
 from karat.cli.options import debug, show_help
 
 __all__ = ["cli"]
@@ -37,6 +39,16 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with past_click():  # --help and --version print here
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with past_click():
+            return super().invoke(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
@@ -74,5 +86,5 @@ def cli() -> None:
 
     Start with `karat init golden`. Results go to standard output, everything else to standard
     error. Exit codes: 0 done, 2 you must change something, 3 some trials failed, 70 a fault of
-    karat itself, 130 stopped.
+    karat itself, 130 stopped, 141 nobody read the output to its end.
     """

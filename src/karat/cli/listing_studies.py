@@ -33,6 +33,8 @@ class ListedStudy(msgspec.Struct, frozen=True, kw_only=True):
     findings: int
     tests: int
     source: str
+    wordings: tuple[str, ...]  # what `dataset.wording` may be
+    relabelled: bool  # whether `dataset.relabel` shows other names and amounts
 
 
 class ListedStudies(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,13 +45,14 @@ class ListedStudies(msgspec.Struct, frozen=True, kw_only=True):
     studies: tuple[ListedStudy, ...]
 
     def __str__(self) -> str:
-        head = ("name", "title", "domain", "participants", "findings", "tests", "source")
+        head = ("name", "title", "domain", "participants", "findings", "tests", "forms", "source")
         rows = [
             (
                 one.name,
                 formats.excerpt(one.title, _WIDEST),
                 one.domain,
                 *map(formats.count, (one.participants, one.findings, one.tests)),
+                ", ".join([*one.wordings, *["relabelled"] * one.relabelled]),
                 _authors(one.source),
             )
             for one in self.studies
@@ -82,6 +85,8 @@ def studies() -> ListedStudies:
                 findings=len(one.findings),
                 tests=len(one.tests),
                 source=one.source,
+                wordings=one.wordings,
+                relabelled=one.relabelled,
             )
             for one in found
         )

@@ -15,6 +15,7 @@ from karat.cli.output import Output
 
 if TYPE_CHECKING:
     from karat.config import Experiment
+    from karat.datasets import AllowCode
     from karat.engine import Selection
 
 __all__ = [
@@ -156,6 +157,12 @@ class Shown:
 
     scorings: dict[str, str]  # scorer → digest, or its beginning
     allow_code: bool  # human studies may run their own
+    allow_changed_code: bool  # … also where it changed since the run was made
+
+    @property
+    def code(self) -> AllowCode:
+        """As `karat.summarize` takes it."""
+        return "changed" if self.allow_changed_code else self.allow_code
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -451,6 +458,11 @@ allow_code = click.option(
     is_flag=True,
     help="Let human studies run their own code, `reducer`, from the folder they lay in. Look at it first.",
 )
+allow_changed_code = click.option(
+    "--allow-changed-code",
+    is_flag=True,
+    help="Likewise, even if it is not the code that was there when the run was made: numbers may differ.",
+)
 report_settings = click.option(
     "--set",
     "asked",
@@ -477,4 +489,4 @@ scoring = click.option(
     metavar="SCORER=DIGEST",
     help="Show this scoring instead of the newest (the beginning of its digest is enough). Repeatable.",
 )
-shown = _gathered("shown", Shown, scoring, allow_code)
+shown = _gathered("shown", Shown, scoring, allow_code, allow_changed_code)

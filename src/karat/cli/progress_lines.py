@@ -7,6 +7,7 @@ from math import floor, log10
 
 from karat import formats
 from karat.cli.sofar import ConditionSoFar, LastFailure, MeanSoFar, SoFar
+from karat.summary.written import share_estimate
 
 __all__ = ["bar", "block", "log_line"]
 
@@ -133,12 +134,14 @@ def _failure(found: LastFailure, columns: int) -> str:
 def _mean(now: SoFar, mean: MeanSoFar | None) -> str:
     if mean is None:
         return formats.UNKNOWN
-    if now.unit == "turn" and now.metric_kind == "share":
-        ends = (
-            "" if mean.low is None or mean.high is None else f" [{formats.share(mean.low)}, {formats.share(mean.high)}]"
-        )
-        return f"{formats.share(mean.value)}{ends}"
+    if now.metric_kind == "share":
+        return share_estimate(mean.value, mean.low, mean.high)
     return formats.estimate(mean.value, mean.low, mean.high)
+
+
+def _name(name: str, columns: int = _NAME_COLUMNS) -> str:
+    """Cut in its middle: conditions that are called alike differ at their ends."""
+    return formats.middle(formats.excerpt(name, 20 * columns), columns)
 
 
 def _metric(now: SoFar) -> str:
@@ -149,10 +152,7 @@ def _means(now: SoFar) -> list[str]:
     known = {name: one for name, one in now.conditions.items() if one.mean is not None}
     if not known:
         return []
-    named = [
-        f"{formats.excerpt(name, _NAME_COLUMNS)} {_mean(now, one.mean)}"
-        for name, one in list(known.items())[:_MOST_NAMED]
-    ]
+    named = [f"{_name(name)} {_mean(now, one.mean)}" for name, one in list(known.items())[:_MOST_NAMED]]
     more = [f"{len(known) - _MOST_NAMED} more"] if len(known) > _MOST_NAMED else []
     return [f"{_metric(now)}: {', '.join([*named, *more])}"]
 
@@ -187,7 +187,7 @@ def _table(now: SoFar, conditions: Mapping[str, ConditionSoFar], columns: int) -
     heads = ["", "done", "failed", *(["in flight"] if asked else []), *([_metric(now)] if scored else [])]
     table = [heads]
     for name, one in conditions.items():
-        row = [formats.excerpt(name, _NAME_COLUMNS), _done(one), formats.count(one.failed)]
+        row = [_name(name), _done(one), formats.count(one.failed)]
         row += [formats.count(one.in_flight)] if asked else []
         row += [_with_size(now, one.mean)] if scored else []
         table.append(row)
@@ -215,7 +215,7 @@ def _pairs(now: SoFar, conditions: Mapping[str, ConditionSoFar], columns: int) -
     for name, one in conditions.items():
         mean = _mean(now, one.mean) if now.metric is not None else ""
         room = columns - formats.width(mean) - 1
-        lines.append(formats.cut(f"{formats.excerpt(name, max(8, room))} {mean}".rstrip(), columns))
+        lines.append(formats.cut(f"{_name(name, max(8, room))} {mean}".rstrip(), columns))
         counts = [f"  {_done(one)}"]
         counts += [f"failed {formats.count(one.failed)}"] if one.failed else []
         counts += [f"in flight {formats.count(one.in_flight)}"] if now.most_in_flight else []

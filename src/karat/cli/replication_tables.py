@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 __all__ = ["by_finding", "by_level", "effects", "interval", "known", "measures", "number", "with_interval"]
 
 DIGITS = 3
-Z95 = 1.959963984540054
 Row = tuple[str, ...]
 
 
@@ -69,10 +68,11 @@ def by_finding(agreement: Agreement) -> list[str]:
     """Agreement by finding: the posteriors of people and agent side by side, one pair a test."""
     from karat.replication import pas_interval_of_test
 
-    head = ("finding", "test", "π people", "π agent", "PAS", "95 % interval", "ceiling", "directional", "coverage", "")
+    told = f"{formats.level(agreement.level)} interval"
+    head = ("finding", "test", "π people", "π agent", "PAS", told, "ceiling", "directional", "coverage", "")
     rows: list[Row] = [head]
     for score in agreement.tests:
-        spread = pas_interval_of_test(score)
+        spread = pas_interval_of_test(score, level=agreement.level)
         posteriors = (score.pi_human, score.pi_agent, score.pas)
         rows.append((
             *_named(score),
@@ -98,14 +98,16 @@ def _note(score: TestScore) -> str:
 
 def effects(agreement: Agreement) -> list[str]:
     """The profile of effects and their differences, with the other convention beside the chosen one."""
-    other = agreement.other.convention
+    from karat.replication import z_of_level
+
+    other, z = agreement.other.convention, z_of_level(agreement.level)
     head = (
         "finding",
         "test",
         "d people",
         "d agent",
         "agent − people",
-        "95 % interval",
+        f"{formats.level(agreement.level)} interval",
         "z",
         f"{other}: people",
         "agent",
@@ -113,7 +115,7 @@ def effects(agreement: Agreement) -> list[str]:
     rows: list[Row] = [head]
     for score, pair in zip(agreement.tests, agreement.other.effects, strict=True):
         apart, se = score.agent.d - score.human.d, math.hypot(score.human.d_se, score.agent.d_se)
-        span = formats.signed_interval(known(apart - Z95 * se), known(apart + Z95 * se))
+        span = formats.signed_interval(known(apart - z * se), known(apart + z * se))
         rows.append((
             *_named(score),
             *(formats.signed(known(value)) for value in (score.human.d, score.agent.d, apart)),

@@ -131,7 +131,10 @@ def as_data(agreement: Agreement, sure: Uncertainty, *, bound: float | None = No
         "domains": [plain(one) for one in agreement.domains],
         "studies": [plain(one) for one in agreement.studies],
         "findings": [plain(one) for one in agreement.findings],
-        "tests": [_test(one, pair, bound) for one, pair in zip(agreement.tests, agreement.other.effects, strict=True)],
+        "tests": [
+            _test(one, pair, bound, level=agreement.level)
+            for one, pair in zip(agreement.tests, agreement.other.effects, strict=True)
+        ],
         "other_convention": {
             "convention": agreement.other.convention,
             "ecs": plain(agreement.other.ecs),
@@ -149,14 +152,14 @@ def as_data(agreement: Agreement, sure: Uncertainty, *, bound: float | None = No
     }
 
 
-def _test(score: TestScore, other: tuple[float, float], bound: float | None) -> dict[str, Any]:
+def _test(score: TestScore, other: tuple[float, float], bound: float | None, *, level: float) -> dict[str, Any]:
     from karat.replication import pas_interval_of_test, replication_measures
 
     return {
         **plain(score),
         "opposed": score.opposed,
         "decisive": score.decisive,
-        "pas_interval": plain(pas_interval_of_test(score)),
+        "pas_interval": plain(pas_interval_of_test(score, level=level)),
         "other_convention": plain({"human_d": other[0], "agent_d": other[1]}),
         "measures": plain(replication_measures(score, bound=bound)),
     }

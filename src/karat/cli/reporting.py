@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from karat.journal import RunFolder
     from karat.summary import Summary
 
-__all__ = ["Written", "deliver", "render", "screen"]
+__all__ = ["Written", "check", "deliver", "render", "screen"]
 
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
+_RUNS = {"golden": "golden answers", "conversation": "conversations", "study": "human studies"}
 MANY_FILES = 10
 SCREENFULS = 500_000  # characters that nobody reads on a terminal
 
@@ -39,13 +40,30 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     texts: dict[str, str] = {}  # without: file name → text
 
 
-def render(name: str, summary: Summary, run: RunFolder, options: Mapping[str, Any] | None = None) -> Mapping[str, str]:
-    """File name → text. Raises UnknownPlugin, and BadOption for options that the report does not take."""
+def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -> Any:
+    """The report of this name. Raises UnknownPlugin, and BadOption for options that it does not take.
+
+    BadOption also where it has nothing to say of a run of this kind.
+    """
     plugin = plugins.find("reports", name, allow_code=False)
+    kinds: tuple[str, ...] | None = getattr(plugin, "kinds", None)
+    if kinds is not None and run.info.kind not in kinds:
+        meant = " or ".join(_RUNS.get(kind, kind) for kind in kinds)
+        this = _RUNS.get(run.info.kind, run.info.kind)
+        raise BadOption(
+            f"report {name}",
+            f"is for runs over {meant}; this one is over {this}: --to csv, json or html has its numbers",
+        )
     _, faults = plugins.check_options(plugin, options or {}, place="--set")
     if faults:
         told = (f"--set {fault.place.removeprefix('--set.')}: {fault.message}" for fault in faults)
         raise BadOption(f"report {name}", "; ".join(told))
+    return plugin
+
+
+def render(name: str, summary: Summary, run: RunFolder, options: Mapping[str, Any] | None = None) -> Mapping[str, str]:
+    """File name → text. Raises as `check`, and BadOption where the summary lacks what the report is of."""
+    plugin = check(name, run, options)
     with trusted(run):
         files: Mapping[str, str] = plugins.build(plugin, options or {}).render(summary, run)
     return files
@@ -53,7 +71,8 @@ def render(name: str, summary: Summary, run: RunFolder, options: Mapping[str, An
 
 def screen(name: str, out: Path | None = None) -> dict[str, Any]:
     """Options of a report that goes to this terminal: colour where there is one, and one wants it."""
-    colored = out is None and name == "terminal" and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("", "dumb")
+    colored = out is None and name == "terminal" and sys.stdout.isatty() and not plain
     return {"color": True} if colored else {}
 
 

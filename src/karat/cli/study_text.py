@@ -20,7 +20,9 @@ _STATISTIC = {"anova": "F", "mannwhitney": "U", "wilcoxon": "z", "correlation": 
 def held(one: StudyContents) -> list[str]:
     """The whole page."""
     lines = [f"{one.name}: {one.title}", one.source, "", size(one)]
-    about = {"profile": ", ".join(one.attributes), "licence": one.license, "caveat": one.caveat, "code": one.reducer}
+    forms = ", ".join([*(f"wording: {name}" for name in one.wordings), *["relabel: true"] * one.relabelled])
+    about = {"profile": ", ".join(one.attributes), "licence": one.license, "caveat": one.caveat, "code": one.reducer,
+             "forms": forms}  # fmt: skip
     lines += [f"{key + ':':8} {value}" for key, value in about.items() if value]
     lines += ["", *table([_ARMS, *_arms(one)])]
     lines += ["", *table([("finding", "claim"), *((finding.id, finding.claim) for finding in one.findings)])]

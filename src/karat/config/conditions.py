@@ -136,12 +136,19 @@ _TYPES: dict[str, dict[str, str]] = {
 }
 
 
+MOST_CONDITIONS = 500
+"""As many as a summary reads."""
+
+
 def conditions(read: Reader, known: Mapping[str, ServerPart | None], base: AgentPart | None) -> list[ConditionPart]:
     """The conditions, in the file's order."""
     example = "conditions: {baseline: {system_prompt: Answer briefly.}}"
     if not read.required("conditions", example=example):
         return []
     found = read.mapping("conditions", example=example)
+    if len(found) > MOST_CONDITIONS:
+        read.fault("conditions", f"at most {MOST_CONDITIONS}, got {len(found)}: every two of them are compared")
+        return []
     made = [_condition(read, (name, position), known, base) for position, name in enumerate(found)]
     return [one for one in made if one is not None]
 

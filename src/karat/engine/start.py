@@ -345,7 +345,15 @@ def _widen_samples(folder: RunFolder, part: _Part) -> int:
 def _widen_studies(folder: RunFolder, part: _Part) -> tuple[StudyCopy, ...]:
     """Human studies that the run does not keep yet, or not as they are now: their files, and what the journal says."""
     there = {copy.study: copy for copy in folder.studies()}
-    copies = keep_studies(part.dataset.studies, redact=part.redact)
+    copies = [
+        (msgspec.structs.replace(copy, code=_first_code(there.get(copy.study), copy)), data)
+        for copy, data in keep_studies(part.dataset.studies, redact=part.redact)
+    ]
     new = [(copy, data) for copy, data in copies if there.get(copy.study) != copy]
     folder.write_studies({copy.file: data for copy, data in new})
     return tuple(copy for copy, _ in new)
+
+
+def _first_code(before: StudyCopy | None, now: StudyCopy) -> dict[str, str] | None:
+    """The code that the run began with: who resumes it has not said that other code may make its numbers."""
+    return now.code if before is None or before.code is None else before.code

@@ -133,6 +133,7 @@ class StudyCopy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     relabel: bool = False  # other names and amounts were shown
     reorder: bool = False  # options were shown the last one first
     folder: str | None = None  # where it lay, if it has code of its own: `reducer` is looked for there
+    code: dict[str, str] | None = None  # that code: file in `folder` → sha256, hex; None: no code, or not recorded
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -145,7 +145,8 @@ def _folded(figures: Sequence[Figure]) -> Iterator[Block]:
 
 def _nothing(summary: Summary) -> Iterator[Block]:
     if not any(one.n_answers for one in summary.results):
-        yield Note(texts=("Nothing was scored yet.",), tone="quiet")
+        going = bool(summary.total.ledger.not_run)
+        yield Note(texts=("Nothing was scored yet." if going else "No answer has a score.",), tone="quiet")
 
 
 def _conversation(summary: Summary, left: _Charts) -> Iterator[Section]:

@@ -15,6 +15,7 @@ from karat.summary.words import NO_DIFFERENCE, NOT_TESTED
 __all__ = ["differences", "matrix", "measured", "rests_on", "scale"]
 
 _MOST_REASONS = 6
+_MOST_OPEN = 60  # rows of differences: more say less than the chart before them
 _WIDE = 3  # metrics, from which on a table takes the whole width
 POINT = "Where an interval has no width, all {unit}s gave the same value: nothing is known of how others would differ."
 
@@ -50,7 +51,7 @@ def matrix(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
 def _matrix_legend(summary: Summary, metrics: Sequence[MetricInfo]) -> str:
     unit = unit_of(summary)
     parts = [
-        f"The mean over {formats.plural(summary.samples, unit)}; repetitions of a {unit} are averaged first.",
+        f"The mean over {_averaged(summary, metrics, unit)}; repetitions of a {unit} are averaged first.",
         f"The interval says where it would lie for other {unit}s of this kind. A line is as long as its interval.",
     ]
     known = [one.mean for one in summary.results]
@@ -59,6 +60,17 @@ def _matrix_legend(summary: Summary, metrics: Sequence[MetricInfo]) -> str:
     if any(info.offline for info in metrics):
         parts.append("Offline: scored by a rule, not by a model that understands.")
     return " ".join(parts)
+
+
+def _averaged(summary: Summary, metrics: Sequence[MetricInfo], unit: str) -> str:
+    """How many questions a mean rests on: of those that were asked, the ones that have a score."""
+    keys = {info.key for info in metrics}
+    counts = sorted({one.n_questions for one in summary.results if one.metric in keys})
+    asked = formats.plural(summary.samples, unit)
+    if counts == [summary.samples]:
+        return asked
+    few, most = formats.count(counts[0]), formats.count(counts[-1])
+    return f"the {unit}s that have a score, {few if few == most else f'{few} to {most}'} of {asked}"
 
 
 def scale(info: MetricInfo) -> str:
@@ -171,6 +183,7 @@ def differences(summary: Summary) -> Iterator[Block]:
         columns=heads,
         rows=tuple(rows),
         legend=_differences_legend(summary, tested, unit),
+        folded=len(rows) > _MOST_OPEN,
     )
 
 

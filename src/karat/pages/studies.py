@@ -19,6 +19,7 @@ from karat.summary.study_model import (
     StudySummary,
     TestResult,
 )
+from karat.summary.study_words import studies_counted
 
 __all__ = ["agreement", "auxiliary", "differences", "findings", "levels", "lost", "repetitions", "sources", "used"]
 
@@ -108,7 +109,7 @@ def _floor_rows(part: StudySummary) -> list[Row]:
 
 
 def _legend(part: StudySummary) -> str:
-    studies = formats.plural(len(part.studies), "study", "studies")
+    studies = studies_counted(part)
     parts = [
         f"PAS: the probability that agent and people are in the same state (effect or none), mean over {studies}.",
         f"ECS: concordance of their effects, Cohen's d ({part.convention}); 1 is equal, 0 unrelated.",

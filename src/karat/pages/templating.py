@@ -9,7 +9,7 @@ from karat import formats
 from karat.pages import assets, figures
 from karat.pages.blocks import kind_of
 from karat.pages.markdown import markdown_html
-from karat.pages.text import foreign, line, tied, visible
+from karat.pages.text import foreign, line, short, tied, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -22,7 +22,7 @@ _OWN = Path(__file__).parent / "templates"
 def environment(**folders: Path) -> Environment:
     """Templates of this package as `pages/…`, and those of other folders by their own prefix.
 
-    Filters: `foreign`, `line`, `markdown` and `visible` for what others said (`visible` inside
+    Filters: `foreign`, `line`, `short`, `markdown` and `visible` for what others said (`visible` inside
     attributes), `embedded` for JSON in a script element, and those of `karat.formats`.
     """
     import jinja2
@@ -38,6 +38,7 @@ def environment(**folders: Path) -> Environment:
     found.filters |= {
         "foreign": foreign,
         "line": line,
+        "short": short,
         "markdown": markdown_html,
         "tied": tied,
         "visible": visible,

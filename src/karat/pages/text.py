@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from karat import formats
 
-__all__ = ["LONGEST", "SHORT", "cut_note", "foreign", "line", "tied", "visible"]
+__all__ = ["LONGEST", "SHORT", "cut_note", "foreign", "line", "short", "tied", "visible"]
 
 LONGEST = 20_000
 """Characters of one text on a page. What is longer is cut, with a note of how much."""
@@ -82,6 +82,12 @@ def line(text: str | None, limit: int = SHORT) -> Markup:
     if len(text) > limit:
         return foreign(text, limit)
     return Markup("<bdi>{}</bdi>").format(_SPACES.sub(" ", visible(text)).strip(" "))
+
+
+def short(text: str, columns: int) -> Markup:
+    """A name where there is little room: cut in its middle. It stands whole elsewhere on the page, or behind a link."""
+    plain = _SPACES.sub(" ", visible(text[: 8 * columns])).strip(" ")
+    return Markup("<bdi>{}</bdi>").format(formats.middle(plain, columns))
 
 
 def tied(text: str) -> str:

@@ -33,7 +33,8 @@ class Report(Protocol):
     `render` returns file name → text, at least one. One file goes to standard output
     unless a path is given; several need one. `run` is there for texts that no summary
     holds; a report never writes to it, and the same run gives the same bytes. One that is too
-    large for memory returns `Streamed`.
+    large for memory returns `Streamed`. A report that has something to say of some kinds of dataset
+    alone names them, `kinds = ("study",)`: it is refused for runs over others.
     """
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]: ...

@@ -19,6 +19,7 @@ from karat.summary.study_model import (
     StudyDifference,
     StudySummary,
 )
+from karat.summary.study_words import studies_counted
 
 __all__ = ["sections"]
 
@@ -86,7 +87,7 @@ def _main_floor(whole: FloorScore, *, wide: bool, digits: int) -> list[Cell]:
 
 
 def _main_legend(part: StudySummary, *, wide: bool) -> str:
-    studies = formats.plural(len(part.studies), "study", "studies")
+    studies = studies_counted(part)
     parts = [
         (
             f"PAS: the probability that agent and people are in the same state (effect or none), mean over {studies}. "

@@ -11,6 +11,7 @@ from karat.reports._layout import Cell, Columns
 from karat.summary import Summary
 from karat.summary.model import Account, Difference, Estimate, MetricInfo, Result
 from karat.summary.words import NO_DIFFERENCE
+from karat.summary.written import between, interval_of, measured
 
 __all__ = [
     "POINT",
@@ -46,7 +47,8 @@ def scores_table(summary: Summary, *, wide: bool) -> Columns:
     heads = ["", "mean", f"{formats.level(summary.level)} interval", "±", "answers"]
     heads += ["bounds"] if missing else []
     heads += ["± judge"] if repeated else []
-    heads += ["best", "reliable"] if stepped else []
+    ordinal = any(metric.kind == "ordinal" for metric in summary.metrics)
+    heads += [*(["best"] if ordinal else []), "reliable"] if stepped else []
     table = Columns(heads)
     for metric in summary.metrics:
         table.title(_title(metric))
@@ -61,17 +63,17 @@ def _score_cells(metric: MetricInfo, result: Result, heads: Sequence[str]) -> li
     mean, planned = result.mean, result.n_answers + result.n_missing
     answers = formats.count(result.n_answers)
     low, high = (result.best, result.worst) if metric.direction == "lower" else (result.worst, result.best)
-    bounds = f"{formats.number(low.value)} … {formats.number(high.value)}"
+    bounds = f"{measured(low.value, percent=metric.percent)} … {measured(high.value, percent=metric.percent)}"
     texts = {
-        "mean": formats.number(mean.value),
-        "±": formats.number(result.within_sd.value),
+        "mean": measured(mean.value, percent=metric.percent),
+        "±": measured(result.within_sd.value, percent=metric.percent),
         "answers": f"{answers} of {formats.count(planned)}" if result.n_missing else answers,
         "bounds": bounds if result.n_missing else "",
-        "± judge": formats.number(result.judge_sd.value),
+        "± judge": measured(result.judge_sd.value, percent=metric.percent),
         "best": "" if metric.kind == "share" else formats.share(result.top_share.value),  # it would be the mean again
         "reliable": formats.share(result.reliability.value),
     }
-    interval = formats.interval(mean.low, mean.high) or formats.UNKNOWN
+    interval = interval_of(mean, percent=metric.percent) or formats.UNKNOWN
     interval += POINT if is_point(mean) else ""
     return [(texts.get(head, interval), "") for head in heads]
 
@@ -171,19 +173,20 @@ def differences_table(summary: Summary, *, wide: bool) -> Columns:
     heads = ["", "diff.", f"{formats.level(summary.level)} interval", "p", *(["d", "questions"] if wide else [])]
     table = Columns([*heads, "verdict"], left=["verdict"])
     for metric in summary.metrics:
-        table.title(_title(metric))
+        table.title(_title(metric, *(["points"] if metric.percent else [])))
         for one in summary.differences:
             if one.metric == metric.key:
-                table.row(f"{one.b} − {one.a}", _difference_cells(one, wide=wide), indent=2)
+                table.row(f"{one.b} − {one.a}", _difference_cells(one, wide=wide, percent=metric.percent), indent=2)
     return table
 
 
-def _difference_cells(one: Difference, *, wide: bool) -> list[Cell]:
+def _difference_cells(one: Difference, *, wide: bool, percent: bool) -> list[Cell]:
     found = one.estimate
-    interval = formats.signed_interval(found.low, found.high) or formats.UNKNOWN
+    value, interval = between(found.value, found.low, found.high, percent=percent)
+    interval = interval or formats.UNKNOWN
     extra = [(formats.number(one.effect), ""), (formats.count(one.n_pairs), "")]
     return [
-        (formats.signed(found.value), ""),
+        (value, ""),
         (interval + (POINT if is_point(found) else ""), ""),
         (formats.p_value(one.p_adjusted), ""),
         *(extra if wide else []),
@@ -199,8 +202,12 @@ def _verdict(one: Difference, *, wide: bool) -> str:
     return one.verdict.rpartition(" is ")[2]
 
 
-def _title(metric: MetricInfo) -> Text:
-    notes = [*(["offline"] if metric.offline else []), *(["lower is better"] if metric.direction == "lower" else [])]
+def _title(metric: MetricInfo, *more: str) -> Text:
+    notes = [
+        *more,
+        *(["offline"] if metric.offline else []),
+        *(["lower is better"] if metric.direction == "lower" else []),
+    ]
     text = Text(formats.excerpt(metric.key, 60), style="bold")
     if notes:
         text.append(f" ({', '.join(notes)})", style="not bold dim")

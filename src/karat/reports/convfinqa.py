@@ -43,8 +43,10 @@ class Convfinqa:
 
     For a folder: `--out FOLDER`. Written while the run is read. What is not known is empty in a table and null in
     JSON; a cell that a spreadsheet would take for a formula begins with an apostrophe. Trials that
-    were not run have no rows.
+    were not run have no rows. For runs over conversations.
     """
+
+    kinds = ("conversation",)
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
         return Streamed(lambda: _pieces(summary, run))

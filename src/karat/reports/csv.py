@@ -11,6 +11,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat import formats
+from karat.errors import BadOption
 from karat.journal import RunFolder
 from karat.reports._study_rows import TEST_COLUMNS, test_rows
 from karat.summary import Summary, TrialRecord, trials
@@ -40,6 +41,9 @@ class Csv:
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
         rows = self._options.rows or ("tests" if summary.study is not None else "summary")
+        if (rows, None) in (("tests", summary.study), ("rates", summary.conversation)):
+            whose = {"tests": "a human study: PAS and ECS", "rates": "conversations: numbers and programs"}[rows]
+            raise BadOption("report csv", f"--set rows={rows}: this run has no scores of {whose}")
         if rows == "tests":
             return {"tests.csv": _written(TEST_COLUMNS, test_rows(summary))}
         if rows == "summary":

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
 
+from karat.errors import BadOption
 from karat.journal import RunFolder
 from karat.reports import _humanstudy_files
 from karat.summary import Summary
@@ -18,8 +19,10 @@ class Humanstudy:
 
     For a folder: `--out FOLDER`. PAS and ECS are the main numbers, everything else stands under `auxiliary`; what is
     not known is empty or null. With several repetitions a row of the table is one of them, by its last
-    column. A run over anything but human studies has no rows.
+    column. For runs over human studies.
     """
+
+    kinds = ("study",)
 
     class Options(BaseModel):
         """Nothing can be set: the format is theirs."""
@@ -30,4 +33,6 @@ class Humanstudy:
         pass
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
+        if summary.study is None and run.info.kind == "study":
+            raise BadOption("report humanstudy", "no scores of the scorer `replication` are shown: there are no tests")
         return _humanstudy_files.files(summary.study)

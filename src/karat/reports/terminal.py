@@ -35,6 +35,7 @@ __all__ = ["Terminal"]
 
 _WIDE = 100  # columns from which on there is room for more numbers
 _SERVERS_LEGEND = "≈ tokens: what the results come to at four characters a token, each read once; an estimate."
+_MOST_REASONS = 3
 _MOST_KINDS = 10  # of failure that are shown
 _POINT_LEGEND = f"{POINT}: all questions alike, so nothing is known of how others would differ."
 
@@ -207,15 +208,23 @@ def _scores_legend(summary: Summary, *, wide: bool) -> str:
     level = formats.level(summary.level)
     parts = [f"mean over questions with its {level} interval; ± is the spread between repetitions of one question."]
     parts += [_POINT_LEGEND] if any(is_point(result.mean) for result in summary.results) else []
+    parts += [f"No interval: {reason}." for reason in _reasons(summary)]
     if any(result.n_missing for result in summary.results):
         parts.append("bounds: the mean if every missing score were the worst, or the best, of the scale.")
     if wide and has_steps(summary):
-        parts.append("best: the share of answers with the best value.")
+        ordinal = any(metric.kind == "ordinal" for metric in summary.metrics)
+        parts += ["best: the share of answers with the best value."] if ordinal else []
         reached = _thresholds(summary)
         parts += [f"reliable: the share of questions whose every repetition reached {reached}."] if reached else []
     if summary.offline:
         parts.append("offline: scored by a rule, not by a model that understands.")
     return " ".join(parts)
+
+
+def _reasons(summary: Summary) -> list[str]:
+    """Why a mean that is known has no interval, or one with an end that is not known."""
+    without = (one.mean for one in summary.results if one.mean.value is not None and one.mean.low is None)
+    return list(dict.fromkeys(mean.reason for mean in without if mean.reason))[:_MOST_REASONS]
 
 
 def _thresholds(summary: Summary) -> str:

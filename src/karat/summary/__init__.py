@@ -30,9 +30,10 @@ from karat.summary.model import (
 from karat.summary.reading import Reading, plan_of, read, trusted
 from karat.summary.study_model import StudySummary
 from karat.summary.study_words import study_headline
-from karat.summary.words import REHEARSED, alone, conversation_warnings, headline, loss_warnings
+from karat.summary.words import REHEARSED, alone, conversation_warnings, headline, loss_warnings, unnumbered
 
 if TYPE_CHECKING:
+    from karat.datasets import AllowCode
     from karat.summary.against import compare
     from karat.summary.comparison import Comparison
     from karat.summary.details import TrialRecord, trials
@@ -63,12 +64,13 @@ def __getattr__(name: str) -> object:
 
 
 def summarize(
-    run: RunFolder, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: bool = False
+    run: RunFolder, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: AllowCode = False
 ) -> Summary:
     """Every number of a run, finished or not.
 
     `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
-    `allow_code`: human studies may run code of their own, their `reducer`, from where they lay.
+    `allow_code`: human studies may run code of their own, their `reducer`, from where they lay; "changed": also
+    where it is not what it was when the run was made.
     The journal is streamed; what is kept grows with the planned trials by a few bytes
     each, and with scores by some twenty. Raises BadRun for a damaged run, BadOption for a
     scoring that the run does not have.
@@ -79,7 +81,7 @@ def summarize(
         return _summary(run, scorings or {}, level, allow_code=allow_code)
 
 
-def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow_code: bool) -> Summary:
+def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow_code: AllowCode) -> Summary:
     # The status first: a run that ends in between is then taken as running.
     status, info = run.status(), run.info
     reading, scorers = read(run), run.scorers()
@@ -90,7 +92,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow
     told = (*_server_warnings(run, each, failures), *_warnings(run, reading, status, total))
     figures = _figures(run, reading, scorers, shown, level=level) if shown else _NOTHING
     conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level)
-    study = _study(run, reading, scorers, shown, ended, allow_code=allow_code)
+    study = _study(run, reading, scorers, shown, ended, level=level, allow_code=allow_code)
     return Summary(
         format=FORMAT_VERSION,
         run=info.run,
@@ -112,7 +114,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow
         lowest=figures.lowest,
         failures=failures,
         duplicates=reading.duplicates,
-        warnings=(*told, *_own(conversation, study, level), *figures.losses(info.kind)),
+        warnings=(*told, *_own(conversation, study), *figures.losses(total, info.kind)),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
         panel=figures.panel,
@@ -144,21 +146,18 @@ def _study(
     shown: Mapping[str, str],
     ended: Outcome,
     *,
-    allow_code: bool,
+    level: float,
+    allow_code: AllowCode,
 ) -> StudySummary | None:
     if run.info.kind != "study":
         return None
     from karat.summary.study import study
 
-    return study(run, reading, scorers, shown, ended, allow_code=allow_code)
+    return study(run, reading, scorers, shown, ended, level=level, allow_code=allow_code)
 
 
-def _own(conversation: ConversationSummary | None, study: StudySummary | None, level: float) -> list[str]:
-    found = [*conversation_warnings(conversation), *(study.warnings if study is not None else ())]
-    if study is not None and study.level != level:
-        asked = f"level {level:g} was asked for"
-        found.append(f"{asked}: intervals of PAS and ECS are those of {study.level:g} all the same")
-    return found
+def _own(conversation: ConversationSummary | None, study: StudySummary | None) -> list[str]:
+    return [*conversation_warnings(conversation), *(study.warnings if study is not None else ())]
 
 
 class _Figures:
@@ -176,10 +175,11 @@ class _Figures:
         self.metrics, self.results, self.differences = metrics, results, differences
         self.lowest, self.samples, self.panel = lowest, samples, panel
 
-    def losses(self, kind: str) -> list[str]:
+    def losses(self, total: Account, kind: str) -> list[str]:
         if kind == "study":  # what is read of participants is no score that is compared
             return []
-        return loss_warnings(self.results, self.differences, bounds=kind != "conversation")
+        found = loss_warnings(self.results, self.differences, bounds=kind != "conversation")
+        return found if kind == "conversation" else [*unnumbered(self.results, total.ledger.scored), *found]
 
     def headline(self, total: Account, kind: str) -> str:
         unit = "conversation" if kind == "conversation" else "question"
@@ -292,6 +292,8 @@ def _warnings(run: RunFolder, reading: Reading, status: str, total: Account) -> 
         found.append(f"{plural(reading.outside, 'event')} of trials outside the plan: left out")
     if reading.foreign:
         found.append(f"{plural(reading.foreign, 'line')} of the journal not as karat writes them: left out")
+    if endless := sum(rows.endless for rows in reading.scores.values()):
+        found.append(f"{plural(endless, 'score')} too large to be added up (beyond 1e100): left out")
     if reading.orphans:
         found.append(f"{plural(reading.orphans, 'score')} of trials without an answer: left out")
     return found

@@ -17,6 +17,7 @@ from karat.summary.model import MetricInfo, SampleTable, Summary
 from karat.summary.words import NOT_TESTED, REHEARSED, said
 
 if TYPE_CHECKING:
+    from karat.datasets import AllowCode
     from karat.stats import PairedDifference, Sums
 
 __all__ = ["compare"]
@@ -33,7 +34,7 @@ def compare(
     condition_b: str | None = None,
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
-    allow_code: bool = False,
+    allow_code: AllowCode = False,
 ) -> Comparison:
     """What changed from `a` to `b`, over the questions that both have, by id and content.
 
@@ -63,7 +64,7 @@ def compare(
         a=sides[0],
         b=sides[1],
         level=level,
-        headline=said([one.difference for one in pairings], unit=unit),
+        headline=said([one.difference for one in pairings], metrics, unit=unit),
         metrics=tuple(metrics),
         pairings=tuple(pairings),
         only_a=first.samples - len(rows_a) - changed,

@@ -11,6 +11,7 @@ import msgspec
 from karat import formats
 from karat.summary.model import Difference, MetricInfo
 from karat.summary.study_comparison import StudyComparison, text_of
+from karat.summary.written import measured, signed_estimate
 
 __all__ = ["FORMAT_VERSION", "Comparison", "Flip", "Pairing", "Side"]
 
@@ -66,6 +67,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = "question"  # what is paired: question, conversation or participant
     study: StudyComparison | None = None  # of human studies, which have no pairings
 
+    def percent(self, one: Pairing) -> bool:
+        """Whether a pairing's metric is a share, which people read in percent."""
+        return any(info.key == one.difference.metric and info.percent for info in self.metrics)
+
     def table(self) -> list[dict[str, Any]]:
         """One row per pairing, raw numbers."""
         return [_row(one) for one in self.pairings]
@@ -111,7 +116,7 @@ def _text(found: Comparison) -> str:
     """Plain text, for `print` and for a terminal."""
     lines = [found.headline, "", f"{found.a.label} → {found.b.label}; differences are the second minus the first"]
     for one in found.pairings:
-        lines += ["", *_pairing_lines(one, found.unit)]
+        lines += ["", *_pairing_lines(one, found.unit, percent=found.percent(one))]
     lines += [] if found.study is None else text_of(found.study)
     counts = [
         formats.plural(found.only_a, found.unit) + " only in the first" if found.only_a else "",
@@ -126,7 +131,8 @@ def _text(found: Comparison) -> str:
 def _html(found: Comparison) -> str:
     """A small table; everything that is not karat's own is escaped."""
     heads = ("metric", "from", "to", "mean before", "mean after", "difference", "p (Holm)", "better", "worse", "equal")
-    body = "".join(f"<tr>{_cells('td', _html_row(one))}</tr>" for one in found.pairings)
+    rows = (_html_row(one, percent=found.percent(one)) for one in found.pairings)
+    body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
     warned = "".join(f"<p>warning: {_safe(text)}</p>" for text in found.warnings)
     return (
         f"<div><p><strong>{_safe(found.a.label)} → {_safe(found.b.label)}</strong><br>{_safe(found.headline)}</p>"
@@ -134,16 +140,15 @@ def _html(found: Comparison) -> str:
     )
 
 
-def _html_row(one: Pairing) -> tuple[str, ...]:
+def _html_row(one: Pairing, *, percent: bool) -> tuple[str, ...]:
     found = one.difference
-    difference = formats.signed_interval(found.estimate.low, found.estimate.high)
     return (
         f"{found.metric}{' (offline)' if found.offline else ''}",
         found.a,
         found.b,
-        formats.number(one.mean_a),
-        formats.number(one.mean_b),
-        f"{formats.signed(found.estimate.value)} {difference}".rstrip(),
+        measured(one.mean_a, percent=percent),
+        measured(one.mean_b, percent=percent),
+        signed_estimate(found.estimate, percent=percent),
         formats.p_value(found.p_adjusted),
         formats.count(one.better),
         formats.count(one.worse),
@@ -159,14 +164,16 @@ def _safe(text: str) -> str:
     return escape(formats.clean(text))
 
 
-def _pairing_lines(one: Pairing, unit: str) -> list[str]:
+def _pairing_lines(one: Pairing, unit: str, *, percent: bool) -> list[str]:
     found = one.difference
-    by = f"{formats.signed(found.estimate.value)} {formats.signed_interval(found.estimate.low, found.estimate.high)}"
+    by = signed_estimate(found.estimate, percent=percent)
+    means = (measured(mean, percent=percent) for mean in (one.mean_a, one.mean_b))
+    sides = ", ".join(f"{name} {mean}" for name, mean in zip((found.a, found.b), means, strict=True))
     offline = " (offline)" if found.offline else ""
     tested = f"{formats.plural(found.n_pairs, unit)}, p {formats.p_value(found.p_adjusted)} (Holm)"
     lines = [
-        f"{found.metric}{offline}: {found.a} {formats.number(one.mean_a)}, {found.b} {formats.number(one.mean_b)}",
-        f"  {by.rstrip()}, {tested}, d {formats.number(found.effect)}: {found.verdict}",
+        f"{found.metric}{offline}: {sides}",
+        f"  {by}, {tested}, d {formats.number(found.effect)}: {found.verdict}",
         f"  better {one.better}, worse {one.worse}, equal {one.equal}",
     ]
     for flip in one.flips:

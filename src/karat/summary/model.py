@@ -136,6 +136,11 @@ class MetricInfo(msgspec.Struct, frozen=True, kw_only=True):
     threshold: float | None = None  # what an answer must reach to count as reliable
     description: str = ""
 
+    @property
+    def percent(self) -> bool:
+        """Whether its means are shares, which people read in percent."""
+        return self.kind == "share" and self.low == 0 and self.high == 1
+
 
 class JudgeMean(msgspec.Struct, frozen=True, kw_only=True):
     """What one judge of a panel gave, averaged over questions."""

@@ -42,6 +42,7 @@ _MOST_ERRORS = 50
 """Of exceptions' names that tell crashes apart."""
 
 _MOST_REPETITIONS = 100_000  # as the experiment file allows
+_MOST_CONDITIONS = 500  # every two of them are compared on every metric
 _CLASS_NAME = re.compile(r"[A-Za-z_][\w.]{0,99}")
 
 
@@ -317,6 +318,9 @@ def plan_of(run: RunFolder) -> PlanInfo:
     if not 1 <= plan.repetitions <= _MOST_REPETITIONS:
         wanted = f"want 1 to {_MOST_REPETITIONS}"
         raise BadRun(str(run.path), f"the plan is damaged: repetitions is {plan.repetitions}, {wanted}")
+    if not 1 <= len(plan.conditions) <= _MOST_CONDITIONS:
+        named = f"it names {len(plan.conditions)} conditions, want 1 to {_MOST_CONDITIONS}"
+        raise BadRun(str(run.path), f"the plan is damaged: {named}")
     if len(set(plan.conditions)) < len(plan.conditions):
         raise BadRun(str(run.path), "the plan is damaged: it names a condition twice")
     return plan

@@ -9,7 +9,8 @@ from typing import Any
 
 from karat import formats
 from karat.errors import BadOption
-from karat.summary.model import Result, Summary
+from karat.summary.model import MetricInfo, Result, Summary
+from karat.summary.written import estimated
 
 __all__ = ["frame", "html", "rows", "text"]
 
@@ -87,39 +88,54 @@ def text(summary: Summary) -> str:
     for metric in summary.metrics:
         lines.append(f"{metric.key}{' (offline)' if metric.offline else ''}")
         results = [result for result in summary.results if result.metric == metric.key]
-        lines += [f"  {_text_line(result, longest)}" for result in results]
+        lines += [f"  {_text_line(result, metric, longest)}" for result in results]
     lines += [f"warning: {warning}" for warning in summary.warnings]
     return "\n".join(formats.clean(line) for line in lines) + "\n"
 
 
-def _text_line(result: Result, longest: int) -> str:
+def _text_line(result: Result, metric: MetricInfo, longest: int) -> str:
     name = formats.clean(result.condition)
     blank = " " * (longest - formats.width(name))
-    value = formats.estimate(result.mean.value, result.mean.low, result.mean.high)
+    value = estimated(result.mean, percent=metric.percent)
     missing = f", {formats.count(result.n_missing)} missing" if result.n_missing else ""
     return f"{name}{blank}  {value}  {formats.plural(result.n_answers, 'answer')}{missing}"
 
 
 def html(summary: Summary) -> str:
-    """A small table; everything that is not karat's own is escaped."""
-    heads = ["condition", *(f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in summary.metrics)]
-    body = [_row(summary, condition, [metric.key for metric in summary.metrics]) for condition in summary.conditions]
-    head = "".join(f"<th>{_safe(text)}</th>" for text in [*heads, "failures", "planned"])
+    """A small table, and what must be known to read it; everything that is not karat's own is escaped."""
+    unfinished = bool(summary.total.ledger.not_run)
+    heads = ["condition", *(["PAS", "ECS"] if summary.study is not None else [])]
+    heads += [f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in summary.metrics]
+    heads += ["failures", *(["not run"] if unfinished else []), "planned"]
+    head = "".join(f"<th>{_safe(text)}</th>" for text in heads)
+    body = "".join(_row(summary, condition, unfinished=unfinished) for condition in summary.conditions)
+    warned = "".join(f"<p>warning: {_safe(text)}</p>" for text in summary.warnings)
     title = f"{summary.name} {summary.run} ({summary.status})"
     return (
         f"<div><p><strong>{_safe(title)}</strong><br>{_safe(summary.headline)}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{warned}</div>"
     )
 
 
-def _row(summary: Summary, condition: str, metrics: list[str]) -> str:
-    cells = [condition]
-    for metric in metrics:
-        found = summary.result(condition, metric)
-        cells.append(formats.estimate(found.mean.value, found.mean.low, found.mean.high) if found else formats.UNKNOWN)
+def _row(summary: Summary, condition: str, *, unfinished: bool) -> str:
+    cells = [condition, *_beside_people(summary, condition)]
+    for metric in summary.metrics:
+        found = summary.result(condition, metric.key)
+        cells.append(formats.UNKNOWN if found is None else estimated(found.mean, percent=metric.percent))
     ledger = summary.accounts[condition].ledger
-    cells += [formats.count(ledger.failed), formats.count(ledger.planned)]
+    cells += [formats.count(ledger.failed), *([formats.count(ledger.not_run)] if unfinished else [])]
+    cells.append(formats.count(ledger.planned))
     return "<tr>" + "".join(f"<td>{_safe(text)}</td>" for text in cells) + "</tr>"
+
+
+def _beside_people(summary: Summary, condition: str) -> list[str]:
+    """PAS and ECS of a run over studies, its main numbers."""
+    if summary.study is None:
+        return []
+    wholes = [one.benchmark for one in summary.study.conditions if one.condition == condition]
+    if not wholes:
+        return [formats.UNKNOWN, formats.UNKNOWN]
+    return [formats.estimate(one.value, one.low, one.high, digits=3) for one in (wholes[0].pas, wholes[0].ecs)]
 
 
 def _safe(text: str) -> str:

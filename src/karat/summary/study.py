@@ -33,12 +33,12 @@ from karat.summary.study_model import (
     StudySummary,
 )
 from karat.summary.study_people import People, people_of
-from karat.summary.study_runs import CONVENTION, REPLICATES, measured, reducer_of, seed_of
-from karat.summary.study_tests import LEVEL, changed, finding_result, mean
+from karat.summary.study_runs import CONVENTION, REPLICATES, Code, measured, reducer_of, seed_of
+from karat.summary.study_tests import changed, finding_result, mean
 from karat.summary.study_words import warnings_of
 
 if TYPE_CHECKING:
-    from karat.datasets import StudyFile
+    from karat.datasets import AllowCode, StudyFile
     from karat.replication import Agreement, Draws, StudyTest
 
 __all__ = ["study"]
@@ -54,45 +54,47 @@ def study(
     shown: Mapping[str, str],
     ended: Outcome,
     *,
-    allow_code: bool = False,
+    level: float = 0.95,
+    allow_code: AllowCode = False,
 ) -> StudySummary | None:
     """None where the run is over something else, or the scorer `replication` is not shown.
 
-    `allow_code`: a study's own `reducer` may run. Raises BadRun for studies that are not as the run left them.
+    `level`: of every interval. `allow_code`: a study's own `reducer` may run. Raises BadRun for studies that are
+    not as the run left them.
     """
     info = next((one for one in scorers if one.type == "replication" and shown.get(one.name) == one.scoring), None)
     if run.info.kind != "study" or info is None or not (copies := run.studies()):
         return None
     studies = kept_studies(run)
     answers = read_answers_of(run, reading, [one.study for one in studies], (info.name, info.scoring))
-    work = _Work(run, reading, answers, ended, allow_code=allow_code)
+    work = _Work(run, reading, answers, ended, level=level, allow_code=allow_code)
     parts = [work.part(number, one, copy) for number, (one, copy) in enumerate(zip(studies, copies, strict=True))]
     conditions = [_Scored.of(work, parts, number) for number in range(len(reading.conditions))]
-    names = list(reading.conditions)
+    named = dict(zip(reading.conditions, conditions, strict=True))
     found = StudySummary(
         scorer=info.name,
         scoring=info.scoring,
-        level=LEVEL,
+        level=level,
         convention=CONVENTION,
         convention_other=conditions[0].agreements[0].other.convention,
         repetitions=reading.repetitions,
         replicates=REPLICATES,
         drawn=_drawn(parts),
         studies=tuple(part.info for part in parts),
-        conditions=tuple(one.told(name) for one, name in zip(conditions, names, strict=True)),
-        differences=tuple(_differences(conditions, names)),
+        conditions=tuple(one.told(name) for name, one in named.items()),
+        differences=tuple(_differences(conditions, list(named))),
         floor=floor_of(
             [part.floor for part in parts],
-            {name: (one.agreements, one.draws) for name, one in zip(names, conditions, strict=True)},
+            {name: (one.agreements, one.draws) for name, one in named.items()},
             questions=answers.asked,
+            level=level,
         ),
         warnings=(),
     )
-    lost = sum(number < 0 for number in answers.study)
-    return _with_warnings(found, lost)
+    return _with_warnings(found, lost=sum(number < 0 for number in answers.study))
 
 
-def _with_warnings(found: StudySummary, lost: int) -> StudySummary:
+def _with_warnings(found: StudySummary, *, lost: int) -> StudySummary:
     from msgspec import structs
 
     return structs.replace(found, warnings=tuple(warnings_of(found, lost=lost)))
@@ -113,8 +115,18 @@ class _Part:
 class _Work:
     """What the parts of a summary share."""
 
-    def __init__(self, run: RunFolder, reading: Reading, answers: Answers, ended: Outcome, *, allow_code: bool) -> None:
+    def __init__(
+        self,
+        run: RunFolder,
+        reading: Reading,
+        answers: Answers,
+        ended: Outcome,
+        *,
+        level: float,
+        allow_code: AllowCode,
+    ) -> None:
         self.run, self.reading, self.answers, self.ended = run, reading, answers, ended
+        self.level = level
         self._allow_code = allow_code
         self.seed = seed_of(run)
         self._floors = floor_repetitions(answers.asked)
@@ -124,22 +136,24 @@ class _Work:
         dice = dice_of(self.run, file.study, self._floors)
         people = people_of(self.run, self.reading, self.answers, study=file, number=number, dice=dice)
         arms = list(people.arms[0])
-        reducer, refused = reducer_of(file, inside=self.run.path, allowed=self._allow_code)
+        code = reducer_of(file, inside=self.run.path, allowed=self._allow_code)
         units = list(people.responses)
         found = measured(
             file,
             list(people.responses.values()),
             arms=arms,
-            reducer=reducer,
-            refused=refused,
+            reducer=code.reducer,
+            refused=code.refused,
             floor=people.floor,
         )
         rng = np.random.default_rng([self.seed, number])
-        drawn = study_draws(file, found.runs, rng=rng, replicates=REPLICATES, convention=CONVENTION, reducer=reducer)
+        drawn = study_draws(
+            file, found.runs, rng=rng, replicates=REPLICATES, convention=CONVENTION, reducer=code.reducer
+        )
         people.responses, people.floor = {}, []
         return _Part(
             file=file,
-            info=_study_info(file, copy, arms, reduced=reducer is not None),
+            info=_study_info(file, copy, arms, code),
             people=people,
             tests={unit: [one.test for one in of.tests] for unit, of in zip(units, found.agreements, strict=True)},
             draws={unit: one.draws for unit, one in zip(units, drawn, strict=True)},
@@ -163,7 +177,7 @@ class _Work:
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))), not_run
 
 
-def _study_info(file: StudyFile, copy: StudyCopy, arms: Sequence[str], *, reduced: bool) -> StudyInfo:
+def _study_info(file: StudyFile, copy: StudyCopy, arms: Sequence[str], code: Code) -> StudyInfo:
     return StudyInfo(
         study=file.study,
         title=file.title,
@@ -180,7 +194,8 @@ def _study_info(file: StudyFile, copy: StudyCopy, arms: Sequence[str], *, reduce
         design=file.design,
         min_coverage=file.min_coverage,
         reducer=file.reducer,
-        reduced=reduced,
+        reduced=code.reducer is not None,
+        code_differs=code.differs,
     )
 
 
@@ -215,7 +230,10 @@ class _Scored:
             number=number,
             agreements=[
                 score_tests(
-                    [test for part in parts for test in part.tests[unit]], convention=CONVENTION, min_coverage=0.0
+                    [test for part in parts for test in part.tests[unit]],
+                    convention=CONVENTION,
+                    min_coverage=0.0,
+                    level=work.level,
                 )
                 for unit in units
             ],
@@ -263,7 +281,7 @@ class _Scored:
         order = [one.file.study for one in self.parts].index(name)
         return StudyResult(
             study=name,
-            participants=_together([one.participants for one in counted.values()]),
+            participants=part.people.whole[self.number].participants,
             arms=tuple(one.told(arm, part.file.arms[arm].n) for arm, one in counted.items()),
             failures=failures,
             not_run=not_run,
@@ -294,7 +312,8 @@ def _caricature(agreements: Sequence[Agreement]) -> Caricature:
         human = np.array([one.human.d for one in tests])
         agent = np.array([mean(one.tests[at].agent.d for one in agreements) for at in range(len(tests))], dtype=float)
         names, ids = [one.test.study for one in tests], [one.test.finding_id for one in tests]
-        found = caricature(human, agent, weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent)))
+        weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
+        found = caricature(human, agent, weights, level=agreements[0].level)
     return line_of(found)
 
 
@@ -305,5 +324,10 @@ def _differences(conditions: Sequence[_Scored], names: Sequence[str]) -> list[St
         one, two = conditions[a], conditions[b]
         drawn: dict[str, Any] = {"first_draws": one.draws, "second_draws": two.draws}
         pas, ecs = repeated_differences(one.agreements, two.agreements, **drawn)
-        found.append(StudyDifference(a=names[a], b=names[b], pas=changed(pas), ecs=changed(ecs), paired=True))
+        level = one.work.level
+        found.append(
+            StudyDifference(
+                a=names[a], b=names[b], pas=changed(pas, level=level), ecs=changed(ecs, level=level), paired=True
+            )
+        )
     return found

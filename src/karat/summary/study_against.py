@@ -25,11 +25,12 @@ from karat.summary.study_comparison import StudyChange, StudyComparison, StudyPa
 from karat.summary.study_model import StudyCondition, StudyInfo, StudySummary
 from karat.summary.study_people import people_of
 from karat.summary.study_runs import CONVENTION, REPLICATES, Measured, measured, reducer_of, seed_of
-from karat.summary.study_tests import LEVEL, changed
+from karat.summary.study_tests import changed
+from karat.summary.study_words import other_code
 from karat.summary.words import REHEARSED
 
 if TYPE_CHECKING:
-    from karat.datasets import Reducer, Response, StudyFile
+    from karat.datasets import AllowCode, Reducer, Response, StudyFile
     from karat.replication import Draws, StudyTest
 
 __all__ = ["compare_studies"]
@@ -64,7 +65,7 @@ def compare_studies(
     pairs: Sequence[tuple[str, str]],
     sides: tuple[Side, Side],
     *,
-    allow_code: bool = False,
+    allow_code: AllowCode = False,
 ) -> Comparison:
     """Over the studies that both have, by name. Raises BadRun for a damaged run."""
     found = _compared(runs, summaries, pairs, allow_code=allow_code)
@@ -81,6 +82,9 @@ def _warnings(first: Summary, second: Summary, found: StudyComparison) -> Iterat
     for run, status in {first.run: first.status, second.run: second.status}.items():
         if status != "done":
             yield f"run {run} is not complete (status: {status})"
+    yield from dict.fromkeys(
+        warning for one in (first, second) for info in _part(one).studies for warning in other_code(info)
+    )
     if any(not one.paired for one in found.pairings):
         yield "the two have other participants, or other tests: the difference is that of independent runs"
     if first.repetitions != second.repetitions:
@@ -93,14 +97,14 @@ def _compared(
     summaries: tuple[Summary, Summary],
     pairs: Sequence[tuple[str, str]],
     *,
-    allow_code: bool,
+    allow_code: AllowCode,
 ) -> StudyComparison:
     first, second = (_part(one) for one in summaries)
     studies_a = _studies(runs[0], first, allow_code=allow_code)
     studies_b = studies_a if runs[0].path == runs[1].path else _studies(runs[1], second, allow_code=allow_code)
     shared = [name for name in studies_a if name in studies_b]
     return StudyComparison(
-        level=LEVEL,
+        level=first.level,
         convention=CONVENTION,
         pairings=tuple(
             _pairing(summaries, names, [(studies_a[name], studies_b[name]) for name in shared], seed=seed_of(runs[0]))
@@ -116,17 +120,21 @@ def _part(summary: Summary) -> StudySummary:
     return summary.study
 
 
-def _studies(run: RunFolder, part: StudySummary, *, allow_code: bool) -> dict[str, _Study]:
+def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> dict[str, _Study]:
     with trusted(run):
         reading, files = read(run), kept_studies(run)
         answers = read_answers_of(run, reading, [one.study for one in files], (part.scorer, part.scoring))
         found = {}
         for number, file in enumerate(files):
             people = people_of(run, reading, answers, study=file, number=number)
-            reducer, refused = reducer_of(file, inside=run.path, allowed=allow_code)
+            code = reducer_of(file, inside=run.path, allowed=allow_code)
             responses = {unit: _plainly(file.study, rows) for unit, rows in people.responses.items()}
             found[file.study] = _Study(
-                file=file, responses=responses, arms=list(people.arms[0]), reducer=reducer, refused=refused
+                file=file,
+                responses=responses,
+                arms=list(people.arms[0]),
+                reducer=code.reducer,
+                refused=code.refused,
             )
         return found
 
@@ -155,7 +163,8 @@ def _pairing(
     places = [one.conditions.index(name) for one, name in zip(summaries, names, strict=True)]
     repetitions = min(one.repetitions for one in parts)
     drawn = [_drawn(pair, places, repetitions=repetitions, seed=(seed, number)) for number, pair in enumerate(studies)]
-    sides = [_joined([one.sides[at] for one in drawn], repetitions) for at in (0, 1)]
+    level = parts[0].level
+    sides = [_joined([one.sides[at] for one in drawn], repetitions, level=level) for at in (0, 1)]
     paired = all(one.paired for one in drawn)
     apart: dict[str, Sequence[Draws]] = {"first_draws": sides[0].draws, "second_draws": sides[1].draws}
     pas, ecs = repeated_differences(sides[0].agreements, sides[1].agreements, paired=paired, **apart)
@@ -167,7 +176,8 @@ def _pairing(
         if condition is not None
     ]
     return StudyPairing(
-        a=told[0], b=told[1], pas=changed(pas), ecs=changed(ecs), paired=paired, repetitions=repetitions,
+        a=told[0], b=told[1], pas=changed(pas, level=level), ecs=changed(ecs, level=level), paired=paired,
+        repetitions=repetitions,
         studies=tuple(_of_study(one.file.study, conditions) for one, _ in studies),
         tests=tuple(changes(sides[0], sides[1])),
     )  # fmt: skip
@@ -246,11 +256,11 @@ def _people(found: Measured) -> set[tuple[str, str, str]]:
     return {(one.participant, one.arm, repr(sorted(one.profile.items()))) for one in rows}
 
 
-def _joined(parts: Sequence[tuple[Measured, Sequence[Draws]]], repetitions: int) -> Scored:
+def _joined(parts: Sequence[tuple[Measured, Sequence[Draws]]], repetitions: int, *, level: float) -> Scored:
     """The tests of all studies, repetition by repetition."""
     agreements, draws = [], []
     for at in range(repetitions):
         tests: list[StudyTest] = [score.test for found, _ in parts for score in found.agreements[at].tests]
-        agreements.append(score_tests(tests, convention=CONVENTION, min_coverage=0.0))
+        agreements.append(score_tests(tests, convention=CONVENTION, min_coverage=0.0, level=level))
         draws.append(join_draws([own[at] for _, own in parts]))
-    return Scored(agreements=agreements, draws=draws)
+    return Scored(agreements=agreements, draws=draws, level=level)

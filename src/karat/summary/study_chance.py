@@ -17,7 +17,8 @@ def leaves_out_0(found: Estimate) -> bool:
 
 
 def beyond_chance(differences: Sequence[Estimate]) -> list[bool]:
-    """Whether each difference is shown though all of them were looked at: of equal conditions one in 20 runs has any.
+    """Whether each difference is shown though all of them were looked at: of equal conditions one in 20 runs has any
+    (at 95 %).
 
     The interval must leave out 0, and so must p, from the standard error, adjusted over all (Holm).
 
@@ -26,7 +27,9 @@ def beyond_chance(differences: Sequence[Estimate]) -> list[bool]:
     ([True], [False, False])
     """
     adjusted = stats.adjust([_p(one) for one in differences])
-    return [leaves_out_0(one) and bool(p < 0.05) for one, p in zip(differences, adjusted, strict=True)]
+    return [
+        leaves_out_0(one) and bool(p < round(1 - one.level, 15)) for one, p in zip(differences, adjusted, strict=True)
+    ]
 
 
 def _p(found: Estimate) -> float:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from karat.replication import z_of_level
 from karat.summary.numbers import Estimate
 from karat.summary.study_comparison import TestChange
-from karat.summary.study_tests import LEVEL, mean
+from karat.summary.study_tests import mean
 
 if TYPE_CHECKING:
     from karat.replication import Agreement, Draws
 
 __all__ = ["Scored", "changes"]
 
-Z95 = 1.959963984540054
 MOVED = 1e-9  # below it an effect has no sign
 
 
@@ -27,6 +27,7 @@ class Scored:
 
     agreements: Sequence[Agreement]
     draws: Sequence[Draws]
+    level: float = 0.95  # of intervals
 
 
 def changes(first: Scored, second: Scored) -> list[TestChange]:
@@ -48,7 +49,7 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
     test = sides[0][0].test
     d_a, d_b = (mean(score.agent.d for score in side) for side in sides)
     pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
-    change = _moved(d_a, d_b, _se(first, second, here, there))
+    change = _moved(d_a, d_b, _se(first, second, here, there), level=first.level)
     turned = d_a is not None and d_b is not None and min(abs(d_a), abs(d_b)) > MOVED and (d_a > 0) != (d_b > 0)
     return TestChange(
         study=test.study,
@@ -67,15 +68,16 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
     )
 
 
-def _moved(d_a: float | None, d_b: float | None, se: float | None) -> Estimate:
-    method = "± 1.96 bootstrap SE"
+def _moved(d_a: float | None, d_b: float | None, se: float | None, *, level: float) -> Estimate:
+    z = z_of_level(level)
+    method = f"± {round(z, 2)} bootstrap SE"
     if d_a is None or d_b is None:
         reason = "no effect on one side"
-        return Estimate(value=None, low=None, high=None, se=None, n=1, level=LEVEL, method=method, reason=reason)
-    value, reach = d_b - d_a, None if se is None else Z95 * se
+        return Estimate(value=None, low=None, high=None, se=None, n=1, level=level, method=method, reason=reason)
+    value, reach = d_b - d_a, None if se is None else z * se
     return Estimate(
         value=value, low=None if reach is None else value - reach, high=None if reach is None else value + reach,
-        se=se, n=1, level=LEVEL, method=method, reason="no replicate has an effect" if se is None else None,
+        se=se, n=1, level=level, method=method, reason="no replicate has an effect" if se is None else None,
     )  # fmt: skip
 
 

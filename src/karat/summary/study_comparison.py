@@ -53,7 +53,7 @@ class TestChange(msgspec.Struct, frozen=True, kw_only=True):
     d_human: float | None
     d_a: float | None
     d_b: float | None
-    change: Estimate  # d of the second less d of the first; ± 1.96 bootstrap SE
+    change: Estimate  # d of the second less d of the first; ± z bootstrap SE
     pas_a: float | None
     pas_b: float | None
     sign_changed: bool  # the agent's effect has the other sign: near 0 chance does that as well
@@ -140,6 +140,8 @@ def _pairing(one: StudyPairing, found: StudyComparison) -> Iterator[str]:
         yield f"  PAS {_estimate(side.pas)} (with direction {directional}), ECS {_estimate(side.ecs)}"
     how = "paired: the same participants, drawn together" if one.paired else "other participants: drawn apart"
     how = how if one.studies else "no study in common"
+    if one.studies and (found.only_a or found.only_b):
+        how += f"; over the {formats.plural(len(one.studies), 'study', 'studies')} that both have"
     yield f"second − first ({how})"
     for name, difference in (("PAS", one.pas), ("ECS", one.ecs)):
         reason = f": {difference.reason}" if difference.value is None and difference.reason else ""

@@ -19,7 +19,7 @@ from karat.replication import reference_differences, score_tests
 from karat.summary.numbers import Estimate
 from karat.summary.study_model import FloorDifference, FloorScore, FloorTest, StudyFloor
 from karat.summary.study_runs import CONVENTION
-from karat.summary.study_tests import LEVEL, changed, known, mean, sd, unscored
+from karat.summary.study_tests import changed, known, mean, sd, unscored
 
 if TYPE_CHECKING:
     from karat.replication import Agreement, Draws, StudyScore, StudyTest
@@ -58,11 +58,14 @@ def floor_of(
     conditions: Mapping[str, tuple[Sequence[Agreement], Sequence[Draws]]],
     *,
     questions: int,
+    level: float = 0.95,
 ) -> StudyFloor:
     """All studies together, and each condition less them."""
     repetitions = min((len(part.tests) for part in parts), default=0)
     agreements = [
-        score_tests([test for part in parts for test in part.tests[at]], convention=CONVENTION, min_coverage=0.0)
+        score_tests(
+            [test for part in parts for test in part.tests[at]], convention=CONVENTION, min_coverage=0.0, level=level
+        )
         for at in range(repetitions)
     ]
     first = agreements[0]
@@ -94,10 +97,10 @@ def _level(level: str, scores: Sequence[StudyScore], first: Agreement) -> FloorS
     return FloorScore(
         level=level,
         name=name,
-        pas=_estimate(pas_each, n=tests, ends=(0.0, 1.0), reason=reason),
+        pas=_estimate(pas_each, n=tests, ends=(0.0, 1.0), reason=reason, level=first.level),
         pas_sd=sd(pas_each),
         pas_directional=mean(one.pas_directional for one in scores),
-        ecs=_estimate(ecs_each, n=effects, ends=(-1.0, 1.0), reason=ecs_reason),
+        ecs=_estimate(ecs_each, n=effects, ends=(-1.0, 1.0), reason=ecs_reason, level=first.level),
         ecs_sd=sd(ecs_each),
         tests_used=tests,
         tests_planned=scores[0].tests_planned,
@@ -106,18 +109,20 @@ def _level(level: str, scores: Sequence[StudyScore], first: Agreement) -> FloorS
     )
 
 
-def _estimate(each: Sequence[float | None], *, n: int, ends: tuple[float, float], reason: str | None) -> Estimate:
+def _estimate(
+    each: Sequence[float | None], *, n: int, ends: tuple[float, float], reason: str | None, level: float
+) -> Estimate:
     """The mean over repetitions, with the t interval of that mean."""
     kept = [one for one in each if one is not None]
     method = f"mean of {formats.plural(len(kept), 'repetition')} of random answers"
     if len(kept) < 2:
         why = "one repetition has no spread" if kept else reason or "no score"
         return Estimate(
-            value=mean(kept), low=None, high=None, se=None, n=n, level=LEVEL, method=method, reason=why
+            value=mean(kept), low=None, high=None, se=None, n=n, level=level, method=method, reason=why
         )  # fmt: skip
-    found = stats.mean_interval(kept, range(len(kept)), level=LEVEL)
+    found = stats.mean_interval(kept, range(len(kept)), level=level)
     return Estimate(
-        value=found.value, low=max(ends[0], found.low), high=min(ends[1], found.high), se=found.se, n=n, level=LEVEL,
+        value=found.value, low=max(ends[0], found.low), high=min(ends[1], found.high), se=found.se, n=n, level=level,
         method=f"{method}, t interval",
     )  # fmt: skip
 
@@ -150,4 +155,5 @@ def _above(
     name: str, own: Sequence[Agreement], draws: Sequence[Draws], reference: Sequence[Agreement]
 ) -> FloorDifference:
     pas, ecs = reference_differences(own, draws, reference)
-    return FloorDifference(condition=name, pas=changed(pas), ecs=changed(ecs))
+    level = own[0].level
+    return FloorDifference(condition=name, pas=changed(pas, level=level), ecs=changed(ecs, level=level))

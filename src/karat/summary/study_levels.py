@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from karat.summary.numbers import Estimate, Quantity
 from karat.summary.study_model import Caricature, Concordance, FindingResult, LevelScore, Repeated
-from karat.summary.study_tests import LEVEL, estimated, known, lowest, mean, sd, unscored
+from karat.summary.study_tests import estimated, known, lowest, mean, sd, unscored
 
 if TYPE_CHECKING:
     from karat.replication import Agreement, EcsInterval, Repetitions, StudyScore
@@ -56,7 +56,9 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
     return LevelScore(
         level=level,
         name=name,
-        pas=estimated(condition.sure.pas.get(key), value=pas, n=tests, reason=reason),
+        pas=estimated(
+            condition.sure.pas.get(key), value=pas, n=tests, reason=reason, level=condition.agreements[0].level
+        ),
         ceiling=_ceiling(used),
         pas_directional=mean(one.pas_directional for one in scores),
         normalized=mean(one.normalized for one in scores),
@@ -99,7 +101,7 @@ def _ecs(condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore
     spread = condition.sure.ecs_fixed.get(key)
     value = mean(one.ecs.value for one in scores)
     reason = next((one.ecs.reason for one in scores if math.isnan(one.ecs.value)), None)
-    return estimated(spread, value=value, n=n, reason=reason)
+    return estimated(spread, value=value, n=n, reason=reason, level=condition.agreements[0].level)
 
 
 def _for_new_studies(found: EcsInterval) -> Estimate:
@@ -109,7 +111,7 @@ def _for_new_studies(found: EcsInterval) -> Estimate:
         high=known(found.high),
         se=None,  # it is one of atanh
         n=found.n,
-        level=LEVEL,
+        level=found.level,
         method=found.method,
         reason=found.reason,
     )

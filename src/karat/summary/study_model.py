@@ -176,7 +176,7 @@ class LevelScore(msgspec.Struct, frozen=True, kw_only=True):
 
     level: str  # study, domain, benchmark
     name: str
-    pas: Estimate  # interval only of domain and benchmark: ± 1.96 bootstrap SE
+    pas: Estimate  # interval only of domain and benchmark: ± z bootstrap SE
     ceiling: float | None  # PAS of a perfect copy, over what is scored
     pas_directional: float | None
     normalized: float | None  # auxiliary
@@ -216,7 +216,7 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
     """One study under one condition."""
 
     study: str
-    participants: Participants  # over its arms; within subjects each person counts in each arm
+    participants: Participants  # each person once, also those who are in several arms
     arms: tuple[ArmCount, ...]
     failures: dict[str, int]  # "class: kind" → samples (participants, in games groups) that ended without a score
     not_run: int  # samples that were not begun, or not scored yet
@@ -350,6 +350,7 @@ class StudyInfo(msgspec.Struct, frozen=True, kw_only=True):
     min_coverage: float  # below it a finding has no score
     reducer: str | None  # code of its own
     reduced: bool  # … which was allowed to run
+    code_differs: str | None = None  # in what that code is not the one of when the run was made
 
 
 class StudySummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -357,7 +358,7 @@ class StudySummary(msgspec.Struct, frozen=True, kw_only=True):
 
     scorer: str
     scoring: str  # digest
-    level: float  # of the intervals: always 0.95
+    level: float  # of the intervals
     convention: str  # of Cohen's d
     convention_other: str
     repetitions: int

@@ -26,7 +26,7 @@ STOPPED = "stopped"
 
 @dataclass(slots=True)
 class Counted:
-    """One arm under one condition, over its repetitions."""
+    """One arm, or the whole study, under one condition, over its repetitions."""
 
     planned: int = 0
     asked: int = 0
@@ -86,6 +86,7 @@ class People:
     """Everybody of one study. Conditions and repetitions by number."""
 
     responses: dict[tuple[int, int], list[Response]]
+    whole: list[Counted]  # by condition; each person once, also within subjects
     arms: list[dict[str, Counted]]  # condition → arm, those that were run, in the order of the file
     samples: list[int]  # rows of `Reading.samples`
     floor: list[list[Response]]  # the same participants with random answers, repetition by repetition
@@ -108,6 +109,7 @@ def people_of(
     conditions, repetitions = len(reading.conditions), reading.repetitions
     found = People(
         responses={(one, two): [] for one in range(conditions) for two in range(repetitions)},
+        whole=[Counted() for _ in range(conditions)],
         arms=[{} for _ in range(conditions)],
         samples=[],
         floor=[[] for _ in dice],
@@ -119,7 +121,7 @@ def people_of(
                 said = answers.of(row, condition, repetition, len(sample.turns))
                 values = [one.values if one is not None and one.values else None for one in said]
                 responses.extend(study_responses(sample, values))
-                _count(found.arms[condition], sample, said)
+                _count(found.arms[condition], found.whole[condition], sample, said)
             for own, responses in zip(dice, found.floor, strict=True):
                 guessed = [random_answers(sample, turn, own) for turn in range(len(sample.turns))]
                 responses.extend(study_responses(sample, guessed))
@@ -139,12 +141,15 @@ def _samples_of(run: RunFolder, reading: Reading, answers: Answers, number: int)
             yield row, sample
 
 
-def _count(arms: dict[str, Counted], sample: Sample, said: Sequence[Said | None]) -> None:
-    """A participant counts once in each arm they are in, whatever number of turns it has."""
+def _count(arms: dict[str, Counted], whole: Counted, sample: Sample, said: Sequence[Said | None]) -> None:
+    """A participant counts once in each arm they are in, and once in the whole, whatever number of turns it has."""
     turns: dict[tuple[int | None, str], list[int]] = {}
+    persons: dict[int | None, list[int]] = {}
     for at, turn in enumerate(sample.turns):
-        turns.setdefault((turn.detail.get("member"), turn.detail["arm"]), []).append(at)
+        member = turn.detail.get("member")
+        turns.setdefault((member, turn.detail["arm"]), []).append(at)
+        persons.setdefault(member, []).append(at)
     fields = sample.detail["fields"]
-    for (_, arm), places in turns.items():
-        counted = arms.setdefault(arm, Counted())
+    counts = [(arms.setdefault(arm, Counted()), places) for (_, arm), places in turns.items()]
+    for counted, places in [*counts, *((whole, places) for places in persons.values())]:
         counted.add([said[at] for at in places], [fields[at] for at in places])

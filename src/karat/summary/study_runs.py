@@ -14,10 +14,10 @@ from karat.journal import RunFolder
 from karat.replication import score_tests
 
 if TYPE_CHECKING:
-    from karat.datasets import Reducer, Response, StudyFile
+    from karat.datasets import AllowCode, Reducer, Response, StudyFile
     from karat.replication import Agreement, StudyTest
 
-__all__ = ["CONVENTION", "REPLICATES", "Measured", "measured", "reducer_of", "seed_of"]
+__all__ = ["CONVENTION", "REPLICATES", "Code", "Measured", "measured", "reducer_of", "seed_of"]
 
 REPLICATES = 2_000
 CONVENTION = "humanstudy"
@@ -30,6 +30,15 @@ class Measured:
     agreements: Sequence[Agreement]
     runs: Sequence[StudyRun]
     floor: Sequence[Sequence[StudyTest]]  # of each repetition of random answers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Code:
+    """A study's own code where it may run, or why it does not."""
+
+    reducer: Reducer | None = None
+    refused: str | None = None
+    differs: str | None = None  # in what it is not the code of when the run was made
 
 
 def seed_of(run: RunFolder) -> int:
@@ -68,11 +77,12 @@ def _covered(tests: Sequence[StudyTest], least: float) -> Sequence[StudyTest]:
     return [one.test for one in score_tests(tests, convention=CONVENTION, min_coverage=least).tests]
 
 
-def reducer_of(file: StudyFile, *, inside: Path, allowed: bool) -> tuple[Reducer | None, str | None]:
-    """The study's own code where it may run, or why it does not. `inside`: the run folder, which brings none."""
+def reducer_of(file: StudyFile, *, inside: Path, allowed: AllowCode) -> Code:
+    """`inside`: the run folder, which brings no code."""
     if file.reducer is None or not allowed:
-        return None, None
+        return Code()
     try:
-        return study_reducer(file, inside=inside), None
+        reducer, differs = study_reducer(file, inside=inside, changed=allowed == "changed")
     except BadPlugin as error:
-        return None, str(error)
+        return Code(refused=str(error))
+    return Code(reducer=reducer, differs=differs)

@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from karat.datasets import Finding, Test
     from karat.replication import Agreement, Difference, FindingScore, Measured, Side, Spread, TestScore, Uncertainty
 
-__all__ = ["LEVEL", "changed", "estimated", "finding_result", "known", "lowest", "mean", "sd", "unscored"]
-
-LEVEL = 0.95
-"""Of every interval of PAS and ECS: 1.96 standard errors, and the percentiles of replicates."""
+__all__ = ["changed", "estimated", "finding_result", "known", "lowest", "mean", "sd", "unscored"]
 
 
 def known(value: float | None) -> float | None:
@@ -46,28 +43,28 @@ def lowest(values: Iterable[float | None]) -> float | None:
     return min((value for one in values if (value := known(one)) is not None), default=None)
 
 
-def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str | None) -> Estimate:
-    """A score with what is claimed of it. `reason`: why there is none."""
+def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str | None, level: float) -> Estimate:
+    """A score with what is claimed of it. `reason`: why there is none; `level`: of the interval."""
     value = known(value)
     if value is None or spread is None:
-        return Estimate(value=value, low=None, high=None, se=None, n=n, level=LEVEL, method="none", reason=reason)
+        return Estimate(value=value, low=None, high=None, se=None, n=n, level=level, method="none", reason=reason)
     return Estimate(
         value=value,
         low=known(spread.low),
         high=known(spread.high),
         se=known(spread.se),
         n=n,
-        level=LEVEL,
+        level=level,
         method=spread.method,
         reason=spread.reason,
     )
 
 
-def changed(found: Difference) -> Estimate:
-    """A difference as the summary has it."""
+def changed(found: Difference, *, level: float) -> Estimate:
+    """A difference as the summary has it. `level`: of its interval."""
     value, low = known(found.value), known(found.low)
     return Estimate(
-        value=value, low=low, high=known(found.high), se=known(found.se), n=found.n, level=LEVEL, method=found.method,
+        value=value, low=low, high=known(found.high), se=known(found.se), n=found.n, level=level, method=found.method,
         reason=found.method if value is None or low is None else None,
     )  # fmt: skip
 
@@ -75,9 +72,11 @@ def changed(found: Difference) -> Estimate:
 def unscored(reasons: Iterable[str | None]) -> str | None:
     """Why there is no score: each reason once, the most frequent first, and at most three."""
     counts: dict[str, int] = {}
-    for reason in reasons:
-        if reason:
+    for said in reasons:
+        for reason in said.split("; ") if said else ():
             counts[reason] = counts.get(reason, 0) + 1
+    # why something is not in ECS says nothing of PAS
+    counts = {reason: count for reason, count in counts.items() if not reason.endswith("not in ECS")} or counts
     ordered = sorted(counts, key=lambda one: -counts[one])
     more = f"; and {formats.plural(len(ordered) - 3, 'more reason')}" if len(ordered) > 3 else ""
     return "; ".join(ordered[:3]) + more if ordered else None
@@ -94,8 +93,10 @@ def finding_result(
     """`sure`: of the mean over repetitions; `each`: of every repetition alone."""
     key = (study, declared.sub_study, declared.id)
     scores = [next(one for one in agreement.findings if one.id == key) for agreement in agreements]
+    level = agreements[0].level
     tests = tuple(
-        _test_result(test, [_with_other(one, (key, test.id)) for one in agreements]) for test in declared.tests
+        _test_result(test, [_with_other(one, (key, test.id)) for one in agreements], level=level)
+        for test in declared.tests
     )
     pas, used = mean(one.pas for one in scores), [test for test in tests if test.pas.value is not None]
     reason = None if pas is not None else unscored(test.reason for test in tests)
@@ -104,7 +105,7 @@ def finding_result(
         sub_study=declared.sub_study,
         id=declared.id,
         claim=declared.claim,
-        pas=estimated(sure, value=pas, n=len(used), reason=reason),
+        pas=estimated(sure, value=pas, n=len(used), reason=reason, level=level),
         ceiling=mean(_ceiling(agreement, one) for agreement, one in zip(agreements, scores, strict=True)),
         tests_used=len(used),
         tests_planned=len(tests),
@@ -155,15 +156,17 @@ def _with_other(agreement: Agreement, key: tuple[tuple[str, str, str], str]) -> 
     return next((one, pair) for one, pair in pairs if (one.test.finding_id, one.test.test) == key)
 
 
-def _test_result(declared: Test, scores: Sequence[tuple[TestScore, tuple[float, float]]]) -> TestResult:
-    rows = tuple(_row(number, score, other) for number, (score, other) in enumerate(scores))
+def _test_result(
+    declared: Test, scores: Sequence[tuple[TestScore, tuple[float, float]]], *, level: float
+) -> TestResult:
+    rows = tuple(_row(number, score, other, level=level) for number, (score, other) in enumerate(scores))
     scored = [row for row in rows if row.pas.value is not None]
     directions = {row.same_direction for row in scored}
     alone = rows[0].pas if len(rows) == 1 else None
     value = mean(row.pas.value for row in rows)
     reason = None if value is not None else unscored(row.pas.reason for row in rows)
     several = Estimate(
-        value=value, low=None, high=None, se=None, n=len(scored), level=LEVEL,
+        value=value, low=None, high=None, se=None, n=len(scored), level=level,
         method=f"mean of {len(scored)} repetitions", reason=reason or "none is computed over repetitions",
     )  # fmt: skip
     return TestResult(
@@ -186,18 +189,18 @@ def _test_result(declared: Test, scores: Sequence[tuple[TestScore, tuple[float, 
     )
 
 
-def _row(number: int, score: TestScore, other: tuple[float, float]) -> TestRow:
+def _row(number: int, score: TestScore, other: tuple[float, float], *, level: float) -> TestRow:
     human = _side(score.test.human, score.human, score.pi_human, other[0])
     agent = _side(score.test.agent, score.agent, score.pi_agent, other[1])
     pas = known(score.pas)
     reason = None if pas is not None else unscored([*score.human.reasons, *score.agent.reasons])
-    interval = pas_interval_of_test(score) if pas is not None else None
+    interval = pas_interval_of_test(score, level=level) if pas is not None else None
     return TestRow(
         repetition=number,
         method=score.method,
         human=human,
         agent=agent,
-        pas=estimated(interval, value=pas, n=1, reason=reason or "no Bayes factor"),
+        pas=estimated(interval, value=pas, n=1, reason=reason or "no Bayes factor", level=level),
         ceiling=known(score.ceiling),
         pas_directional=known(score.pas_directional),
         ceiling_directional=known(score.ceiling_directional),

@@ -20,7 +20,7 @@ from karat.summary.study_model import (
     StudySummary,
     StudyUsage,
 )
-from karat.summary.study_tests import LEVEL, finding_result
+from karat.summary.study_tests import finding_result
 
 if TYPE_CHECKING:
     from karat.replication import Agreement, Uncertainty
@@ -64,7 +64,7 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
     first, sure = next(iter(scored.values()))
     studies = {test.test.study: test.test.domain for one, _ in scored.values() for test in one.tests}
     return StudySummary(
-        scorer="", scoring="", level=LEVEL, convention=first.convention, convention_other=first.other.convention,
+        scorer="", scoring="", level=first.level, convention=first.convention, convention_other=first.other.convention,
         repetitions=1, replicates=sure.replicates, drawn="statistics",
         studies=tuple(_info(name, domain, first.min_coverage) for name, domain in studies.items()),
         conditions=tuple(_condition(name, *both) for name, both in scored.items()),

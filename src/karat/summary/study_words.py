@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from karat import formats
 from karat.summary.study_chance import beyond_chance
-from karat.summary.study_model import FindingResult, StudyCondition, StudyDifference, StudySummary
+from karat.summary.study_model import FindingResult, StudyCondition, StudyDifference, StudyInfo, StudySummary
 
-__all__ = ["study_headline", "warnings_of"]
+__all__ = ["other_code", "studies_counted", "study_headline", "warnings_of"]
 
 _MOST_NAMED = 3
 
@@ -90,12 +90,29 @@ def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
     for info in part.studies:
         if info.reducer is not None and not info.reduced:
             yield f"{info.study}: its own code ({formats.clean(info.reducer)}) did not run, and made no scores"
+        yield from other_code(info)
         if len(info.arms) < info.arms_in_file:
             arms = f"{formats.count(len(info.arms))} of {formats.plural(info.arms_in_file, 'arm')}"
             yield f"{info.study}: {arms} run; findings that need the others have no score"
     for one in part.conditions:
         yield from _of_condition(one)
     yield from _of_floor(part)
+
+
+def studies_counted(part: StudySummary) -> str:
+    """Over which studies PAS is a mean: all of the run, or those that have a score."""
+    counts = {sum(one.score.pas.value is not None for one in condition.studies) for condition in part.conditions}
+    if counts == {len(part.studies)}:
+        return formats.plural(len(part.studies), "study", "studies")
+    shown = " or ".join(formats.count(count) for count in sorted(counts))
+    return f"the studies that have a score ({shown} of {formats.count(len(part.studies))})"
+
+
+def other_code(info: StudyInfo) -> Iterator[str]:
+    """Where the numbers are those of other code than that of when the run was made, or may be."""
+    if info.code_differs is not None:
+        named = f"{info.study}: its own code ({formats.clean(info.reducer or '')})"
+        yield f"{named} made these numbers as it is now: {formats.clean(info.code_differs)}"
 
 
 def _of_floor(part: StudySummary) -> Iterator[str]:

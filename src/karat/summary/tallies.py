@@ -13,6 +13,8 @@ from karat.summary.lines import CallLine, ReplyLine, ScoreLine
 
 __all__ = ["Calls", "Rows", "Tally"]
 
+_LARGEST = 1e100  # of a score: the squares of larger ones, added up, are no numbers any more
+
 
 @dataclass(slots=True)
 class Calls:
@@ -115,6 +117,7 @@ class Rows:
     torn: Torn[int, tuple[int, int, int]] = field(default_factory=Torn)  # by cell
     whole: set[int] = field(default_factory=set)  # cells of several rows that are all there
     offline: bool = False
+    endless: int = 0  # values that are left out: beyond `_LARGEST`
 
     @property
     def partial(self) -> Collection[int]:
@@ -135,7 +138,8 @@ class Rows:
             column = self.values.get(metric)
             if column is None:
                 column = self.values[metric] = array("d", [nan]) * before
-            if value is None:
+            if value is None or not -_LARGEST <= value <= _LARGEST:
+                self.endless += value is not None
                 column.append(nan)
                 continue
             column.append(value)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from karat import formats
 from karat.summary.conversation_model import ConversationSummary
 from karat.summary.model import Account, Difference, MetricInfo, Result
+from karat.summary.written import between, estimated, share_estimate
 
 __all__ = [
     "ALPHA",
@@ -16,6 +17,7 @@ __all__ = [
     "headline",
     "loss_warnings",
     "said",
+    "unnumbered",
     "verdict",
     "winner",
 ]
@@ -63,7 +65,7 @@ def headline(
         ledger = total.ledger
         done = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
         return f"{done}, none scored: the experiment names no scorer"
-    return said(differences, unit=unit) if differences else _alone(results, metrics[0], unit)
+    return said(differences, metrics, unit=unit) if differences else _alone(results, metrics[0], unit)
 
 
 def alone(part: ConversationSummary | None) -> str:
@@ -76,9 +78,7 @@ def alone(part: ConversationSummary | None) -> str:
     if numerical is None or declared is None or numerical.estimate.value is None:
         return ""
     found = numerical.estimate
-    shown = formats.share(found.value)
-    if found.low is not None and found.high is not None:
-        shown += f" [{formats.share(found.low)}, {formats.share(found.high)}]"
+    shown = share_estimate(found.value, found.low, found.high)
     size = f"{formats.plural(numerical.n, 'turn')} in {formats.plural(part.conversations, 'conversation')}"
     if only.conversations > part.conversations:
         size += ", each asked several times,"
@@ -103,41 +103,48 @@ def conversation_warnings(part: ConversationSummary | None) -> list[str]:
     return found
 
 
-def said(differences: Sequence[Difference], *, unit: str = "question") -> str:
+def said(differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, unit: str = "question") -> str:
     """What comparisons show: the largest difference on the first metric that has one, or that there is none."""
+    shares = {info.key for info in metrics if info.percent}
     differences = [one for one in differences if one.verdict != NOT_TESTED] or differences
     shown = [one for one in differences if one.winner is not None] or [
         one for one in differences if one.verdict.endswith(_HIGHER)
     ]
     if not shown:
-        return _nothing_shown(differences, unit)
+        return _nothing_shown(differences, shares, unit)
     first = max((one for one in shown if one.metric == shown[0].metric), key=lambda one: abs(one.estimate.value or 0.0))
     others = len(shown) - 1
     more = formats.plural(others, "more comparison shows", "more comparisons show") if others else ""
     offline = " (offline scores)" if first.offline else ""
-    return f"{_shown(first, unit)}{offline}{f'; {more} a difference' if more else ''}"
+    return f"{_shown(first, unit, percent=first.metric in shares)}{offline}{f'; {more} a difference' if more else ''}"
 
 
-def _shown(one: Difference, unit: str) -> str:
+def _shown(one: Difference, unit: str, *, percent: bool) -> str:
     found = one.estimate
     value, low, high = found.value or 0.0, found.low, found.high
     upper, lower = (one.b, one.a) if value > 0 else (one.a, one.b)
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
-    by = formats.estimate(abs(value), low, high)
+    by = _by(abs(value), low, high, percent=percent, plain=True)
     tested = f"{formats.plural(one.n_pairs, unit)}, p {_p(one.p_adjusted)}"
     if one.winner is None:
         return f"{upper} is higher than {lower} on {one.metric} by {by} over {tested}"
     return f"{one.winner} beats {lower if one.winner == upper else upper} on {one.metric} by {by} over {tested}"
 
 
-def _nothing_shown(differences: Sequence[Difference], unit: str) -> str:
+def _by(value: float | None, low: float | None, high: float | None, *, percent: bool, plain: bool = False) -> str:
+    number, span = between(value, low, high, percent=percent, plain=plain)
+    return f"{number}{' points' if percent else ''} {span}".rstrip()
+
+
+def _nothing_shown(differences: Sequence[Difference], shares: Container[str], unit: str) -> str:
     first = next((one for one in differences if one.estimate.value is not None), None)
     if first is None:
         one = differences[0]
-        return f"{one.a} and {one.b} cannot be compared on {one.metric}: no {unit} has a score under both"
+        why = one.reason if one.n_pairs and one.reason else f"no {unit} has a score under both"
+        return f"{one.a} and {one.b} cannot be compared on {one.metric}: {why}"
     found = first.estimate
-    by = f"{formats.signed(found.value)} {formats.signed_interval(found.low, found.high)}".rstrip()
+    by = _by(found.value, found.low, found.high, percent=first.metric in shares)
     offline = ", offline scores" if first.offline else ""
     over = formats.plural(first.n_pairs, unit)
     if len(differences) == 1:
@@ -154,7 +161,7 @@ def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:
     if one.mean.value is None:
         return f"{one.condition}: no {metric.key} score yet"
     offline = ", offline scores" if one.offline else ""
-    value = formats.estimate(one.mean.value, one.mean.low, one.mean.high)
+    value = estimated(one.mean, percent=metric.percent)
     answers = f"{formats.plural(one.n_questions, unit)}, {formats.plural(one.n_answers, 'answer')}"
     return f"{one.condition}: {metric.key} {value} over {answers}{offline}"
 
@@ -162,6 +169,17 @@ def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:
 def _p(value: float | None) -> str:
     text = formats.p_value(value)
     return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
+
+
+def unnumbered(results: Sequence[Result], scored: int) -> Iterator[str]:
+    """Metrics that a scorer gave no number of for some of the `scored` answers, all conditions together."""
+    numbers: dict[str, int] = {}
+    for one in results:
+        numbers[one.metric] = numbers.get(one.metric, 0) + one.n_answers
+    for metric, there in numbers.items():
+        if there < scored:
+            of = formats.plural(scored, "scored answer")
+            yield f"{metric}: the scorer gave no number for {formats.count(scored - there)} of {of}"
 
 
 def loss_warnings(results: Sequence[Result], differences: Sequence[Difference], *, bounds: bool = True) -> list[str]:

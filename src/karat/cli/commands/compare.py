@@ -39,7 +39,7 @@ def command(first: str, second: str, shown: options.Shown, results: Path, output
         condition_a=condition_a,
         condition_b=condition_b,
         scorings=shown.scorings,
-        allow_code=shown.allow_code,
+        allow_code=shown.code,
     )
     output.result(str(found), found)
     return Exit.DONE

@@ -38,11 +38,13 @@ def command(
     """
     from karat import api
     from karat.cli import reporting
+    from karat.summary.kept import summarize_and_keep
     from karat.summary.words import REHEARSED
 
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
-    summary = api.summarize(folder, scorings=shown.scorings, allow_code=shown.allow_code)
+    reporting.check(name, folder, asked)
+    summary = summarize_and_keep(folder, scorings=shown.scorings, allow_code=shown.code)
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
     if folder.info.rehearsed and name != "terminal":  # a spreadsheet has no place for it

@@ -37,7 +37,7 @@ def test_kappa_is_what_disagreement_saves_over_chance(pairs, weights):
     found = cohen_kappa(*zip(*pairs, strict=True), categories=STEPS, weights=weights)
     wanted = by_hand(pairs, weights)
     assert found.value == pytest.approx(wanted, abs=1e-12, nan_ok=True)
-    assert math.isnan(found.value) == (found.reason is not None)
+    assert (math.isnan(found.value) or found.se < 1e-12) == (found.reason is not None)
 
 
 @settings(deadline=None)
@@ -117,6 +117,8 @@ def test_no_variation_is_no_agreement_and_says_so():
     ("call", "told"),
     [
         (lambda: cohen_kappa([6], [1], categories=STEPS), "6 is none of the categories"),
+        (lambda: cohen_kappa([None], [1], categories=STEPS), "None is none of the categories"),
+        (lambda: cohen_kappa([[1]], [1], categories=STEPS), r"a, b: \[1\] is none of the categories"),
         (lambda: cohen_kappa([1], [1, 2], categories=STEPS), "shorter|longer"),
         (lambda: cohen_kappa([1], [1], [1, 2], categories=STEPS), "one a pair"),
         (lambda: cohen_kappa([1], [1], categories=(1, 1)), "twice"),
@@ -135,3 +137,11 @@ def test_no_variation_is_no_agreement_and_says_so():
 def test_what_makes_no_sense_is_refused(call, told):
     with pytest.raises(ValueError, match=told):
         call()
+
+
+@pytest.mark.parametrize("clusters", [None, [1, 2, 3, 4, 5, 6, 7]])
+def test_full_agreement_is_a_point_with_a_reason(clusters):
+    said = [1, 2, 3, 3, 4, 4, 5]
+    found = cohen_kappa(said, said, clusters, categories=STEPS)
+    assert (found.low, found.high) == pytest.approx((1.0, 1.0), abs=1e-12)
+    assert found.reason == "agreement is the same everywhere: the interval is a point"

@@ -131,6 +131,21 @@ def test_nothing_to_compare_is_said():
     assert "nobody" in found.corrected.reason or "no values" in found.corrected.reason
     point = calibrate([1, 1, 1, 1], [1, 1, N, N]).corrected
     assert (point.low, point.high, point.reason) == (1, 1, "nothing varies: the interval is a point")
+    tenths = calibrate([0.1] * 6 + [0.7] * 3, [N] * 6 + [0.8] * 3).corrected  # whose mean is rounded
+    assert (tenths.se, tenths.reason) == (0.0, "nothing varies: the interval is a point")
+    one = calibrate([1, 2, 3], [1, 2, N]).corrected
+    assert (one.value, math.isnan(one.se)) == (3.0, True)
+    assert one.reason == "the judge alone scored one question only: its spread cannot be known"
+    assert calibrate([1, 2, 4], [1, 2, 3]).corrected.value == 2.0
+
+
+def test_few_unread_answers_tell_less_than_the_people_alone_and_many_tell_more():
+    rng = np.random.default_rng(5)
+    people = rng.normal(size=1_100)
+    judge = people + rng.normal(size=1_100) * 0.45
+    few, many = (calibrate(judge[:size], [*people[:100], *[N] * (size - 100)]) for size in (110, 1_100))
+    assert few.corrected.se > 3 * few.people.se
+    assert many.corrected.se < 0.7 * many.people.se
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import assume, given
@@ -104,6 +105,7 @@ def test_what_cannot_be_known_is_nan_with_a_reason(call, reason):
     [
         (lambda: stats.tost([1, 2], bounds=0), "bounds: must be finite, the lower below the upper, got 0 and 0"),
         (lambda: stats.tost([1, 2], bounds=(1, -1)), "bounds: must be finite"),
+        (lambda: stats.tost([1, 2], bounds=[1, 2, 3]), "bounds: must be one number, or a lower and an upper"),
         (lambda: stats.tost([1, 2], bounds=math.inf), "bounds: must be finite"),
         (lambda: stats.tost([1, 2], bounds=1, alpha=0.5), "alpha: must lie between 0 and 0.5, got 0.5"),
         (lambda: stats.tost([1, 2], bounds=1, design="welch"), "design: must be paired, independent or pooled"),
@@ -113,3 +115,15 @@ def test_what_cannot_be_known_is_nan_with_a_reason(call, reason):
 def test_a_wrong_argument_is_named_with_its_value(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("bounds", [(-0.8, 0.8), [-0.8, 0.8], np.array([-0.8, 0.8]), np.float64(0.8), np.array(0.8)])
+def test_bounds_may_be_any_number_or_two(bounds):
+    a, b = [3, 4, 2, 5, 4, 4], [3, 4, 3, 5, 4, 4]
+    assert stats.tost(a, b, bounds=bounds) == stats.tost(a, b, bounds=0.8)
+
+
+def test_groups_of_any_size_without_spread_have_a_p():
+    found = stats.tost([0.0] * 20_000, [1.0] * 20_000, bounds=2, design="independent")
+    assert (found.p, found.reason) == (math.ulp(0.0), "all values are equal: p by permutation")
+    assert stats.tost([0.0] * 2, [1.0] * 3, bounds=2, design="independent").p == pytest.approx(0.1)

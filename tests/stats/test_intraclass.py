@@ -137,3 +137,16 @@ def test_raters_that_always_agree_have_a_correlation_of_1(model):
 def test_a_wrong_argument_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "reason"),
+    [
+        ("ICC(3,1)", [[1, 2], [2, 3]], "things and raters account for every rating: the interval is a point"),
+        ("ICC(2,1)", [[1, 1], [2, 2]], "things and raters account for every rating: the interval is a point"),
+        ("ICC(1,1)", [[1, 1], [2, 2]], "answers to one question never differ: the interval is a point"),
+    ],
+)
+def test_a_point_has_a_reason(model, table, reason):
+    found = stats.icc(table, model=model)
+    assert (found.low, found.high, found.reason, found.method) == (1.0, 1.0, reason, f"{model}, anova")

@@ -83,6 +83,7 @@ def test_equal_differences_have_the_p_of_their_signs_never_0():
     found = stats.paired_difference([1, 2, 3, 4], [2, 3, 4, 5])
     assert (found.statistic, found.p) == (math.inf, 0.125)
     assert found.reason == "all 4 differences are equal: p by sign flips"
+    assert stats.paired_difference(np.zeros(1_100), np.ones(1_100)).p == math.ulp(0.0)
 
 
 def test_nothing_in_common_is_nan_with_a_reason():

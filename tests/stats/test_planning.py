@@ -16,6 +16,7 @@ from karat.stats import (
     optimal_repetitions,
     paired_difference,
     planned_se,
+    power_ttest,
     questions_needed,
     repetitions_needed,
     spearman_brown,
@@ -197,7 +198,8 @@ def test_the_planned_error_is_that_of_spearman_and_brown(between, within, k):
 
 def test_nothing_that_varies_needs_two_questions():
     found = questions_needed(0.1, 0.0)
-    assert (found.n, found.power) == (2, 1.0)
+    assert (found.n, found.power, found.method) == (2, 1.0, questions_needed(0.1, 0.1).method)
+    assert repetitions_needed(0.1, 10, 0.0, 0.0).power == 1.0
     assert "nothing varies" in found.reason
     assert "too few" in minimum_detectable_effect(1, 0.2).reason
     assert "too few" in minimum_detectable_effect(1, 0.2, method="z").reason
@@ -214,6 +216,8 @@ def test_nothing_that_varies_needs_two_questions():
         (lambda: questions_needed(0.1, 0.1, (0.1, 0.2, 0.3)), "one number, or one for each"),
         (lambda: questions_needed(0.1, 0.1, method="normal"), "method"),
         (lambda: questions_needed(0.1, 0.1, power=1), "power"),
+        (lambda: questions_needed(0.1, 0.1, power=0.05, method="z"), "power: must be above alpha"),
+        (lambda: minimum_detectable_effect(10, 0.1, power=0.04, method="z"), "power: must be above alpha"),
         (lambda: repetitions_needed(-1, 10, 0.1, 0.1), "delta"),
         (lambda: optimal_repetitions(0.1, 0.1, cost_question=1, cost_run=0), "cost_run"),
         (lambda: best_split(-1, 1, var_between=0.1, var_within=0.1), "budget"),
@@ -227,3 +231,42 @@ def test_nothing_that_varies_needs_two_questions():
 def test_what_makes_no_sense_is_refused(call, told):
     with pytest.raises(ValueError, match=told):
         call()
+
+
+def test_the_power_is_that_of_the_whole_number():
+    z = questions_needed(0.2, 0.25, method="z")
+    shift, bar = 0.2 * math.sqrt(z.n / 0.25), 1.959963984540054
+    both = math.erfc((bar - shift) / math.sqrt(2)) / 2 + math.erfc((bar + shift) / math.sqrt(2)) / 2
+    assert z.power == pytest.approx(both)
+    assert 0.8 < z.power < 0.81
+    assert minimum_detectable_effect(200, 0.25, method="z").power == pytest.approx(0.8, abs=1e-5)
+    often = repetitions_needed(0.2, 100, 0.2, 0.5)
+    assert often.power == power_ttest(0.2 / math.sqrt(0.2 + 2 * 0.5 / often.n), 100).power
+    assert often.power > 0.8
+
+
+@pytest.mark.parametrize("repetitions", [np.int64(3), np.float32(3), (np.int64(3), 3)])
+def test_numbers_may_be_numpys(repetitions):
+    assert questions_needed(0.1, 0.2, np.float64(0.5), repetitions) == questions_needed(0.1, 0.2, 0.5, 3)
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1e-12, 1e-20, 1e-200])
+def test_a_pilot_without_noise_needs_two_questions(spread):
+    assert questions_needed(0.1, spread).n == 2
+
+
+def test_infinities_of_a_pilot_are_left_out_as_gaps_are():
+    a, b, clusters = [3, 4, 2, 2, 5, 4], [4, 4, 2, 3, 4, 4], [*"ppqqrr"]
+    known = difference_variances(a, b, clusters)
+    assert difference_variances([*a, math.inf], [*b, 1], [*clusters, "s"]) == known
+    assert difference_variances([*a, None], [*b, 1], [*clusters, "s"]) == known
+
+
+def test_a_split_at_the_end_of_what_is_tried_says_so():
+    spread = {"var_between": 1e-9, "var_within": 1.0}
+    assert best_split(1e6, 0.01, **spread, max_questions=10).reason == "no more than 1000 repetitions were tried"
+    both = best_split(1e6, 0.01, **spread, var_judge=1.0, max_questions=10)
+    assert both.reason == "no more than 1000 repetitions and 50 judge repeats were tried"
+    assert best_split(100, 1, **spread, max_questions=1).reason == "max_questions is 1: an error needs two questions"
+    free = best_split(0, 0, 0, **spread, max_questions=10)
+    assert (free.questions, free.repetitions, free.cost) == (10, 1_000, 0.0)

@@ -221,6 +221,18 @@ def test_an_effect_that_two_show_needs_two():
     found = sample_size_ttest(1000.0)
     assert (found.n, found.value) == (2, 2.0)
     assert "fewest" in found.reason
+    assert int(sample_size_ttest(0.5)) == 34
+
+
+def test_a_tiny_alpha_keeps_its_digits():
+    """By scipy's tail function of the noncentral t, with the quantile from the lower tail."""
+    for alpha in (1e-15, 1e-18, 1e-25):
+        bar = -scipy_stats.t.ppf(alpha / 2, 299)
+        wanted = 1 - noncentral_t_cdf(bar, 299, 0.5 * math.sqrt(300))
+        assert power_ttest(0.5, 300, alpha=alpha).value == pytest.approx(wanted, rel=1e-6, abs=1e-15)
+        assert power_ttest(0.5, 300, alpha=alpha / 2, alternative="greater").value == pytest.approx(wanted, rel=1e-6)
+    assert power_ttest(0.5, 300, alpha=1e-15).value == pytest.approx(0.5677, abs=5e-5)
+    assert 0 < power_correlation(0.3, 84, alpha=1e-25).value < 1e-10
 
 
 @pytest.mark.parametrize(
@@ -228,6 +240,9 @@ def test_an_effect_that_two_show_needs_two():
     [
         (lambda: power_ttest(0.5, 10, alpha=0), "alpha"),
         (lambda: power_ttest(0.5, 10, type="welch"), "type"),
+        (lambda: power_ttest(0.5, 30, n2=10), "n2: must be left out of a paired test, got 10"),
+        (lambda: effect_size_ttest(30, n2=10, type="one-sample"), "n2: must be left out"),
+        (lambda: int(sample_size_ttest(0.0)), "n: there is none: no number"),
         (lambda: power_ttest(0.5, 10, alternative="both"), "alternative"),
         (lambda: sample_size_ttest(0.5, power=80), "power"),
         (lambda: sample_size_ttest(0.5, power=0.04), "above alpha"),

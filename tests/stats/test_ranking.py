@@ -152,6 +152,7 @@ def test_a_seed_gives_one_leaderboard():
         (lambda: ranked({"a": [1, 2]}, {"b": [1, 2]}), "clusters: must be given for the same conditions as values"),
         (lambda: ranked({"a": ["x"]}), "values of a: must be numbers"),
         (lambda: ranked({"a": [1, 2]}, level=0), "level: must lie between 0 and 1, got 0"),
+        (lambda: stats.leaderboard({"a": [1, 2]}), "rng: is required"),
         (lambda: ranked({"a": [1, 2]}, replicates=10), "replicates: must be at least 40 for level 0.95, got 10"),
     ],
 )

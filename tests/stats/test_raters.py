@@ -269,6 +269,27 @@ def test_what_cannot_be_known_says_why():
     assert "not defined in" in rare.reason
 
 
+POINT = "agreement is the same everywhere: the interval is a point"
+
+
+def test_full_agreement_is_a_point_with_a_reason():
+    said = [1, 2, 3]
+    for coefficient in COEFFICIENTS:
+        for clusters in (None, said):
+            found = coefficient(said, said, clusters=clusters, categories=STEPS, weights="quadratic")
+            assert (found.value, found.low, found.high, found.reason) == (1.0, 1.0, 1.0, POINT)
+    drawn = gwet_ac(said, said, categories=STEPS, rng=np.random.default_rng(1))
+    assert (drawn.low, drawn.high, drawn.reason) == (1.0, 1.0, POINT)
+    assert gwet_ac([1, 2, 3], [1, 2, 2], categories=STEPS).reason is None
+
+
+def test_weights_may_be_an_array():
+    one, other = ([1, 2, 3], [1, 2, 2])
+    found = gwet_ac(one, other, categories=[1, 2, 3], weights=np.eye(3))
+    assert found.value == gwet_ac(one, other, categories=[1, 2, 3], weights="none").value
+    assert found.method == "Gwet's AC2, own weights"
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [
@@ -276,6 +297,7 @@ def test_what_cannot_be_known_says_why():
         (lambda: gwet_ac([1], [1, 2], categories=STEPS), "as long as each other"),
         (lambda: gwet_ac(categories=STEPS), "at least one"),
         (lambda: gwet_ac([], categories=STEPS), "at least one"),
+        (lambda: gwet_ac([1, 2, 3], categories=STEPS), "raters: must be a list for each rater, or one table"),
         (lambda: gwet_ac([1], [1], categories=[1]), "at least two"),
         (lambda: gwet_ac([1], [1], categories=[1, 1]), "twice"),
         (lambda: gwet_ac([1], [1], categories=STEPS, clusters=[1, 2]), "one a thing"),

@@ -124,3 +124,11 @@ def test_the_paired_interval_agrees_with_its_definition_and_turns(cells):
     if n > 1:
         t = stats.paired_difference([b for _, b in pairs], [a for a, _ in pairs])
         assert found.se == pytest.approx(t.se * math.sqrt((n - 1) / n), abs=1e-12)
+
+
+def test_where_no_question_differs_and_no_width_is_left_a_reason_says_so():
+    for half in (1, 5, 7, 50):
+        found = stats.newcombe_paired(half, 0, 0, half)
+        assert (found.low, found.high) == pytest.approx((0.0, 0.0), abs=1e-12)
+        assert found.reason == "no question differs: the interval is a point"
+    assert stats.newcombe_paired(6, 0, 0, 4).reason is None

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given
@@ -178,3 +179,13 @@ def test_a_share_of_something_else_is_refused_and_a_missing_one_is_nan():
     assert math.isnan(found.value)
     assert found.reason == "1 of 2 values are missing"
     assert stats.share_interval([1, 0], ["q", "q"]).reason == "one question: its answers are taken as one"
+
+
+def test_one_count_may_be_an_array_without_dimensions():
+    assert stats.proportion_interval(np.array(5), np.array(10)) == stats.proportion_interval(5, 10)
+    assert stats.newcombe(np.array(9), 10, np.array(3), np.array(10)) == stats.newcombe(9, 10, 3, 10)
+
+
+def test_what_is_left_out_does_not_hide_another_note():
+    found = stats.proportion_interval([2, 0], [3, 0])
+    assert found.reason == "1 of 2 questions have no answer; one question: its answers are taken as one"

@@ -76,6 +76,9 @@ def test_missing_values_are_counted_and_an_uneven_loss_is_told():
         ([1], [1, 2], math.nan, "too few questions: their spread cannot be known"),
         ([3, 3, 3], [3, 3, 3], 1.0, "all question means are equal"),
         ([3, 3, 3], [4, 4, 4], 0.1, "no spread within either group: p by permutation"),
+        ([3, 3], [4, 4, 4], 0.1, "no spread within either group: p by permutation"),  # C(5, 2); no mirror image
+        ([0] * 2, [1] * 2_000, 1 / 2_003_001, "no spread within either group: p by permutation"),
+        ([0] * 20_000, [1] * 20_000, math.ulp(0.0), "no spread within either group: p by permutation"),
     ],
 )
 def test_what_cannot_be_known_is_nan_with_a_reason(a, b, p, reason):
@@ -86,3 +89,12 @@ def test_what_cannot_be_known_is_nan_with_a_reason(a, b, p, reason):
 
 def test_students_t_can_do_with_one_question_in_a_group():
     assert stats.mean_difference([1], [1, 2], equal_variances=True).df == 1
+
+
+@pytest.mark.parametrize("clusters", [([1, 1, 2], None), (None, [1, 1, 2])])
+def test_clusters_of_one_group_only_are_refused(clusters):
+    told = "clusters_b: must be given where clusters_a is, and the other way round"
+    with pytest.raises(ValueError, match=told):
+        stats.mean_difference([1, 2, 3], [2, 3, 4], *clusters)
+    with pytest.raises(ValueError, match=told):
+        stats.tost([1, 2, 3], [2, 3, 4], clusters[0], clusters_b=clusters[1], bounds=1, design="independent")

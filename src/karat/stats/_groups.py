@@ -18,6 +18,7 @@ __all__ = [
     "columns",
     "counts_of",
     "group",
+    "plain",
     "summed_by",
     "t_quantile",
     "t_two_sided",
@@ -89,6 +90,12 @@ def whole(name: str, number: float) -> int:
     return int(number)
 
 
+def plain(numbers: Counts) -> Counts:
+    """An array without dimensions as the number that it is; anything else as it is."""
+    found: Counts = numbers.item() if isinstance(numbers, np.ndarray) and numbers.ndim == 0 else numbers
+    return found
+
+
 def counts_of(names: tuple[str, str], parts: Counts, totals: Counts) -> tuple[list[int], list[int]]:
     """Parts and totals of the same questions. Raises ValueError for unequal lengths and a part above its total."""
     some, every = _counts(names[0], parts), _counts(names[1], totals)
@@ -154,6 +161,7 @@ def _codes(clusters: Iterable[Any]) -> tuple[Codes, tuple[Hashable, ...]]:
 
 def _counts(name: str, numbers: Counts) -> list[int]:
     """Counts of questions; one number is one question."""
+    numbers = plain(numbers)
     if isinstance(numbers, (int, float, np.number)):
         return [whole(name, float(numbers))]
     return [whole(name, number) for number in numbers]

@@ -13,10 +13,12 @@ from karat.stats._bootstrap import check_replicates, resampled_counts
 from karat.stats._groups import Codes, Floats, check_level, group, summed_by, t_quantile, z_quantile
 from karat.stats.results import Interval
 
-__all__ = ["Agreed", "Coefficient", "Ratings", "interval_of", "read_ratings", "undefined"]
+__all__ = ["POINT", "ROUNDING", "Agreed", "Coefficient", "Ratings", "interval_of", "read_ratings", "undefined"]
 
 REPLICATES = 2_000
+ROUNDING = 1e-12  # of a coefficient: below it an error is none
 NO_PAIR = "nothing was rated by two"
+POINT = "agreement is the same everywhere: the interval is a point"
 NO_VARIATION = "all gave one and the same step only: no variation, so the coefficient is not defined"
 
 
@@ -66,7 +68,7 @@ def read_ratings(
     One argument alone holds the raters as its rows. None and NaN: not rated; what nobody
     rated is left out. Without categories, those that occur, in order.
     """
-    listed = [list(rater) for rater in (list(raters[0]) if len(raters) == 1 else raters)]
+    listed = _lists(raters)
     if not listed:
         raise ValueError("raters: must be at least one")
     if len({len(rater) for rater in listed}) > 1:
@@ -120,7 +122,8 @@ def interval_of(
         sums = summed_by(ratings.clusters, found.influence, ratings.n_clusters)
         se, df = math.sqrt(n / (n - 1) * float((sums**2).sum())) / size, n - 1.0
         quantile = t_quantile(0.5 + level / 2, df)
-    return replace(bare, se=se, low=found.value - quantile * se, high=found.value + quantile * se, df=df)
+    reason = POINT if se < ROUNDING else None
+    return replace(bare, se=se, low=found.value - quantile * se, high=found.value + quantile * se, df=df, reason=reason)
 
 
 def undefined(size: int) -> Agreed:
@@ -143,7 +146,16 @@ def _drawn(bare: Interval, ratings: Ratings, coefficient: Coefficient, rng: np.r
         return replace(bare, method=method, reason=f"not defined in {lost} of {draws} resamples")
     low, high = np.quantile(kept, [0.5 - bare.level / 2, 0.5 + bare.level / 2])
     note = f"not defined in {lost} of {draws} resamples, which are left out" if lost else None
+    if note is None and high - low < ROUNDING:
+        note = POINT
     return replace(bare, se=float(kept.std(ddof=1)), low=float(low), high=float(high), method=method, reason=note)
+
+
+def _lists(raters: Sequence[Iterable[Any]]) -> list[list[Any]]:
+    try:
+        return [list(rater) for rater in (list(raters[0]) if len(raters) == 1 else raters)]
+    except TypeError as error:
+        raise ValueError("raters: must be a list for each rater, or one table with a row for each") from error
 
 
 def _missing(value: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.stats._groups import Floats, check_level, t_quantile, z_quantile
+from karat.stats._ratings import POINT, ROUNDING
 from karat.stats._weighting import Weights, weight_matrix, weighted
 from karat.stats.results import Interval
 
@@ -31,9 +32,11 @@ def cohen_kappa(
     on their number. `weights`: what part of an agreement a near miss counts for: `none` (the
     unweighted kappa), `linear`, `quadratic`, `ordinal`, or a symmetric matrix of your own. 1 is full
     agreement, 0 that of chance; the interval is of large samples and may pass 1. `clusters`: what does
-    not vary independently, such as answers to one question; `n` then counts clusters. NaN with a reason
+    not vary independently, such as answers to one question; `n` then counts clusters, and the interval is Student's;
+    without, it is the normal one, narrow below about 20 pairs. NaN with a reason
     where both used one category only: there is no variation, and nothing to agree on. Raises
-    ValueError for values outside the categories and for unequal lengths.
+    ValueError for values outside the categories, None among them (leave out what one of the two did not rate;
+    `gwet_ac` takes gaps), and for unequal lengths.
 
     >>> found = cohen_kappa([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3])
     >>> round(found.value, 3), found.n
@@ -44,15 +47,19 @@ def cohen_kappa(
     places = {value: place for place, value in enumerate(categories)}
     if len(places) < len(categories):
         raise ValueError("categories: a value stands there twice")
-    try:
-        pairs = [(places[one], places[two]) for one, two in zip(a, b, strict=True)]
-    except KeyError as error:
-        raise ValueError(f"a, b: {error.args[0]!r} is none of the categories") from error
+    pairs = [(_place(one, places), _place(two, places)) for one, two in zip(a, b, strict=True)]
     table = np.zeros((len(places), len(places)))
     for pair in pairs:
         table[pair] += 1
     found = kappa_of_table(table, weights=weights, level=level)
     return found if clusters is None else _clustered(found, table, pairs, list(clusters), weights)
+
+
+def _place(value: Any, places: dict[Any, int]) -> int:
+    try:
+        return places[value]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"a, b: {value!r} is none of the categories") from error
 
 
 def kappa_of_table(table: Any, *, weights: Weights = "quadratic", level: float = 0.95) -> Interval:
@@ -77,11 +84,12 @@ def kappa_of_table(table: Any, *, weights: Weights = "quadratic", level: float =
         )  # fmt: skip
     value = (observed - expected) / (1 - expected)
     inner = _influence(shares, weighed, value)
-    spread = float((shares * inner**2).sum()) - (value - expected * (1 - value)) ** 2
-    se = math.sqrt(max(0.0, spread) / n) / (1 - expected)
+    spread = float((shares * (inner - (value - expected * (1 - value))) ** 2).sum())
+    se = math.sqrt(spread / n) / (1 - expected)
     reach = z_quantile(0.5 + level / 2) * se
     return Interval(
-        value=value, se=se, low=value - reach, high=value + reach, level=level, n=n, method=method, observations=n
+        value=value, se=se, low=value - reach, high=value + reach, level=level, n=n, method=method, observations=n,
+        reason=POINT if se < ROUNDING else None,
     )  # fmt: skip
 
 
@@ -94,7 +102,7 @@ def _clustered(
     n, size = len(pairs), len(set(clusters))
     method = f"{found.method}, clustered"
     if math.isnan(found.value) or size < 2:
-        reason = found.reason or "fewer than two clusters"
+        reason = found.reason if math.isnan(found.value) else "fewer than two clusters"
         return replace(found, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason)
     shares, weighed = table / n, weight_matrix(len(table), weights)
     expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
@@ -106,8 +114,9 @@ def _clustered(
     se = math.sqrt(size / (size - 1) * math.fsum(one * one for one in sums.values())) / n / (1 - expected)
     reach = t_quantile(0.5 + found.level / 2, size - 1) * se
     return replace(
-        found, se=se, low=found.value - reach, high=found.value + reach, n=size, method=method, df=float(size - 1)
-    )
+        found, se=se, low=found.value - reach, high=found.value + reach, n=size, method=method, df=float(size - 1),
+        reason=POINT if se < ROUNDING else None,
+    )  # fmt: skip
 
 
 def _influence(shares: Floats, weighed: Floats, kappa: float) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,9 +18,9 @@ _MOST_REPETITIONS, _MOST_JUDGEMENTS = 1_000, 50
 def optimal_repetitions(var_between: float, var_within: float, *, cost_question: float, cost_run: float) -> float:
     """How often to ask each question so that a budget gives the smallest error: √(c_q/c_r · s²/w²), at least 1.
 
-    A question costs `cost_question` once and `cost_run` a repetition. Where it costs nothing once, the
-    answer is 1: more questions are always better than more repetitions. Where questions do not
-    differ, infinity. `var_within` sums over the conditions that are compared.
+    A question costs `cost_question` once; `cost_run`: one repetition under all the conditions compared. Where it
+    costs nothing once, the answer is 1: more questions are always better than more repetitions. Where
+    questions do not differ, infinity. `var_within` sums over the conditions that are compared.
 
     >>> round(optimal_repetitions(0.3, 0.2, cost_question=2, cost_run=1), 4)
     1.1547
@@ -64,7 +64,8 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     A question costs `cost_question` once, each answer `cost_agent`, each score of an answer `cost_judge`.
     `var_between`: of the true difference over questions (with one condition: of the questions' true means);
     `var_within`: of answers to one question, `var_judge`: of scores of one answer, both under one condition.
-    Every combination is tried; of equals the cheapest is taken. Without a cost once and without
+    Every combination of up to 1,000 repetitions and 50 scores an answer is tried (where the best is the last, `reason`
+    says so); of equals the cheapest is taken. Without a cost once and without
     `max_questions` repetitions never pay.
 
     >>> best_split(60, 0.02, 0.01, var_between=0.25, var_within=0.5, cost_question=0.5)
@@ -84,14 +85,23 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     each = cost_question + conditions * answers * (cost_agent + scores * cost_judge)
     if max_questions is None and not float(each[0, 0]) > 0:
         raise ValueError("max_questions: is required where nothing costs anything")
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         # 1e-9: 60 / 0.6 questions are 100, whatever floats make of it
-        questions = np.minimum(
-            np.floor(budget / each * (1 + 1e-9)), math.inf if max_questions is None else max_questions
-        )
+        paid = np.where(each > 0, np.floor(budget / each * (1 + 1e-9)), math.inf)
+    questions = np.minimum(paid, math.inf if max_questions is None else max_questions)
     spread = var_between + conditions * (var_within + var_judge / scores) / answers
     variance = np.where(questions >= 2, spread / np.maximum(questions, 1), math.inf)
-    return _cheapest(questions, variance, questions * each)
+    found = _cheapest(questions, variance, questions * each)
+    if max_questions is not None and max_questions < 2:
+        return replace(found, reason=f"max_questions is {max_questions}: an error needs two questions")
+    return replace(found, reason=found.reason or _at_the_edge(found, judged=var_judge > 0))
+
+
+def _at_the_edge(found: Split, *, judged: bool) -> str | None:
+    """More than what is tried might be better still."""
+    most = [f"{_MOST_REPETITIONS} repetitions"] if found.repetitions == _MOST_REPETITIONS else []
+    most += [f"{_MOST_JUDGEMENTS} judge repeats"] if judged and found.judge_repeats == _MOST_JUDGEMENTS else []
+    return f"no more than {' and '.join(most)} were tried" if most else None
 
 
 def _cheapest(questions: Floats, variance: Floats, cost: Floats) -> Split:

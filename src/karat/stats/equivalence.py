@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
+
+import numpy as np
 
 from karat.stats._groups import group, t_quantile
 from karat.stats.intervals import t_interval
 from karat.stats.paired import paired_difference
 from karat.stats.results import Equivalence
-from karat.stats.unpaired import mean_difference
+from karat.stats.unpaired import mean_difference, share_of_arrangements
 
 __all__ = ["tost", "tost_of_estimate"]
 
-Bounds = float | tuple[float, float]
+Bounds = float | Sequence[float]
 
 
 def tost(
@@ -30,10 +32,11 @@ def tost(
 ) -> Equivalence:
     """Whether b − a lies between two bounds: two one-sided t-tests on question means.
 
-    `bounds`: the smallest difference that would matter, to both sides, or a pair (lower, upper); to be
+    `bounds`: the smallest difference that would matter, to both sides, or two numbers (lower, upper); to be
     chosen before the data are seen. Without `b`, the mean of `a` itself is tested. `design`: `paired` over
     the questions that both answered, `independent` for different questions (Welch), `pooled` the same with one
-    variance (Student). Shares are 0/1 values. A large p shows nothing: neither equivalence nor a difference.
+    variance (Student); these two want `clusters_b` beside `clusters`. Shares are 0/1 values. A large p shows nothing:
+    neither equivalence nor a difference.
     Missing values count as in `paired_difference` and `mean_difference`; in `a` alone they make all
     NaN. Raises ValueError for bounds that are not in order and alpha outside (0, 0.5).
 
@@ -58,7 +61,7 @@ def tost(
     apart = mean_difference(a, b, clusters, clusters_b, equal_variances=design == "pooled")
     found = tost_of_estimate(apart.value, apart.se, apart.df, bounds=bounds, alpha=alpha, n=apart.n)
     named = replace(found, method=f"tost, {design}", warnings=apart.warnings, reason=found.reason and apart.reason)
-    return _flat(named, ways=math.comb(apart.n, apart.n_a))
+    return _flat(named, sides=(apart.n_a, apart.n_b))
 
 
 def tost_of_estimate(
@@ -74,7 +77,7 @@ def tost_of_estimate(
 
     Lakens (2017), Soc. Psychol. Personal. Sci. 8:355.
     """
-    low, high = bounds if isinstance(bounds, tuple) else (-bounds, bounds)
+    low, high = _ends(bounds)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"bounds: must be finite, the lower below the upper, got {low:g} and {high:g}")
     if not 0 < alpha < 0.5:
@@ -106,11 +109,20 @@ def tost_of_estimate(
     )
 
 
-def _flat(found: Equivalence, ways: int | None = None) -> Equivalence:
+def _ends(bounds: Bounds) -> tuple[float, float]:
+    listed = np.asarray(bounds, dtype=np.float64)
+    if listed.ndim == 0:
+        return 0.0 - float(listed), float(listed)
+    if listed.shape != (2,):
+        raise ValueError(f"bounds: must be one number, or a lower and an upper one, got {listed.size}")
+    return float(listed[0]), float(listed[1])
+
+
+def _flat(found: Equivalence, sides: tuple[int, int] | None = None) -> Equivalence:
     """Values that are all equal: p is that of sign flips about each bound, or of a permutation."""
     if found.se != 0 or found.n < 2:
         return found
-    smallest = max(1 / ways if ways else 2.0**-found.n, math.ulp(0.0))
+    smallest = share_of_arrangements(*sides) if sides else max(2.0**-found.n, math.ulp(0.0))
     over, under = found.value - found.bounds[0], found.value - found.bounds[1]
     return replace(
         found,
@@ -120,7 +132,7 @@ def _flat(found: Equivalence, ways: int | None = None) -> Equivalence:
         t_high=math.copysign(math.inf, under) if under else math.nan,
         p_low=smallest if over > 0 else 1.0,
         p_high=smallest if under < 0 else 1.0,
-        reason=f"all values are equal: p by {'permutation' if ways else 'sign flips'}",
+        reason=f"all values are equal: p by {'permutation' if sides else 'sign flips'}",
     )
 
 

@@ -98,9 +98,9 @@ def _one_way(y: Iterable[Any], question: Iterable[Any], model: str, level: float
     found = variance_components(y, question, method="anova", level=level)
     one = found.icc
     if model == "ICC(1,1)":
-        return one
+        return replace(one, method=f"{model}, anova")
     stepped = [_stepped_up(value, found.n0) for value in (one.value, one.low, one.high)]
-    reason = one.reason or (_UNLIKE if math.isnan(stepped[0]) else None)
+    reason = _UNLIKE if math.isnan(stepped[0]) and not math.isnan(one.value) else one.reason
     return replace(one, value=stepped[0], low=stepped[1], high=stepped[2], method=f"{model}, anova", reason=reason)
 
 
@@ -144,6 +144,8 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
     note = _UNLIKE if math.isnan(parts[0]) else None
     if note is None and math.isnan(parts[1]):
         note = "neither things nor raters differ within the other: no interval"
+    if note is None and parts[1] == parts[2]:
+        note = "things and raters account for every rating: the interval is a point"
     return Interval(
         value=parts[0], low=parts[1], high=parts[2], level=level, n=n, method=method, observations=size, reason=note
     )

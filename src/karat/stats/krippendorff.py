@@ -31,7 +31,8 @@ def krippendorff_alpha(
     """The agreement of any number of raters, with any number of gaps: 1 − disagreement seen / disagreement by chance.
 
     `level` says how values differ: `nominal` (or not), `ordinal` (by rank), `interval` (by
-    distance), `ratio` (by proportion, of values ≥ 0); `weights` instead takes those of the other coefficients. Each
+    distance), `ratio` (by proportion, of values ≥ 0; its time grows with the square of how many different values
+    there are, 10,000 take seconds); `weights` instead takes those of the other coefficients. Each
     argument is one rater's list over the same things, None or NaN where they said nothing (one
     argument alone: rows are raters). `categories`: the order, where values have none of their own. What
     only one rated tells nothing. `confidence` is that of the interval, which is normal, or t with

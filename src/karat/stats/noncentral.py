@@ -64,7 +64,7 @@ def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Flo
     for _ in range(60):
         u = np.linspace(low, high, 400)
         seen = log_f(u)
-        kept = np.flatnonzero(seen > seen.max() - _GONE)
+        kept = np.flatnonzero(seen >= seen.max() - _GONE)  # ≥: of a huge number 45 takes nothing away
         first, last = max(0, int(kept[0]) - 1), min(u.size - 1, int(kept[-1]) + 1)
         low, high = float(u[first]), float(u[last])
         if last - first > 200:

@@ -123,7 +123,8 @@ def _t_test(d: Floats, se: float, reason: str | None) -> tuple[float, float, str
         return value / se, t_two_sided(value / se, d.size - 1), None
     if value == 0:
         return math.nan, 1.0, f"all {d.size} differences are 0"
-    return math.copysign(math.inf, value), 2.0 ** (1 - d.size), f"all {d.size} differences are equal: p by sign flips"
+    p = max(2.0 ** (1 - d.size), math.ulp(0.0))
+    return math.copysign(math.inf, value), p, f"all {d.size} differences are equal: p by sign flips"
 
 
 def _correlation(a: Floats, b: Floats) -> float:

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from karat.stats._groups import Groups, group
+from karat.stats._groups import Groups, columns, group, z_quantile
 from karat.stats.intervals import sample_sd
-from karat.stats.power import Planned, check_share, effect_size_ttest, normal_sum, sample_size_ttest
+from karat.stats.power import Planned, check_power, effect_size_ttest, normal_sum, power_ttest, sample_size_ttest
 
 __all__ = [
     "DifferenceVariances",
@@ -50,19 +50,20 @@ def questions_needed(
 
     Miller (2024), arXiv:2411.00640, section 5.
     """
-    check_share("power", power)
-    check_share("alpha", alpha)
+    check_power(power, alpha)
     spread = question_variance(var_between, var_within, repetitions)
     if not delta > 0:
         raise ValueError(f"delta: must be above 0, got {delta:g}")
     if spread == 0:
-        none = "nothing varies: two questions show every difference"
-        return Planned(value=2.0, n=2, power=1.0, alpha=alpha, method=_named(method), reason=none)
+        none, test = "nothing varies: two questions show every difference", _named(method)
+        test = "paired t, two-sided" if test == "t" else test
+        return Planned(value=2.0, n=2, power=1.0, alpha=alpha, method=test, reason=none)
     if method == "t":
         return sample_size_ttest(delta / math.sqrt(spread), power=power, alpha=alpha)
     value = normal_sum(power, alpha) ** 2 * spread / delta**2
     n = max(2, math.ceil(value))
-    return Planned(value=value, n=n, power=power, alpha=alpha, method=_named(method))
+    reached = _normal_power(delta * math.sqrt(n / spread), alpha)
+    return Planned(value=value, n=n, power=reached, alpha=alpha, method=_named(method))
 
 
 def minimum_detectable_effect(
@@ -86,11 +87,13 @@ def minimum_detectable_effect(
     """
     spread = question_variance(var_between, var_within, repetitions)
     if _named(method) == "z":
-        check_share("power", power)
-        check_share("alpha", alpha)
-        value = normal_sum(power, alpha) * math.sqrt(spread / questions) if questions > 1 else math.nan
-        few = None if questions > 1 else "too few questions"
-        return Planned(value=value, n=questions, power=power, alpha=alpha, method="z", reason=few)
+        check_power(power, alpha)
+        errors = normal_sum(power, alpha)
+        if not questions > 1:
+            few = "too few questions"
+            return Planned(value=math.nan, n=questions, power=power, alpha=alpha, method="z", reason=few)
+        value, reached = errors * math.sqrt(spread / questions), _normal_power(errors, alpha)
+        return Planned(value=value, n=questions, power=reached, alpha=alpha, method="z")
     found = effect_size_ttest(questions, power=power, alpha=alpha)
     return Planned(
         value=found.value * math.sqrt(spread), n=found.n, power=power, alpha=alpha, method=found.method,
@@ -132,7 +135,9 @@ def repetitions_needed(
         return Planned(value=math.nan, n=None, power=power, alpha=alpha, method=size.method, reason=why)
     value = (first + second) / room
     n = max(1, math.ceil(value * (1 - 1e-12)))
-    return Planned(value=value, n=n, power=power, alpha=alpha, method=size.method)
+    spread = question_variance(var_between, var_within, n)
+    reached = power_ttest(delta / math.sqrt(spread), questions, alpha=alpha).power if spread > 0 else 1.0
+    return Planned(value=value, n=n, power=reached, alpha=alpha, method=size.method)
 
 
 def planned_se(questions: int, var_between: float, var_within: float = 0.0, repetitions: int = 1) -> float:
@@ -186,8 +191,8 @@ def difference_variances(
 ) -> DifferenceVariances:
     """What a pilot run tells a plan: how differently questions differ, and how unsteady their answers are.
 
-    Var(d) − s_a²/K_a − s_b²/K_b over the questions that both answered (1/K averaged where it varies). None and NaN
-    are left out. Without a question answered twice under a condition its part cannot be told from the rest:
+    Var(d) − s_a²/K_a − s_b²/K_b over the questions that both answered (1/K averaged where it varies). None, NaN and
+    infinities are left out. Without a question answered twice under a condition its part cannot be told from the rest:
     NaN; a plan for the same repetitions can then take `total` and no `var_within`.
 
     >>> found = difference_variances([3, 4, 2, 2, 5, 4], [4, 4, 2, 3, 4, 4], ["q1", "q1", "q2", "q2", "q3", "q3"])
@@ -220,11 +225,11 @@ def difference_variances(
 
 
 def _known(values: Iterable[Any], clusters: list[Any]) -> Groups:
-    listed = list(values)
-    if len(listed) != len(clusters):
-        raise ValueError(f"clusters: must be as many as values ({len(listed)}), got {len(clusters)}")
-    kept = [(value, at) for value, at in zip(listed, clusters, strict=True) if value is not None and value == value]
-    return group([value for value, _ in kept], [at for _, at in kept])
+    listed = columns("values", values)
+    if listed.size != len(clusters):
+        raise ValueError(f"clusters: must be as many as values ({listed.size}), got {len(clusters)}")
+    kept = np.isfinite(listed)
+    return group(listed[kept], [at for at, there in zip(clusters, kept.tolist(), strict=True) if there])
 
 
 def _within(groups: Groups, rows: np.ndarray[Any, np.dtype[np.int64]]) -> float:
@@ -244,12 +249,20 @@ def question_variance(var_between: float, var_within: OneOrTwo, repetitions: One
 
 
 def _pair(name: str, value: OneOrTwo) -> tuple[float, float]:
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float, np.number)):
         return float(value), float(value)
     listed = tuple(float(one) for one in value)
     if len(listed) != 2:
         raise ValueError(f"{name}: must be one number, or one for each of two conditions, got {len(listed)}")
     return listed
+
+
+def _normal_power(errors: float, alpha: float) -> float:
+    """Of a two-sided normal test of an effect that is so many standard errors."""
+    from scipy.special import ndtr
+
+    bar = -z_quantile(alpha / 2)
+    return float(ndtr(errors - bar) + ndtr(-errors - bar))
 
 
 def _named(method: Method) -> str:

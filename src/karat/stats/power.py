@@ -12,6 +12,7 @@ from karat.stats.noncentral import noncentral_f_above, noncentral_t_above, nonce
 
 __all__ = [
     "Planned",
+    "check_power",
     "check_share",
     "effect_size_ttest",
     "power_anova",
@@ -30,7 +31,7 @@ class Planned:
     """One number of a plan, with what it rests on. NaN: there is none, and `reason` says why."""
 
     value: float  # what was asked for; `float(planned)` too
-    n: int | None  # whole and enough: questions, pairs, or members a group. None: none is enough
+    n: int | None  # whole and enough: questions, pairs, or members a group; `int(planned)` too. None: none is enough
     power: float  # the chance to find the effect, at `n` where n was asked for
     alpha: float  # of the test; two-sided unless said otherwise
     method: str
@@ -38,6 +39,11 @@ class Planned:
 
     def __float__(self) -> float:
         return self.value
+
+    def __int__(self) -> int:
+        if self.n is None:
+            raise ValueError(f"n: there is none: {self.reason}")
+        return self.n
 
 
 def power_ttest(
@@ -51,7 +57,7 @@ def power_ttest(
 ) -> Planned:
     """The chance that a t test finds an effect of d standard deviations, by the noncentral t.
 
-    `n` counts pairs, or members a group (`n2` of the second, if it differs). For pairs, d is in
+    `n` counts pairs, or members a group (`n2` of the second, if it differs; two-sample only). For pairs, d is in
     standard deviations of the *differences*. Both tails count in a two-sided test. `greater` and
     `less` ask for the sign too; `one-sided` asks in the direction of d. Too few to have a t: NaN.
 
@@ -88,7 +94,7 @@ def sample_size_ttest(
 
     Cohen (1988), Statistical Power Analysis, chapter 2.
     """
-    _check_power(power, alpha)
+    check_power(power, alpha)
     design, sided, method = _design(type), _sided(alternative, d), f"{type} t, {alternative}"
 
     def reached(n: float) -> float:
@@ -123,7 +129,7 @@ def effect_size_ttest(
 
     With `power=1/3` it is the d33 of Simonsohn (2015), Psychol. Sci. 26:559.
     """
-    _check_power(power, alpha)
+    check_power(power, alpha)
     design, method = _design(type)(n, n2), f"{type} t, two-sided"
     if not design[1] > 0:
         few = "too few for a t test"
@@ -172,7 +178,7 @@ def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
     if math.isnan(r) or not n > 3:
         reason = "r is not known" if math.isnan(r) else "needs four pairs"
         return Planned(value=math.nan, n=None, power=math.nan, alpha=alpha, method="Fisher's z", reason=reason)
-    bar = t_quantile(1 - alpha / 2, n - 2)
+    bar = -t_quantile(alpha / 2, n - 2)
     bar = math.atanh(bar / math.sqrt(bar * bar + n - 2))
     z = math.atanh(abs(r)) + abs(r) / (2 * (n - 1))
     found = float(ndtr((z - bar) * math.sqrt(n - 3)) + ndtr((-z - bar) * math.sqrt(n - 3)))
@@ -197,10 +203,11 @@ def rising_root(function: Callable[[float], float], low: float, high: float) -> 
 
 def normal_sum(power: float, alpha: float) -> float:
     """A two-sided alpha and the power, as normal quantiles: the standard errors that an effect must be away from 0."""
-    return z_quantile(1 - alpha / 2) + z_quantile(power)
+    return z_quantile(power) - z_quantile(alpha / 2)
 
 
-def _check_power(power: float, alpha: float) -> None:
+def check_power(power: float, alpha: float) -> None:
+    """Raises ValueError unless both are shares, and the power is above alpha."""
     check_share("alpha", alpha)
     check_share("power", power)
     if power <= alpha:
@@ -225,8 +232,14 @@ def _sided(alternative: Alternative, d: float) -> int:
 
 def _design(type: Type) -> Callable[[float, float | None], tuple[float, float]]:  # noqa: A002 – as above
     """What turns n (and n2) into (√n of the noncentrality, degrees of freedom)."""
+
+    def one(n: float, n2: float | None) -> tuple[float, float]:
+        if n2 is not None:
+            raise ValueError(f"n2: must be left out of a {type} test, got {n2:g}")
+        return math.sqrt(n) if n > 0 else math.nan, n - 1.0
+
     if type in ("paired", "one-sample"):
-        return lambda n, _: (math.sqrt(n) if n > 0 else math.nan, n - 1.0)
+        return one
     if type != "two-sample":
         raise ValueError(f"type: must be paired, one-sample or two-sample, got {type!r}")
 
@@ -243,6 +256,6 @@ def _power(d: float, design: tuple[float, float], alpha: float, sided: int) -> f
         return math.nan
     ncp = d * root
     if sided:
-        return noncentral_t_above(t_quantile(1 - alpha, df), df, ncp * sided)
-    bar = t_quantile(1 - alpha / 2, df)
+        return noncentral_t_above(-t_quantile(alpha, df), df, ncp * sided)
+    bar = -t_quantile(alpha / 2, df)  # of 1 − alpha/2 nothing is left where alpha is tiny
     return min(1.0, noncentral_t_above(bar, df, ncp) + noncentral_t_cdf(-bar, df, ncp))

@@ -25,7 +25,7 @@ def leaderboard(
     values: Mapping[str, Iterable[Any]] | Sequence[Iterable[Any]],
     clusters: Many | None = None,
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
     higher_is_better: bool = True,
     level: float = 0.95,
     replicates: int = 10_000,
@@ -55,6 +55,8 @@ def leaderboard(
     13:456 (groups).
     """
     check_replicates(replicates, check_level(level))
+    if rng is None:
+        raise ValueError("rng: is required")
     sides = _sides(values, clusters)
     answered = {name: answered_means(side) for name, side in sides.items()}
     asked = dict.fromkeys(label for side in sides.values() for label in side.labels)

@@ -32,9 +32,9 @@ def gwet_ac(
     argument is one rater's list over the same things, None or NaN where they said nothing (one
     argument alone: rows are raters). `categories`: every step that could have been given, in order,
     used or not. `weights`: as those of `cohen_kappa`. `clusters`: what does not vary independently, such as
-    answers to one question; t with clusters − 1 df, else normal. With `rng` the interval is that of
-    clusters drawn again 2,000 times. It is of large samples: with twenty clusters a little too
-    narrow. Where nobody shared a thing: NaN with a reason.
+    answers to one question; t with clusters − 1 df. Without clusters the interval is the normal one, narrow below about
+    20 things. With `rng` it is that of clusters drawn again 2,000 times. All are of large samples: with twenty clusters
+    a little too narrow. Where nobody shared a thing: NaN with a reason.
 
     >>> found = gwet_ac([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3])
     >>> round(found.value, 3), found.n
@@ -42,7 +42,7 @@ def gwet_ac(
 
     Gwet (2008), Br. J. Math. Stat. Psychol. 61:29; Gwet (2014), Handbook of Inter-Rater Reliability, chapter 4.
     """
-    name = "Gwet's AC1" if weights == "none" else weighted("Gwet's AC2", weights)
+    name = "Gwet's AC1" if isinstance(weights, str) and weights == "none" else weighted("Gwet's AC2", weights)
     if len(tuple(categories)) < 2:
         raise ValueError("categories: must be at least two, used or not")
     return _interval(raters, clusters, categories, weights, _gwet, name, level, rng)

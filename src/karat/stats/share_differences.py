@@ -88,17 +88,20 @@ def newcombe_paired(both: int, first: int, second: int, neither: int, *, level: 
     value = (b - c) / n
 
     def reach(of_one: float, of_two: float) -> float:
-        return math.sqrt(max(0.0, of_one**2 - 2 * phi * of_one * of_two + of_two**2))
+        return math.sqrt(max(0.0, (of_one - of_two) ** 2 + 2 * (1 - phi) * of_one * of_two))
 
+    low = max(-1.0, value - reach(one.value - one.low, two.high - two.value))
+    high = min(1.0, value + reach(one.high - one.value, two.value - two.low))
     return Interval(
         value=value,
         se=math.sqrt(max(0.0, (b + c) / n - value**2) / n),
-        low=max(-1.0, value - reach(one.value - one.low, two.high - two.value)),
-        high=min(1.0, value + reach(one.high - one.value, two.value - two.low)),
+        low=low,
+        high=high,
         level=level,
         n=n,
         method=method,
         observations=2 * n,
+        reason="no question differs: the interval is a point" if high - low < 1e-12 else None,
     )
 
 

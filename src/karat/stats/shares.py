@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from karat.stats._groups import Counts, Floats, check_level, counts_of, group, t_quantile, whole, z_quantile
+from karat.stats._groups import Counts, Floats, check_level, counts_of, group, plain, t_quantile, whole, z_quantile
 from karat.stats.intervals import t_interval
 from karat.stats.results import HypothesisTest, Interval
 
@@ -47,7 +47,7 @@ def proportion_interval(k: Counts, n: Counts, *, method: ShareMethod = "wilson",
     check_level(level)
     _check_method(method)
     right, tries = counts_of(("k", "n"), k, n)
-    if not isinstance(k, (int, float, np.number)):
+    if not isinstance(plain(k), (int, float, np.number)):
         return _of_questions(right, tries, method=method, level=level)
     successes, size = right[0], tries[0]
     if size == 0:
@@ -63,7 +63,10 @@ def _of_questions(right: list[int], tries: list[int], *, method: ShareMethod, le
     means = np.array([won / tried for won, tried in asked], dtype=np.float64)
     found = share_of_means(means, observations=sum(tries), level=level, method=method)
     left_out = len(tries) - len(asked)
-    return replace(found, reason=f"{left_out} of {len(tries)} questions have no answer") if left_out else found
+    if not left_out:
+        return found
+    told = f"{left_out} of {len(tries)} questions have no answer"
+    return replace(found, reason=f"{told}; {found.reason}" if found.reason else told)
 
 
 def _check_method(method: str) -> None:

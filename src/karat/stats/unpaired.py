@@ -13,7 +13,7 @@ from karat.stats.intervals import centred_mean, sample_sd
 from karat.stats.paired import answered_means, cliffs_delta
 from karat.stats.results import MeanDifference
 
-__all__ = ["mean_difference"]
+__all__ = ["mean_difference", "share_of_arrangements"]
 
 
 def mean_difference(
@@ -32,6 +32,7 @@ def mean_difference(
     question. None and NaN are failed trials: left out and counted, with a warning where their
     shares differ. Where no question differs from the others of its group, p is that of a permutation
     test. Welch's t needs two questions a group, Student's three in all; with fewer the error is NaN.
+    Raises ValueError for clusters of one group only.
 
     >>> found = mean_difference([3, 4, 2, 5], [4, 5, 5, 4, 5])
     >>> round(found.value, 3), round(found.p, 3), round(found.hedges_g, 3)
@@ -40,7 +41,7 @@ def mean_difference(
     Welch (1947), Biometrika 34:28; Hedges (1981), J. Educ. Stat. 6:107.
     """
     check_level(level)
-    first, second = group(columns("a", a), clusters_a), group(columns("b", b), clusters_b)
+    first, second = _sides(a, b, clusters_a, clusters_b)
     one, two = _means(first), _means(second)
     method = f"{'student' if equal_variances else 'welch'} t on question means"
     value = centred_mean(two) - centred_mean(one)
@@ -70,6 +71,14 @@ def mean_difference(
         warnings=_warnings(first, second),
         reason=reason,
     )
+
+
+def _sides(
+    a: Iterable[Any], b: Iterable[Any], clusters_a: Iterable[Any] | None, clusters_b: Iterable[Any] | None
+) -> tuple[Groups, Groups]:
+    if (clusters_a is None) != (clusters_b is None):
+        raise ValueError("clusters_b: must be given where clusters_a is, and the other way round")
+    return group(columns("a", a), clusters_a), group(columns("b", b), clusters_b)
 
 
 class _Error(NamedTuple):
@@ -106,9 +115,17 @@ def _test(value: float, error: _Error, n_a: int, n_b: int) -> tuple[float, float
         return value / error.se, t_two_sided(value / error.se, error.df), None
     if value == 0:
         return math.nan, 1.0, "all question means are equal"
-    arrangements = math.comb(n_a + n_b, n_a)
-    p = max(min(1.0, 2 / arrangements), math.ulp(0.0))
+    p = share_of_arrangements(n_a, n_b, 2 if n_a == n_b else 1)  # only groups of one size can change places
     return math.copysign(math.inf, value), p, "no spread within either group: p by permutation"
+
+
+def share_of_arrangements(n_a: int, n_b: int, like: int = 1) -> float:
+    """So many of all the ways to put n_a + n_b values into two groups: at most 1, never 0."""
+    n, least = n_a + n_b, math.ulp(0.0)
+    # A number of a hundred thousand digits takes seconds, and its inverse is below every float.
+    if n > 1_100 and math.lgamma(n + 1) - math.lgamma(n_a + 1) - math.lgamma(n_b + 1) > 750:
+        return least
+    return max(min(1.0, like / math.comb(n, n_a)), least)
 
 
 def _means(side: Groups) -> Floats:

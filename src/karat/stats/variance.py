@@ -108,8 +108,10 @@ def variance_components(
 
     Random effects. `auto`: ANOVA where all counts are equal, REML otherwise. Raw ANOVA estimates may be negative
     and are shown; the shares come from max(0, ·). Intervals of two levels: chi-squared within, Williams–Tukey
-    between, Searle's F for the ICC (with n0 repetitions where unbalanced); of three: generalised, by chi-squared
-    pivots, cut at 0. Too few questions, repetitions or verdicts to tell them apart: NaN with a reason.
+    between, Searle's F for the ICC; where counts differ, the last two are made from unweighted question means and the
+    harmonic mean of the counts (Thomas and Hultquist), not from the estimate, which seldom lies outside: `reason`
+    says so. Of three levels: generalised, by chi-squared pivots. Variances are cut at 0. Too few
+    questions, repetitions or verdicts to tell them apart: NaN with a reason.
 
     >>> found = variance_components([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"])
     >>> round(found.within.value, 4), round(found.between.value, 4), round(found.icc.value, 4)
@@ -118,8 +120,8 @@ def variance_components(
     >>> judged.within.value, judged.judge and judged.judge.value
     (2.375, 0.375)
 
-    Searle, Casella and McCulloch (1992), Variance Components, chapters 3 and 5; Weerahandi (1993), J. Am. Stat.
-    Assoc. 88:899.
+    Searle, Casella and McCulloch (1992), Variance Components, chapters 3 and 5; Thomas and Hultquist (1978), Ann.
+    Stat. 6:582; Weerahandi (1993), J. Am. Stat. Assoc. 88:899.
     """
     if method not in ("auto", "anova", "reml"):
         raise ValueError(f"method: must be auto, anova or reml, got {method!r}")
@@ -210,13 +212,18 @@ def _components(groups: Groups, method: str, level: float) -> VarianceComponents
         between, within = reml_of_two(groups)
     reason = None if table.ms_within > 0 or table.ms_between > 0 else "all values are equal"
     mean = t_interval(groups.means, level=level, observations=size)
-    bounds, shares = _bounds(table, level), _shares((between, within))
+    pivot, shares = _pivot(groups, table), _shares((between, within))
+    bounds = _bounds(pivot, level)
 
-    def estimate(part: str, value: float, why: str | None = None) -> Interval:
+    def estimate(part: str, value: float) -> Interval:
         low, high = bounds[part]
+        why = reason or (_point(pivot) if low == high else None)
+        outside = value > high or (value < low and (low > 0 or part == "icc"))  # others are cut at 0, estimates are not
+        if reason is None and pivot is not table and outside:
+            why = "made from unweighted question means, the interval does not hold the estimate"
         return Interval(value=value, low=low, high=high, level=level, n=n, method=method, observations=size, reason=why)
 
-    of_each = [estimate(part, share, reason) for part, share in zip(("of between", "of within"), shares, strict=True)]
+    of_each = [estimate(part, share) for part, share in zip(("of between", "of within"), shares, strict=True)]
     return VarianceComponents(
         mean=mean.value,
         se_mean=mean.se,
@@ -225,7 +232,7 @@ def _components(groups: Groups, method: str, level: float) -> VarianceComponents
         share_between=shares[0],
         share_within=shares[1],
         share_intervals=tuple(of_each),
-        icc=estimate("icc", between / (between + within) if between + within > 0 else math.nan, reason),
+        icc=estimate("icc", between / (between + within) if between + within > 0 else math.nan),
         ms_between=table.ms_between,
         ms_within=table.ms_within,
         n0=table.n0,
@@ -237,6 +244,26 @@ def _components(groups: Groups, method: str, level: float) -> VarianceComponents
         method=method,
         reason=reason,
     )
+
+
+def _pivot(groups: Groups, table: _Table) -> _Table:
+    """What intervals are made from: the table, or that of unweighted question means where counts differ.
+
+    Weighted mean squares are no multiple of a chi-squared then, and the intervals held too little.
+    """
+    if bool((groups.counts == groups.counts[0]).all()):
+        return table
+    harmonic = len(groups.labels) / float(np.sum(1 / groups.counts))
+    return table._replace(ms_between=harmonic * sample_sd(groups.means) ** 2, n0=harmonic)
+
+
+def _point(table: _Table) -> str:
+    """Why an interval has one end only."""
+    if not table.ms_within > 0:
+        return "answers to one question never differ: the interval is a point"
+    if not table.ms_between > 0:
+        return "all question means are equal: the interval is a point"
+    return "questions differ less than their answers alone would let them: nothing is left of the interval above 0"
 
 
 def _shares(parts: tuple[float, ...]) -> list[float]:
@@ -307,8 +334,9 @@ def _three(data: Nested, parts: tuple[float, ...], *, method: str, level: float,
 
     def estimate(value: float, points: Floats) -> Interval:
         low, high = np.quantile(points, (0.5 - level / 2, 0.5 + level / 2)).tolist()
+        why = reason or ("it is the same at every point of the interval" if low == high else None)
         found = Interval(value=value, low=low, high=high, level=level, n=data.df[0] + 1, method=method)
-        return replace(found, observations=size, reason=reason)
+        return replace(found, observations=size, reason=why)
 
     between, within, judge = (estimate(part, points) for part, points in zip(parts, possible, strict=True))
     of_each = tuple(estimate(share, points) for share, points in zip(shares, ratios, strict=True))

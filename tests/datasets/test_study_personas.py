@@ -54,3 +54,16 @@ def test_the_names_of_a_prompt():
     assert (names.missing, names.optional, names.known) == (
         ("profile.job", "profile.size"), ("profile.car", "rest"), ("profile.age", "profile.car")
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["{{" + " " * 100_000, "{{?" + " " * 100_000, " \t" * 50_000 + "{{?", "{{? a" * 20_000, "\n" * 100_000 + "{{"],
+)
+def test_a_prompt_of_fields_without_an_end_is_read_as_it_stands(template):
+    assert persona(template, ADA) == template
+
+
+def test_many_lines_of_what_is_not_known_are_left_out():
+    profile = {f"name{at}": at for at in range(5_000)}
+    assert persona("{{? profile.job }}\n" * 5_000 + "x", profile) == "x"

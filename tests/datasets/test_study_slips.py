@@ -233,3 +233,20 @@ def test_yes_and_no_without_quotes_are_told_once(tmp_path: Path) -> None:
     text = changed(SKILL, "{type: number, range: [0, 99]}", "{type: choice, options: [yes, no]}")
     found = [one for one in faults(tmp_path, text) if "must be" in one]
     assert found == ["must be text, got true; put it in quotes", "must be text, got false; put it in quotes"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "told"),
+    [
+        ("CASE WHEN percentile > 50 THEN 1 ELSE 0 END", "0"),
+        ("coalesce(percentile, 50)", "50"),
+        ("percentile", None),
+        ("CASE WHEN percentile > 50 THEN 1 WHEN percentile <= 50 THEN 0 END", None),
+    ],
+)
+def test_an_answer_that_could_not_be_read_must_not_count(tmp_path: Path, measure: str, told: str | None) -> None:
+    derived = changed(SKILL, "findings:", f"derive: SELECT {measure} AS own FROM responses\nfindings:")
+    warnings = read(tmp_path, changed(derived, "measure: percentile", "measure: own"), MATERIALS).warnings
+    said = [one for one in warnings if "could not be read" in one]
+    assert len(said) == (told is not None)
+    assert all(f"F1 T1: an answer that could not be read counts as {told}" in one for one in said)

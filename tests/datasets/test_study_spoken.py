@@ -100,3 +100,110 @@ def test_a_field_called_answer_is_a_key_like_any_other() -> None:
     fields = {"answer": Answered(type="choice", options=["A", "B"])}
     assert read_answers("answer: A\nanswer: B", fields).kinds == {"answer": "contradictory"}
     assert read_answers("<answer>B</answer>", fields).values == {"answer": "B"}
+
+
+GUESS = {"guess": Answered(type="number", range=[0, 100])}
+SENT = {"sent": Answered(type="number", range=[0, 10], whole=True)}
+MORE = {"more": Answered(type="choice", options=["first", "second"])}
+FAMILIES = {"families": Answered(type="number", range=[0, 100_000], whole=True)}
+SHARE = {"share": Answered(type="number", range=[0, 1])}
+PERCENT = {"percent": Answered(type="number", range=[0, 100])}
+ORDER = {"order": Answered(type="rank", options=["warm", "kind", "cold"])}
+WHY = {"why": Answered(type="text")}
+FILM = {
+    "film_percent": Answered(type="number", range=[0, 100], hint="percent"),
+    "film_choice": Answered(type="choice", options=["sign", "refuse"]),
+}
+APART = {
+    "first": Answered(type="choice", options=["A", "B"]),
+    "second": Answered(type="choice", options=["C", "D"], optional=True),
+}
+
+OF_ANOTHER: list[tuple[dict[str, Answered], str]] = [
+    # another's answer, or one under a condition
+    (GUESS, "The target guess is 33.33. I'll undercut and say 30."),
+    (GUESS, "The mean guess is 50."),
+    (OFFER, "A low offer is 2 and may be rejected. So half."),
+    (SENT, "Every dollar sent is 3 dollars for the other."),
+    (CHOICE, "The rational choice is A. But I feel like B."),
+    (CHOICE, "Experts say the choice is A."),
+    (CHOICE, "Most people would answer:\nchoice: A\n\nI do not."),
+    (CHOICE, "If I were risk averse:\nchoice: A"),
+    (CHOICE, "not \\boxed{A}"),
+    (CHOICE, "[THINK]\nchoice: B\nhmm"),
+    # taken back
+    (CHOICE, "choice: A\n\nNo, B."),
+    (CHOICE, "choice: A\n\nFinal answer: B"),
+    (CHOICE, "choice: A, wait no"),
+    (CHOICE, "Answer: A\nOn reflection, B."),
+    (OFFER, "offer: 5\n\nOn reflection: 4."),
+    (GUESS, "guess: 20. Revised: 30"),
+    # words of a sentence
+    (MORE, "First, an even split is rare, so the second is more common."),
+    (MORE, "more: First, an even split is rare, so the second kind is more common."),
+    (ASKED, "Yes! Let me think about it."),
+    ({"warm": PAIR["warm"]}, "1. Think about it"),
+    # other numbers
+    (FAMILIES, "families: 50.000"),
+    (SHARE, "share: 1 per cent"),
+    (NUMBER, "estimate: 1.5 Millionen"),
+    (NUMBER, "estimate: CHF 1.500"),
+    (NUMBER, "estimate: ¥1.500"),
+    (NUMBER, "a third of 30"),
+    (OFFER, "offer: 7 for me"),
+    (OFFER, "offer: my share is 6"),
+    (OFFER, "offer: for me 6"),
+    # nothing, or no order
+    (ORDER, '{"order": [["warm"], ["kind", "cold"]]}'),
+    (APART, "First: A: sure gain of 240.\nB: 25% chance."),
+    (WHY, "why: ..."),
+    (WHY, "why: [your answer]"),
+    (WHY, "[your answer]"),
+]
+
+
+@pytest.mark.parametrize(("fields", "text"), OF_ANOTHER, ids=[row[1] for row in OF_ANOTHER])
+def test_an_answer_of_another_or_taken_back_is_not_counted(fields: dict[str, Answered], text: str) -> None:
+    assert read_answers(text, fields).values == {}
+
+
+def test_a_share_of_an_option_is_no_number_of_its_own() -> None:
+    read = read_answers("film_percent: 60% refuse\nfilm_choice: sign", FILM)
+    assert (read.values, read.kinds) == ({"film_choice": "sign"}, {"film_percent": "contradictory"})
+    assert read_answers('{"film_percent": "60% refuse"}', FILM).kinds["film_percent"] == "contradictory"
+    assert read_answers("film_percent: 60%\nfilm_choice: sign", FILM).values == {
+        "film_percent": 60,
+        "film_choice": "sign",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "wanted"),
+    [
+        (CHOICE, "It is not easy, but here is my answer:\nchoice: A", {"choice": "A"}),
+        (CHOICE, "As someone who is 22, I would say:\nchoice: A", {"choice": "A"}),
+        (CHOICE, "If I must choose:\nchoice: A", {"choice": "A"}),
+        (CHOICE, "So my final choice is A.", {"choice": "A"}),
+        (CHOICE, "choice: A\n\nNo doubt about it.", {"choice": "A"}),
+        (CHOICE, "choice: A: a sure gain", {"choice": "A"}),
+        (MORE, "more: first, because it is rare", {"more": "first"}),
+        (PERCENT, "percent: 60 per cent", {"percent": 60}),
+        (WHY, "why: my answer is fair", {"why": "my answer is fair"}),
+    ],
+)
+def test_words_around_an_answer_do_not_hide_it(fields: dict[str, Answered], text: str, wanted: dict[str, Any]) -> None:
+    assert read_answers(text, fields).values == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<ns:thinking>choice: B</ns:thinking>choice: A",
+        '<think lang="en">choice: B</think >\nchoice: A',
+        "[THINK]choice: B[/THINK]\nchoice: A",
+        "◁think▷choice: B◁/think▷choice: A",
+        "<|channel|>analysis choice: B<|channel|>final<|message|>choice: A",
+    ],
+)
+def test_thoughts_in_other_marks_are_no_answer(text: str) -> None:
+    assert read_answers(text, CHOICE).values == {"choice": "A"}

@@ -38,3 +38,27 @@ def test_p_follows_from_the_statistic_within_rounding(text: str, holds: bool) ->
 @pytest.mark.parametrize("text", ["t = 2.66, p < .01", "U = 120, p = .04", "t(78) = 2.66", "r = .39, p = .001"])
 def test_where_one_of_the_two_is_not_known_nothing_is_compared(text: str) -> None:
     assert printed_p(parse_reported(text)) is None
+
+
+@pytest.mark.parametrize(
+    "said", ["Bonferroni-adjusted", "corrected", "Holm", "Greenhouse-Geisser", "ε = .8", "not p < .01"]
+)
+def test_of_corrected_numbers_nothing_is_said(said: str) -> None:
+    assert printed_p(parse_reported(f"F(2, 57) = 4.21, p = .06 ({said})")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("t(78) = 1.80, p < .05 (onetailed)", True),
+        ("t(78) = 1.80, p < .05, directional", True),
+        ("t(78) = 1.80, p = .038 (one-tailed; two-tailed below)", True),
+        ("t(78) = 1.80, p = .076 (one-tailed; two-tailed below)", True),
+        ("t(78) = 1.80, p < .01 (one-tailed; two-tailed below)", False),
+        ("t(78) = 1.80, p < .05, non-directional", False),
+    ],
+)
+def test_one_and_two_sided_are_told_apart(text: str, holds: bool) -> None:
+    found = printed_p(parse_reported(text))
+    assert found is not None
+    assert found.holds is holds

@@ -3,6 +3,7 @@
 import pytest
 
 from karat.replication import parse_reported
+from karat.replication.report_strings import every_reported
 
 READ = [
     ("t(78) = 2.66, p < .01", "t", 2.66, (78,), None, "<", 0.01),
@@ -112,3 +113,33 @@ def test_the_degrees_of_freedom_have_names():
 def test_what_cannot_be_read_says_what_is_wanted(text, message):
     with pytest.raises(ValueError, match=message):
         parse_reported(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "p"),
+    [
+        ("t(78) = 2.66, p < .01; t(78) = 1.20, p = .23", "<", 0.01),
+        ("t(78) = 2.66; F(1, 78) = 9.1, p = .003", None, None),  # of the F alone
+        ("p < .01, t(78) = 2.66", "<", 0.01),
+    ],
+)
+def test_a_p_is_of_the_statistic_beside_it(text, relation, p):
+    found = parse_reported(text)
+    assert (found.relation, found.p) == (relation, p)
+
+
+@pytest.mark.parametrize("text", ["t = 5%", "F = 1 to 3", "z = 2 - 3", "t = 3/4", "r = .3 or .4"])
+def test_a_range_or_a_share_is_no_statistic(text):
+    with pytest.raises(ValueError, match="cannot read a statistic"):
+        parse_reported(text)
+
+
+def test_every_statistic_of_a_string_can_be_had():
+    found = every_reported("r = .59, chi2(1, N = 78) = 27.2, p < .001; t(2,66, 1) = 4")
+    assert [(one.kind, one.p) for one in found] == [("r", None), ("chi2", 0.001)]
+    assert every_reported("nothing") == []
+
+
+def test_thousands_and_decimals_in_an_n():
+    assert parse_reported("t(1153) = 2.6, N = 1 155").n == 1155
+    assert parse_reported("t(78) = 2.6, n = 4.5").n is None

@@ -11,7 +11,11 @@ from karat.replication.report_strings import Reported
 __all__ = ["PrintedP", "printed_p"]
 
 ALPHA = 0.05  # what "n.s." is above
-_ONE_SIDED = re.compile(r"(?:one|1)[- ](?:tailed|sided)", re.IGNORECASE)
+_ONE_SIDED = re.compile(r"\b(?:one|1)[- ]?(?:tailed|sided)|(?<!non)(?<!non-)\bdirectional", re.IGNORECASE)
+_TWO_SIDED = re.compile(r"\b(?:two|2)[- ]?(?:tailed|sided)|\bnon-?directional", re.IGNORECASE)
+_OF_ANOTHER_KIND = re.compile(  # corrected p, and degrees of freedom, follow from more than the statistic
+    r"adjust|correct|bonferroni|holm|greenhouse|huynh|ε|epsilon|\bnot p\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +30,8 @@ class PrintedP:
 def printed_p(found: Reported, *, one_sided: bool = False) -> PrintedP | None:
     """The p of a reported statistic beside the printed one; None where one of them is not known.
 
-    Two-sided; halved only where the string says one-tailed, or the caller does.
+    Two-sided; halved only where the string says one-tailed, or the caller does; where it says both, either may
+    hold. None, too, where p or the degrees of freedom were corrected.
 
     >>> from karat.replication.report_strings import parse_reported
     >>> printed_p(parse_reported("t(78) = 2.66, p < .01")).holds
@@ -34,13 +39,16 @@ def printed_p(found: Reported, *, one_sided: bool = False) -> PrintedP | None:
     >>> printed_p(parse_reported("t(102) = 7.99, p = .01")).holds
     False
     """
-    if found.relation is None or (found.p is None and found.relation != "ns"):
+    if found.relation is None or (found.p is None and found.relation != "ns") or _OF_ANOTHER_KIND.search(found.text):
         return None
     half = 0.5 * 10.0**-found.decimals
     low, high = sorted(_p_of(found, found.statistic + end) for end in (-half, half))
     if math.isnan(low):
         return None
-    if one_sided or _ONE_SIDED.search(found.text):
+    said_one = _ONE_SIDED.search(found.text) is not None
+    if said_one and _TWO_SIDED.search(found.text):
+        low /= 2
+    elif one_sided or said_one:
         low, high = low / 2, high / 2
     p = ALPHA if found.p is None else found.p
     half_p = 0.5 * 10.0**-found.p_decimals

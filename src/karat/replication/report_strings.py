@@ -6,10 +6,11 @@ import html
 import math
 import re
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
-__all__ = ["Reported", "parse_reported"]
+__all__ = ["Reported", "every_reported", "parse_reported"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +47,8 @@ _SMALL = rf"(?:10\s*\^\s*-\s?\d+|10-\d+|{_NUMBER})"  # of a p: also `10^-5`
 _KINDS = {"t": "t", "f": "F", "r": "r", "χ2": "chi2", "chi2": "chi2", "x2": "chi2", "z": "z", "u": "U"}
 _STATISTIC = re.compile(
     rf"(?<![A-Za-z])(?P<name>χ2|chi[- ]?squared?|chi2|x2|rs?|rho|ρ|[tfzu])\s*"
-    rf"(?:[(\[](?P<inside>[^()\[\]]*)[)\]])?\s*(?:=|is)\s*(?P<value>{_NUMBER})(?P<comma>,\d)?",
+    rf"(?:[(\[](?P<inside>[^()\[\]]*)[)\]])?\s*(?:=|is)\s*(?P<value>{_NUMBER})"
+    r"(?!\d|\.\s?\d|\s*(?:%|/|-\s?\.?\d|(?:to|or)\s\.?\d))(?P<comma>,\d)?",  # no range, share or ratio
     re.IGNORECASE,
 )
 _P = re.compile(
@@ -56,7 +58,8 @@ _P = re.compile(
 )
 _NOT = re.compile(r"(?<![A-Za-z])(?:n\.\s?s\.?|ns(?![A-Za-z])|not\s+significant)", re.IGNORECASE)
 _SIZE = re.compile(
-    r"(?<![A-Za-z])(?P<name>[nN])(?P<which>[12])?\s*=\s*(?P<n>\d[\d,]*)(?P<each>\s*(?:per|each|in each|in every)\b)?"
+    r"(?<![A-Za-z])(?P<name>[nN])(?P<which>[12])?\s*=\s*(?P<n>\d{1,3}(?:[, ]\d{3})+(?!\d)|\d+)(?!\d|\.\d)"
+    r"(?P<each>\s*(?:per|each|in each|in every)\b)?"
 )
 _DF = re.compile(  # beside the statistic: `t = 2.66, df = 78`, `with 2 and 57 df`
     r"(?<![A-Za-z])d\.?f\.?\s*[=:]\s*\(?\s*(?P<one>\d+(?:\.\d+)?)(?:\s*(?:,|/|;|and|&)\s*(?P<two>\d+(?:\.\d+)?)(?![\d.]))?"
@@ -103,12 +106,29 @@ def parse_reported(text: str) -> Reported:
     found = next((one for one in _STATISTIC.finditer(plain) if not _otherwise_called(one)), None)
     if found is None:
         raise ValueError(f"reported: cannot read a statistic in {text!r}; write it as 't(78) = 2.66, p < .01'")
+    return _reported(plain, found, text)
+
+
+def every_reported(text: str) -> list[Reported]:
+    """Every statistic that can be read, in its order: an effect size may be printed before the test.
+
+    >>> [one.kind for one in every_reported("r = .59, chi2(1, N = 78) = 27.2, p < .001")]
+    ['r', 'chi2']
+    """
+    plain, read = _plain(text), []
+    for found in _STATISTIC.finditer(plain):
+        with suppress(ValueError):
+            read += [] if _otherwise_called(found) else [_reported(plain, found, text)]
+    return read
+
+
+def _reported(plain: str, found: re.Match[str], text: str) -> Reported:
     kind = _kind(found["name"])
     inside = found["inside"]
     rest = plain[: found.start()] + ";" + plain[found.end("value") :]
     sizes = _sizes(f"{inside or ''};{rest}")
     dfs = _degrees(kind, inside, text) if inside is not None else _degrees_beside(kind, plain[found.end() :])
-    relation, p, p_decimals = _p_value(rest, text)
+    relation, p, p_decimals = _p_value(_own_words(plain, found), text)
     statistic = _number(found, "value", text)
     _check(kind, statistic, dfs, text)
     return Reported(
@@ -154,12 +174,23 @@ def _kind(name: str) -> str:
     return _KINDS[low]
 
 
+def _own_words(plain: str, found: re.Match[str]) -> str:
+    """What is printed up to the next statistic with degrees of freedom; without a p there, what stands before."""
+    behind = plain[found.end() :]
+    after = next((one for one in _STATISTIC.finditer(behind) if one["inside"] is not None), None)
+    own = behind[: after.start()] if after is not None else behind
+    if _P.search(own) or _NOT.search(own):
+        return own
+    before = re.split(r"[;.](?!\d)", plain[: found.start()])[-1]
+    return "" if _STATISTIC.search(before) else before  # its p is its own
+
+
 def _sizes(text: str) -> dict[str, int]:
     """N by its index. Several without one say nothing of all: they are of groups, unless one of them is a capital."""
     found: dict[str, int] = {}
     plain: dict[str, set[int]] = {"n": set(), "N": set()}
     for match in _SIZE.finditer(text):
-        n = int(match["n"].replace(",", ""))
+        n = int(re.sub(r"[, ]", "", match["n"]))
         if match["which"]:
             found[match["which"]] = n
         elif not match["each"]:

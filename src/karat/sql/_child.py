@@ -24,6 +24,7 @@ _TYPES = {"number": "DOUBLE", "whole": "BIGINT", "text": "VARCHAR", "texts": "VA
 _LOCKS = (  # lock_configuration goes last: what is locked cannot be set
     ("threads", "1"),  # the order of rows, and the other core
     ("temp_directory", "''"),
+    ("TimeZone", "'UTC'"),  # else the same times are other dates on another machine
     ("python_enable_replacements", "false"),
     ("autoinstall_known_extensions", "false"),
     ("autoload_known_extensions", "false"),

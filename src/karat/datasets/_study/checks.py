@@ -11,7 +11,8 @@ from karat.datasets._study.columns import OWN, column_type, fields_needed, shape
 from karat.datasets._study.format import Answered, Arm, Relabelled, StudyFile, Task, Test
 from karat.datasets._study.prompts import ANSWER_FORM, forms_in, known_names
 from karat.datasets._study.rounds import round_names, round_task
-from karat.datasets._study.test_checks import arms_of, check_test
+from karat.datasets._study.test_checks import arms_of, check_test, test_label
+from karat.datasets._study.unread import counted_unread
 from karat.documents.nodes import Node, Place, dotted, line_of
 from karat.errors import BadOption, Fault, did_you_mean
 from karat.plugins import shown
@@ -61,6 +62,10 @@ def check(
     shape = _shape(found, study) if sql and columns_hold else None
     for place, test in tests:
         check_test(found, study, test, place=place, shape=shape, arms=arms if not whole else tuple(study.arms))
+    if whole and shape is not None and study.reducer is None and not found.faults:
+        unread = counted_unread(study, [test for _, test in tests], shape)
+        labels = [test_label(node, place) for place, _ in tests]
+        found.notes += [f"{label}: {why}" for label, why in zip(labels, unread, strict=True) if why]
     if whole and shape is not None and len(tests) == len(study.tests):
         used = {arm for _, test in tests for arm in arms_of(study, test, fields_needed(study, test, shape))}
         found.notes += [f"arms.{name}: no test looks at its participants" for name in study.arms if name not in used]

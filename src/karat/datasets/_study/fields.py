@@ -15,9 +15,10 @@ from functools import lru_cache
 from typing import Any
 
 from karat.datasets._study.format import Answered
+from karat.datasets._study.options import names_option
 from karat.datasets._study.prompts import described
 from karat.datasets._study.spoken import marked_answers, spoken
-from karat.datasets._study.values import CONTRADICTORY, INVALID, MISSING, REFUSED, Value, refuses, value_of
+from karat.datasets._study.values import CONTRADICTORY, INVALID, MISSING, REFUSED, Value, refuses, unfilled, value_of
 
 __all__ = ["KINDS", "Read", "read_answers"]
 
@@ -32,14 +33,29 @@ _CLAUSE = 80  # characters behind a key in a sentence
 _SENTENCE_END = re.compile(r"[\n;?!]|\.(?!\d)")
 _CLAUSE_END = re.compile(r",|\band\b")  # `my first is A and my second is B`: the words of one field are not the other's
 _EXAMPLE = re.compile(r"\b(?:for example|e\.g\.|such as|like|not|never)\W{0,6}(?:```(?:json)?\s{0,3})?$", re.IGNORECASE)
-_SUPPOSED = re.compile(r"\b(?:if|suppose|supposing|assuming|unless|whether|when)\b", re.IGNORECASE)
-_NOT_OWN = re.compile(  # `the worst choice is A`, `most people's choice is A`, `I will not write choice: A`
-    r"\b(?:not|never|can ?not|refuse|avoid|against|wrong|worst|worse|bad|last|lowest|highest|least|second|first|other"
-    r"|others|most|some|people|friend|his|her|their|your|he|she|they|form|format|example)\b|n['’]t\b|(?<!\bit)(?<!\bthat)['’]s\b",
+_MINE = re.compile(  # what may stand right before a key: nothing, `my`, `so the`; not `the average`, `a fair`
+    r"(?:(?:^|[|({])[\W\d]*(?:(?:so|therefore|thus|hence|ok|okay|then)\W+(?:the\W+)?)?"
+    r"|\bmy(?:\W+(?:own|final|new|chosen|answer|answer for))?\W+|\bfinal\W+)[\"'*_`(]*$",
     re.IGNORECASE,
 )
+_SUPPOSED = re.compile(r"\b(?:if|suppose|supposing|assuming|unless|whether|when)\b", re.IGNORECASE)
+_NOT_OWN = re.compile(  # `the worst choice is A`, `most people's choice is A`, `I will not write choice: A`
+    r"\b(?:not|never|can ?not|refuse|avoid|against|nobody|reject|doubt|silly|wrong|worst|worse|bad|last|lowest|highest"
+    r"|least|second|first|other|others|most|some|people|friend|his|her|their|your|he|she|they|form|format|example)\b"
+    r"|n['’]t\b|(?<!\bit)(?<!\bthat)['’]s\b",
+    re.IGNORECASE,
+)
+_INTRODUCED = re.compile(  # `Most people would say:` in the line above; not `It is not easy, but here it is:`
+    r"(?:\b(?:not|never|refuse|wrong|worst|most people|others|(?<!as a )typical\w*|(?<!as an )average|(?<!as )someone"
+    r"|example|e\.g\.|suppos\w+|assuming|if (?!i (?:had|have|must)|forced|pressed))\b|n['’]t\b)"
+    r"(?:(?!\b(?:but|here|still|however)\b)[^\n.;!?]){0,80}(?::|\bwrite|\bbe|\bsay)\s*(?:```\w*\s*)?$",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(r"[^\n]*\n[ \t]*\|[ \t]*:?-{2,}[^\n]*\n[ \t]*\|")  # of a table: its words are no answers
 _REVOKED = re.compile(
-    r"\s*(?:actually|wait|correction|on second thought|scratch that|never ?mind|i(?: have|['’]ve)? changed my mind)\b",
+    r"[\s*_(`]*(?:actually|wait|correction|on second thought|scratch that|never ?mind|no\b(?! doubt| question)|sorry"
+    r"|edit|i (?:mean|meant|take that back)|(?:hmm+\W+)?on (?:further )?reflection"
+    r"|(?:hmm+\W+)?let me (?:reconsider|revise|rethink)|revised|i(?: have|['’]ve)? changed my mind)\b",
     re.IGNORECASE,
 )
 
@@ -76,7 +92,10 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     if firm:
         behind = text[_end_of_form(text, fields) :]
         revoked = _REVOKED.match(behind) is not None
-        for name, found in _in_prose(behind, fields).items():
+        if len(fields) == 1:
+            (only, one), *_ = fields.items()
+            firm.setdefault(only, []).extend([*_called_answer(behind, one), *_marked(behind, only, one, only=True)])
+        for name, found in _in_prose(behind, fields, mine=False).items():
             firm.setdefault(name, []).extend(found)  # a change of mind
     loose = _in_prose(text, fields)
     declined = refuses(text)
@@ -114,6 +133,8 @@ def _alone(text: str, one: Answered) -> Value | None:
     if not plain:
         return None
     if one.type == "text":
+        if _bare(plain).endswith(_bare(described(one))) or unfilled(plain):
+            return None  # the form, said back
         return Value(kind=REFUSED) if refuses(plain) else Value(answer=plain)
     if len(plain) > 200 or "\n" in plain:
         return None
@@ -131,7 +152,10 @@ def _called_answer(text: str, one: Answered) -> list[Value]:
     """Lines such as `Final answer: A`, where there is one question that they can be the answer to."""
     if one.type == "text":
         return []
-    found = [value_of(match["said"], one) for match in list(_ANSWER_LINE.finditer(text))[-_MARKS:]]
+    marks = list(_ANSWER_LINE.finditer(text))[-_MARKS:]
+    found = [value_of(match["said"], one) for match in marks]
+    if marks and _REVOKED.match(text, marks[-1].end()):
+        found.append(Value(kind=CONTRADICTORY))
     return [value for value in found if value.kind != INVALID]
 
 
@@ -147,7 +171,9 @@ def _in_json(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]
     for item in _objects(text):
         for key, value in item:
             if (name := names.get(_folded(key))) is not None:
-                found.setdefault(name, []).append(_of_json(value, fields[name]))
+                one = fields[name]
+                read = _value_in(value, one, fields) if isinstance(value, str) else _of_json(value, one)
+                found.setdefault(name, []).append(read)
     return found
 
 
@@ -174,7 +200,8 @@ def _of_json(value: Any, one: Answered) -> Value:
     if isinstance(value, _Pairs):
         return Value(kind=INVALID)
     if isinstance(value, list) and one.type == "rank":
-        return value_of(", ".join(map(str, value)), one)
+        flat = all(isinstance(item, (str, int, float)) for item in value)
+        return value_of(", ".join(map(str, value)), one) if flat else Value(kind=INVALID)
     if isinstance(value, list):
         return _of_json(value[0], one) if len(value) == 1 and not isinstance(value[0], list) else Value(kind=INVALID)
     if isinstance(value, bool):
@@ -192,14 +219,37 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
         one = fields[name]
         end = marks[at + 1].start() if at + 1 < len(marks) else len(text)
         line = text[mark.end() : min(end, mark.end() + _BLOCK)]
+        if mark["cell"] and _HEADER.match(line):
+            continue
+        if _INTRODUCED.search(text[max(0, mark.start() - 2 * _CLAUSE) : mark.start()]):
+            found.setdefault(name, []).append(Value(kind=CONTRADICTORY))  # another's answer, or one under a condition
+            continue
+        listed = _lists_options(line, one)
         if one.type != "text":
             first, _, rest = line.partition("\n")
             line = rest.partition("\n\n")[0] if one.type == "rank" and not first.strip(" *_`") else first
             line = _up_to_next(line, name, tuple(fields))
         if _bare(line) == _bare(described(one)):
             continue  # the form, said back
-        found.setdefault(name, []).append(value_of(line, one))
+        value = Value(kind=INVALID) if listed else _value_in(line, one, fields)
+        found.setdefault(name, []).append(value)
     return found
+
+
+def _value_in(line: str, one: Answered, fields: Mapping[str, Answered]) -> Value:
+    """What a line says; `60% refuse` is no 60 where `refuse` may be chosen: of which option is it the share?"""
+    value = value_of(line, one)
+    if value.answer is None or one.type not in {"number", "likert"}:
+        return value
+    chosen = [other for other in fields.values() if other.type == "choice"]
+    return Value(kind=CONTRADICTORY) if any(names_option(line, other) for other in chosen) else value
+
+
+def _lists_options(block: str, one: Answered) -> bool:
+    """Whether what follows a key says what the options are: `First: A: a sure gain` above `B: a chance`."""
+    lines = [line for line in block.split("\n", 4)[:4] if line.strip()][:2]
+    heads = [label for line in lines for label in one.labels if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", line)]
+    return one.type == "choice" and len(set(heads)) > 1
 
 
 def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:
@@ -221,27 +271,36 @@ def _end_of_form(text: str, fields: Mapping[str, Answered]) -> int:
     return end
 
 
-def _in_prose(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
+def _in_prose(text: str, fields: Mapping[str, Answered], *, mine: bool = True) -> dict[str, list[Value]]:
     """Keys within sentences: `my choice is A`, `choice: A`. Only what is an answer counts."""
     found: dict[str, list[Value]] = {}
     names = {_folded(name): name for name in fields}
     marks = list(_prose_keys(tuple(fields)).finditer(text))[-_MARKS:]
     for at, mark in enumerate(marks):
         name = names[_folded(mark["key"])]
-        if fields[name].type in {"text", "rank"} or not _own(text, mark.start()):
+        if fields[name].type in {"text", "rank"} or not _own(text, mark.start(), mine=mine):
             continue
         end = min(mark.end() + _CLAUSE, marks[at + 1].start() if at + 1 < len(marks) else len(text))
         said = _SENTENCE_END.split(text[mark.end() : end], maxsplit=1)[0]
-        value = value_of(re.sub(r"\W+and(?:\W+(?:my|the|for my|for the))?\W*$", "", said), fields[name])
+        asked_at = mark.end() + len(said)
+        if text[asked_at : asked_at + 1] == "?":
+            continue
+        said_alone = re.sub(r"\W+and(?:\W+(?:my|the|for my|for the))?\W*$", "", said)
+        value = _value_in(said_alone, fields[name], fields)
         if value.kind not in {MISSING, INVALID} and _bare(said) != _bare(described(fields[name])):
             found.setdefault(name, []).append(value)
     return found
 
 
-def _own(text: str, at: int) -> bool:
+def _own(text: str, at: int, *, mine: bool) -> bool:
     """Whether a key within a sentence is the participant's own answer, by the words before it."""
+    if _INTRODUCED.search(text[max(0, at - 2 * _CLAUSE) : at]):
+        return False
     sentence = _SENTENCE_END.split(text[max(0, at - _CLAUSE) : at])[-1]
-    return _SUPPOSED.search(sentence) is None and _NOT_OWN.search(_CLAUSE_END.split(sentence)[-1]) is None
+    clause = _CLAUSE_END.split(sentence)[-1]
+    if _SUPPOSED.search(sentence) or _NOT_OWN.search(clause):
+        return False
+    return not mine or _MINE.search(clause) is not None
 
 
 @lru_cache(maxsize=256)

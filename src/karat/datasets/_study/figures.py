@@ -15,7 +15,7 @@ _SIGN = r"(?:[-−–‐‑‒+]|\bminus\b|\bnegative\b)"
 _NUMBER = re.compile(
     rf"(?<![\w.])(?P<sign>{_SIGN}?)\s?(?P<money>[$€£]?)\s?"
     r"(?P<digits>\d{1,3}(?:,\d{3}){1,9}(?:\.\d{1,40})?|\d{1,30}(?:\.\d{1,40})?|\.\d{1,40})"
-    r"(?:[eE](?P<power>[-+]?\d{1,2}))?(?![\d])(?P<unit>\s?(?:percent|thousand|million|billion|k|m)\b|\s?%)?",
+    r"(?:[eE](?P<power>[-+]?\d{1,2}))?(?![\d])(?P<unit>\s?(?:percent|per\scent|thousand|million|billion|k|m)\b|\s?[%％])?",
     re.IGNORECASE,
 )
 _UNITS = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9}
@@ -35,14 +35,18 @@ _MEASURES = (  # of length, weight, time: a unit of another size is another numb
 _MEASURE = re.compile("|".join(rf"(?P<u{at}>{unit})" for at, unit in enumerate(_MEASURES)), re.IGNORECASE)
 _OUT_OF = re.compile(r"\s*(?:/|out of|of|in)\s*(\d{1,9}(?:\.\d{1,6})?)(?![\d.]*\d)", re.IGNORECASE)
 _BOUND = re.compile(  # `less than 5`, `between ten and 20`, `COVID-19`, `I keep 7`
-    r"[<>≤≥±—=^*×÷]|\b(?:not|never|less|more|fewer|under|over|below|above|least|most|up to|than|minimum|maximum|min|max"
-    r"|between|from|without|except|but|no|nor|neither|or|if|unless|times|plus|minus|negative|half|keep|kept|retain|except"
-    rf"|hundred|thousand|dozen|{'|'.join(_WORDS)})\b|n['’]t\b|\w-?$",
+    r"[<>≤≥±—=^*×÷√]|\b(?:not|never|less|more|fewer|under|over|below|above|least|most|up to|than|minimum|maximum|min"
+    r"|max|between|from|without|twice|double|triple|third|quarter|average|mean|median|round|player|room|level|step"
+    r"|keeps|kept|option|(?:my|own) share|for (?:me|myself)|squared|except|but|no|nor|neither|or|if|unless|times|plus"
+    rf"|minus|negative|half|keep|retain|hundred|thousand|dozen|{'|'.join(_WORDS)})\b|n['’]t\b|\w-?$",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(  # `12,5`, `1_000`, `1.234.567`, `5:30`, `5½`, `2nd`, `5 or more`, `5 hundred`, `50 cents`
     r"[.,:_'’·/]{1,2}\s?\d|[_^*×÷±²³‰½¼¾⅓⅔+°]|\s*=|\s*[-+×x*÷^]\s?\d|(?:(?:st|nd|rd|th)(?!\s+percentile\b)|x|e)\b"
-    r"|[a-z]{1,8}\d|\s*[¼-¾⅐-⅞]|-(?=\s*$)"
+    r"|[a-z]{1,8}\d|-?ish\b|['’]?s\b|\s*[¼-¾⅐-⅞]|-(?=\s*$)"
+    r"|\s*(?:pct|basis|mil|mill|mln|mrd|millionen|tsd|tausend|grand|lakhs|crores|b|t|quarters?|squared|per"
+    r"|and an? (?:half|third|quarter)"
+    r"|(?:dollars? |euros? )?(?:for (?:me|myself)|to (?:me|keep)|(?:remains?|stays?) with me|kept))\b"
     r"|\s*(?:or (?:more|less|fewer|higher|lower|above|below|under|over)"
     r"|and (?:above|below|under|over|up|a half|a quarter)"
     r"|at (?:most|least)|max(?:imum)?|min(?:imum)?|times|minus|plus|below|above|less|more|fewer|higher|lower|greater"
@@ -52,6 +56,8 @@ _GOES_ON = re.compile(  # `12,5`, `1_000`, `1.234.567`, `5:30`, `5½`, `2nd`, `5
 _THIN = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")  # thousands, as they are set apart in print
 _METRES = re.compile(r"\b(?:m|met(?:er|re)s?)\b")
 _CENTS = re.compile(r"\s*(?:cents?\b|¢|pence\b)", re.IGNORECASE)
+_MONEY_BEHIND = re.compile(r"\s?(?:[€¥₹]|(?:eur|euros?|chf|francs?|kr|yen)\b)", re.IGNORECASE)
+_MONEY_BEFORE = re.compile(r"(?:[¥₹₩₽₺]|\b(?:chf|eur|usd|gbp|jpy|inr|kr|rs|fr)\.?)\s?\Z", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^()]{0,200}\)")
 _REASON = re.compile(  # numbers behind it are not meant as answers
     r"\b(?:because|since|as|given|rather than|instead of|not(?= \d)"
@@ -80,7 +86,7 @@ def number_of(text: str, one: Answered, *, whole: bool) -> Value:
     if _RANGE.match(rest):
         return Value(kind=CONTRADICTORY)
     leads = re.fullmatch(rf"\s*{LEAD}{_ABOUT}", head, re.IGNORECASE) is not None
-    if whole and (not leads or re.search(r"\w{12,}|\d", rest) or len(rest) > 40):
+    if whole and (not leads or re.search(r"\w{12,}|\d", rest) or len(rest) > 40 or len(rest.split()) > 2):
         return Value(kind=INVALID)
     others = {_valued(match, one) for match in found[1:]} - {value}
     if others and not (leads and _explained(rest, value)):
@@ -109,11 +115,13 @@ def _in_asides(rest: str, value: float) -> bool:
 def _in_its_unit(number: re.Match[str], rest: str, one: Answered) -> bool:
     """Percent only where a share is asked for, cents only where cents are, and `5 m` may be metres or millions."""
     unit, hint = (number["unit"] or "").strip().casefold(), (one.hint or "").casefold()
-    if number["money"] and re.fullmatch(r"\d{1,3}\.\d{3}", number["digits"]):
+    before = number.string[: number.start("digits")]
+    money = number["money"] or _MONEY_BEHIND.match(rest) or _MONEY_BEFORE.search(before)
+    if (money or one.whole) and re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", number["digits"]):
         return False  # `€1.500`: thousands, in most of Europe
     if _other_measure(unit + rest, hint):
         return False
-    if unit in {"%", "percent"}:
+    if unit in {"%", "％", "percent", "per cent"}:
         high = one.range[1] if one.range is not None else None
         return high is None or high == 100 or "percent" in hint or "%" in hint
     if _CENTS.match(rest):

@@ -11,7 +11,7 @@ CONTRADICTORY, INVALID = "contradictory", "invalid"
 
 TAKEN_BACK = (
     r"\b(?:no|wait|actually|sorry|correction|or|hmm|second thought|my mind|kidding|but|though|although|however|then|now"
-    r"|finally|final|instead(?! of)|rather(?! than))\b"
+    r"|finally|final|revised|reflection|reconsidering|corrected|updated|instead(?! of)|rather(?! than))\b"
 )
 """Words behind an answer that lead to another one."""
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from karat.datasets._study.format import Answered
 from karat.datasets._study.kinds import CONTRADICTORY, INVALID, TAKEN_BACK, Value
 
-__all__ = ["label_of", "option_of"]
+__all__ = ["label_of", "names_option", "option_of"]
 
 LEAD = (
     r"(?:(?:my|the|an?|option|choice|answer|programme|program|plan|number|i(?:['’]d| would| will)?|choose|pick|prefer"
@@ -35,8 +35,17 @@ _SAYS_OF_IT = re.compile(  # `(A) is the worse one`: the option is spoken of, no
 _REASON = re.compile(  # options named behind it are not meant as answers
     r"\b(?:because|since|as|given|rather than|instead of|over|unlike|than|not)\b", re.IGNORECASE
 )
+_GOES_ON = re.compile(  # `Yes! Let me think`: words that are no reason, and no `I think`
+    r"\W{0,6}(?!(?:because|since|as|for sure|over|rather|not)\b|(?:i|he|she|it|they|we)\s\w{1,8}\W*$)\w", re.IGNORECASE
+)
+_LEFT_OPEN = re.compile(  # `A, wait no`, `A? Hmm`, `A - rejected`, `A vs B`
+    r"\b(?:wait|actually|hmm+|rejected|on second thought|scratch that)\W*(?:no\W*)?$"
+    r"|\?\s*(?:no|hmm+|nah)\b|\s(?:vs\.?|versus)\s|→",
+    re.IGNORECASE,
+)
 _DENIED = re.compile(r"\W{0,4}(?:no|not|nope|never)\b\s{0,3}", re.IGNORECASE)
 _DENIALS = {"no", "not", "never"}  # labels that `no, not on purpose` says again
+_ORDINALS = {"first", "second", "third", "fourth", "last"}
 _NO_DENIAL = re.compile(r"(?:doubt|question|matter|hesitation|only|because)\b", re.IGNORECASE)
 _UNDECIDED = re.compile(
     r"\b(?:depends|understand|thanks?|sorry|unsure|no idea|don['’]t know"
@@ -53,6 +62,8 @@ def option_of(text: str, one: Answered, *, whole: bool) -> Value:
         return Value(answer=exact)
     lead = _leading(labels).match(text)
     if lead is not None and (found := _led(text[lead.end() :], lead, one)) is not None:
+        if whole and found.answer is not None and _GOES_ON.match(text[lead.end() :]):
+            return Value(kind=INVALID)
         return found
     if whole:
         return Value(kind=INVALID)
@@ -80,6 +91,8 @@ def _led(rest: str, lead: re.Match[str], one: Answered) -> Value | None:
         return None
     if label.casefold() == "i" and not marked and re.match(r"\s*[,—–-]", rest):
         return Value(kind=INVALID)  # the pronoun
+    if label.casefold() in _ORDINALS and not marked and re.match(r"\s*,(?!\s*(?:because|since|as)\b)\s*\w", rest):
+        return Value(kind=INVALID)  # `First, an even split is rare`
     return _doubted(rest, label, one) or Value(answer=label)
 
 
@@ -93,6 +106,8 @@ def _doubted(rest: str, label: str, one: Answered) -> Value | None:
         behind = rest[denied.end() :]
         if not _NO_DENIAL.match(behind) and not _leading(labels).match(behind):
             return Value(kind=CONTRADICTORY)
+    if _LEFT_OPEN.search(rest):
+        return Value(kind=CONTRADICTORY)
     reason = _REASON.search(rest)
     plain = rest if reason is None else rest[: reason.start()]
     if any(_spelled(match[1], labels) != label for match in _beside(labels).finditer(plain)):
@@ -101,6 +116,12 @@ def _doubted(rest: str, label: str, one: Answered) -> Value | None:
     if any(meaning.casefold() in folded for name, meaning in one.meanings.items() if name != label):
         return Value(kind=CONTRADICTORY)
     return Value(kind=INVALID) if _UNDECIDED.search(plain) else None
+
+
+def names_option(text: str, one: Answered) -> bool:
+    """Whether an option stands in a text as such: a word at the end of a clause, a letter as it is written."""
+    labels = [label for label in one.labels if not label[:1].isdigit()]
+    return bool(labels) and _beside(tuple(labels)).search(text) is not None
 
 
 def label_of(text: str, one: Answered) -> str | None:

@@ -78,8 +78,8 @@ def optional_names(template: str) -> list[str]:
 
 def _shown(template: str, known: Collection[str]) -> list[str]:
     """The lines, without those that begin with what is not known."""
-    lines = map(_line, template.split("\n"))
-    return [text for unless, text in lines if unless is None or set(unless) & set(known)]
+    lines, known = map(_line, template.split("\n")), set(known)
+    return [text for unless, text in lines if unless is None or not known.isdisjoint(unless)]
 
 
 def _line(line: str) -> tuple[list[str] | None, str]:

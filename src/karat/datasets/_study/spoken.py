@@ -8,8 +8,17 @@ from collections.abc import Collection
 __all__ = ["marked_answers", "spoken"]
 
 _THOUGHTS = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad)"
-_OPENS, _CLOSES = re.compile(rf"<{_THOUGHTS}>", re.IGNORECASE), re.compile(rf"</{_THOUGHTS}>", re.IGNORECASE)
+_OPENS = re.compile(
+    rf"<(?:\w{{1,20}}:)?{_THOUGHTS}(?:\s[^<>\n]{{0,80}})?>|\[{_THOUGHTS}\]|◁think▷|<\|channel\|>\s{{0,4}}analysis\b",
+    re.IGNORECASE,
+)
+_CLOSES = re.compile(
+    rf"</(?:\w{{1,20}}:)?{_THOUGHTS}\s{{0,4}}>|\[/{_THOUGHTS}\]|◁/think▷"
+    r"|<\|channel\|>\s{0,4}final\s{0,4}<\|message\|>",
+    re.IGNORECASE,
+)
 _BOXED = re.compile(r"\$?\\boxed\s?\{\s*(?:\\text(?:bf)?\s?\{)?([^{}\n]{1,200})\}\s?\}?\s?\$?")
+_DENIED = re.compile(r"(?:\b(?:not|never|nor)\b|n['’]t\b)[^\n.,;:!?]*$", re.IGNORECASE)  # `not \boxed{A}`
 _TAGGED = re.compile(r"<(\w{1,40})>([^<>]{1,400})</\1>")
 _MOST = 50  # marks that are looked at: the last ones
 
@@ -22,14 +31,14 @@ def spoken(text: str) -> str:
     >>> spoken("<think>choice: B?</think>\\nchoice: A"), spoken("<think>Hmm, choice: B")
     ('\\nchoice: A', '')
     """
-    ends = list(_CLOSES.finditer(text))
-    if ends:
-        behind = text[ends[-1].end() :]
-        first = _OPENS.search(text)
-        before = text[: first.start()] if first is not None and first.start() < ends[0].start() else ""
-        text = before + behind
-    opened = _OPENS.search(text)
-    return text if opened is None else text[: opened.start()]
+    said: list[str] = []
+    at, thinks = 0, False  # a closing mark whose opening one was kept back ends thoughts, too
+    for mark in sorted([*_OPENS.finditer(text), *_CLOSES.finditer(text)], key=re.Match.start):
+        opens = _OPENS.fullmatch(mark[0]) is not None
+        if opens and not thinks:
+            said.append(text[at : mark.start()])
+        at, thinks = mark.end(), opens
+    return "".join(said if thinks else [*said, text[at:]])
 
 
 def marked_answers(text: str, names: Collection[str]) -> list[tuple[str, str]]:
@@ -38,7 +47,8 @@ def marked_answers(text: str, names: Collection[str]) -> list[tuple[str, str]]:
     >>> marked_answers(r"<kind>6</kind>, so $\boxed{\text{A}}$", ["kind"])
     [('kind', '6'), ('', 'A')]
     """
-    found = [(match.start(), "", match[1]) for match in _BOXED.finditer(text)]
+    boxes = [(match, text[max(0, match.start() - 40) : match.start()]) for match in _BOXED.finditer(text)]
+    found = [(match.start(), "", match[1]) for match, before in boxes if not _DENIED.search(before)]
     for match in _TAGGED.finditer(text):
         name = match[1].casefold()
         if name in names or name == "answer":

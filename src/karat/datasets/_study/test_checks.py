@@ -15,7 +15,7 @@ from karat.errors import did_you_mean
 if TYPE_CHECKING:
     from karat.sql import Shape
 
-__all__ = ["arms_of", "check_test"]
+__all__ = ["arms_of", "check_test", "test_label"]
 
 _GROUPS = {  # how many levels a kind compares; None: any number from two on
     "ttest_ind": 2, "welch": 2, "mannwhitney": 2, "variance_ratio": 2, "anova": None, "contingency": None,
@@ -41,7 +41,7 @@ def check_test(
     if study.reducer is not None and test.needs is None:
         found.fault(place, "needs is missing: what the reducer makes its columns of cannot be seen")
     _check_needs(found, study, test, place)
-    found.notes.extend(f"{_label(found.root, place)}: {note}" for note in _of_design(study, test, shape))
+    found.notes.extend(f"{test_label(found.root, place)}: {note}" for note in _of_design(study, test, shape))
     if test.use is not None and test.reason is None:
         found.fault((*place, "use"), "needs a `reason`: why the published numbers do not all hold")
     if test.expect not in _UNDIRECTED and (test.outcomes is not None or len(levels_of(test, {})) > 2):
@@ -57,7 +57,7 @@ def check_test(
     _check_n(numbers, study, shape)
     for where, message in numbers.faults:
         found.fault(where, message)
-    found.notes.extend(f"{_label(found.root, place)}: {note}" for note in numbers.notes)
+    found.notes.extend(f"{test_label(found.root, place)}: {note}" for note in numbers.notes)
 
 
 def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[st
         )
 
 
-def _label(root: Node, place: Place) -> str:
+def test_label(root: Node, place: Place) -> str:
     """The finding and the test, as the file calls them."""
     named = [root.get(*place[:2], "sub_study"), root.get(*place[:2], "id"), root.get(*place, "id")]
     return " ".join(str(one.value) for one in named if one is not None and one.value)

@@ -11,7 +11,7 @@ from karat.datasets._study.format import Answered
 from karat.datasets._study.kinds import CONTRADICTORY, INVALID, MISSING, OUT_OF_RANGE, REFUSED, Value
 from karat.datasets._study.options import label_of, option_of
 
-__all__ = ["CONTRADICTORY", "INVALID", "MISSING", "OUT_OF_RANGE", "REFUSED", "Value", "refuses", "value_of"]
+__all__ = ["CONTRADICTORY", "INVALID", "MISSING", "OUT_OF_RANGE", "REFUSED", "Value", "refuses", "unfilled", "value_of"]
 
 _LONGEST = 4_000
 _REFUSAL = re.compile(
@@ -24,6 +24,11 @@ _REFUSAL = re.compile(
     r"|\bas an? (?:AI|language model|artificial)\b"
     r"|^[^\w\n]{0,9}(?:n/?a|none|no answer|no comment|refused?|declined?)[^\w\n]{0,9}$",
     re.IGNORECASE | re.MULTILINE,
+)
+_UNFILLED = re.compile(  # a form's own words: `[your answer]`, `...`
+    r"[\W_]*|[\[<(]*(?:insert |enter |write |put |type )?(?:your|the|my|an) (?:own )?(?:short |brief |final )?"
+    r"(?:answer|text|reasons?|reasoning|response|words|explanation)(?: here)?[\])>.]*",
+    re.IGNORECASE,
 )
 _PLACE = re.compile(r"\W{0,4}(?P<place>\d{0,2})\W{0,4}(?P<name>.*)", re.DOTALL)
 _MARKS = "*_`\"'[] ."
@@ -47,6 +52,11 @@ def refuses(text: str) -> bool:
     return _REFUSAL.search(text[:_LONGEST]) is not None or _REFUSAL.search(text[-_LONGEST:]) is not None
 
 
+def unfilled(text: str) -> bool:
+    """Whether words that are asked for are left as the form has them."""
+    return _UNFILLED.fullmatch(text[:_LONGEST]) is not None
+
+
 def value_of(text: str, one: Answered, *, whole: bool = False) -> Value:
     """What the text behind a key says. `whole`: it is all there is, and must be nothing but the answer."""
     plain = _bare(text[:_LONGEST])
@@ -55,6 +65,8 @@ def value_of(text: str, one: Answered, *, whole: bool = False) -> Value:
     if not plain:
         return Value(kind=MISSING)
     if one.type == "text":
+        if unfilled(plain):
+            return Value(kind=MISSING)
         return Value(kind=REFUSED) if refuses(plain) and len(plain) < 400 else Value(answer=plain)
     if one.type == "rank":
         found = _ranking(plain, one)

@@ -103,3 +103,28 @@ def test_a_body_that_is_not_json_is_an_error_that_names_its_place() -> None:
         fill_body("{q: {{ n }}}", VALUES, place="agent.body")
     with pytest.raises(BadOption, match=r"body\.a\.1: there is no value called 'x'"):
         fill_body({"a": ["", "{{ x }}"]}, VALUES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{" + " " * 100_000,
+        "{{" * 50_000,
+        "{{ " * 33_000,
+        "}}" + "{{ \n" * 25_000,
+        "{{ n }}" + "{{" + "a" * 100_000,
+    ],
+)
+def test_fields_without_an_end_stand_as_they_are_however_many(text: str) -> None:
+    filled = text.replace("{{ n }}", "3")
+    assert fill(text, VALUES) == filled
+    assert names(text) == (("n",) if "{{ n }}" in text else ())
+    assert fill_body([text], VALUES) == [filled]
+
+
+@pytest.mark.parametrize(
+    "name", [" " * 100_000, "{{" * 50_000, "a" * 100_000, "a." * 50_000 + "a", "profile.tags." + "1" * 5_000]
+)
+def test_a_name_of_any_length_is_an_error(name: str) -> None:
+    with pytest.raises(BadOption):
+        fill("{{" + name + "}}", {**VALUES, "".join(chr(200 + at % 700) for at in range(100_000)): 1})

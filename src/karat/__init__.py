@@ -12,6 +12,7 @@ Each name is imported when it is first used.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from karat.summary import Comparison, Summary
 
 __version__ = "0.1.0"
+
+BEGUN = time.time_ns()  # before any other module was read: files that are newer are not what runs
 
 __all__ = [
     "AgentFault",

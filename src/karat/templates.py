@@ -7,16 +7,19 @@ are no templates: `{{ … }}` in them stays as it is.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from karat.errors import BadOption, did_you_mean
 
 __all__ = ["fill", "fill_body", "names"]
 
-_FIELD = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
+_FIELD = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)  # with the blanks in it: two ways to read them take long to fail
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z")
+_LONGEST_NAMED, _MOST_NAMED = 200, 1000  # characters, names: what a hint is looked for among
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -25,7 +28,7 @@ def names(text: str) -> tuple[str, ...]:
     >>> names("You are {{ profile.age }} years old, {{name}}.")
     ('profile.age', 'name')
     """
-    return tuple(dict.fromkeys(field[1] for field in _FIELD.finditer(text)))
+    return tuple(dict.fromkeys(field[1].strip() for field in _FIELD.finditer(_closed(text))))
 
 
 def fill(text: str, values: Mapping[str, Any], *, place: str = "template") -> str:
@@ -37,7 +40,9 @@ def fill(text: str, values: Mapping[str, Any], *, place: str = "template") -> st
     >>> fill("{{ greeting }}, {{ profile.name }}!", {"greeting": "{{ profile }}", "profile": {"name": "Ada"}})
     '{{ profile }}, Ada!'
     """
-    return _FIELD.sub(lambda field: _text(_value(field[1], values, place)), text)
+    closed = _closed(text)
+    filled = _FIELD.sub(lambda field: _text(_value(field[1].strip(), values, place)), closed)
+    return filled + text[len(closed) :]
 
 
 def fill_body(body: Any, values: Mapping[str, Any], *, place: str = "body") -> Any:
@@ -59,6 +64,11 @@ def fill_body(body: Any, values: Mapping[str, Any], *, place: str = "body") -> A
     return _fill_json(body, values, place)
 
 
+def _closed(text: str) -> str:
+    """The text up to its last `}}`. Behind it no field ends, and each `{{` would be followed to the end of the text."""
+    return text[: text.rfind("}}") + 2]
+
+
 def _fill_json(body: Any, values: Mapping[str, Any], place: str) -> Any:
     if isinstance(body, Mapping):
         return {key: _fill_json(below, values, f"{place}.{key}") for key, below in body.items()}
@@ -68,17 +78,17 @@ def _fill_json(body: Any, values: Mapping[str, Any], place: str) -> Any:
         return body
     whole = _FIELD.fullmatch(body.strip())
     if whole is not None and "}}" not in whole[1]:
-        return _value(whole[1], values, place)
+        return _value(whole[1].strip(), values, place)
     return fill(body, values, place=place)
 
 
 def _fill_json_text(text: str, values: Mapping[str, Any], place: str) -> Any:
     parts: list[str] = []
     quoted, position = False, 0
-    for field in _FIELD.finditer(text):
+    for field in _FIELD.finditer(_closed(text)):
         between = text[position : field.start()]
         quoted = _ends_quoted(between, quoted)
-        value = _value(field[1], values, place)
+        value = _value(field[1].strip(), values, place)
         parts += [between, json.dumps(_text(value))[1:-1] if quoted else json.dumps(value)]
         position = field.end()
     parts.append(text[position:])
@@ -105,11 +115,16 @@ def _value(name: str, values: Mapping[str, Any], place: str) -> Any:
     for depth, part in enumerate(name.split(".")):
         if isinstance(here, Mapping) and part in here:
             here = here[part]
-        elif isinstance(here, Sequence) and not isinstance(here, str) and part.isdecimal() and int(part) < len(here):
+        elif isinstance(here, Sequence) and not isinstance(here, str) and _place_in(part) < len(here):
             here = here[int(part)]
         else:
             raise BadOption(place, f"there is no value called '{name}'{_hint(name, values, depth)}")
     return here
+
+
+def _place_in(part: str) -> float:
+    """What a part of a name says of a list; infinite where that is no place."""
+    return int(part) if part.isdecimal() and len(part) < 10 else math.inf
 
 
 def _hint(name: str, values: Mapping[str, Any], depth: int) -> str:
@@ -118,9 +133,10 @@ def _hint(name: str, values: Mapping[str, Any], depth: int) -> str:
     here: Any = values
     for part in prefix:
         here = here[part] if isinstance(here, Mapping) else None
-    if not isinstance(here, Mapping):
+    if not isinstance(here, Mapping) or len(name) > _LONGEST_NAMED:
         return ""
-    return did_you_mean(name, [".".join([*prefix, str(key)]) for key in here])
+    near = (".".join([*prefix, str(key)]) for key in islice(here, _MOST_NAMED))
+    return did_you_mean(name, [each for each in near if len(each) <= _LONGEST_NAMED])
 
 
 def _text(value: Any) -> str:

@@ -239,7 +239,7 @@ def crowded(slow: Path) -> Path:
 @pytest.mark.parametrize(
     ("columns", "rows", "told"),
     [
-        pytest.param(80, 24, r"condition-0 +\d+/4 .* over \d questions?$", id="80 columns"),
+        pytest.param(80, 24, r"condition-\d+ +\d+/4 .* over \d questions?$", id="80 columns"),
         pytest.param(40, 16, r"^  \d/4( · failed \d)? · in flight \d$", id="40 columns"),
     ],
 )

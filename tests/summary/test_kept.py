@@ -15,6 +15,7 @@ from karat.journal import RunFolder, RunLock
 from karat.records import Reply
 from karat.summary import Summary, summarize
 from karat.summary.kept import is_large, kept, summarize_and_keep
+from karat.summary.program import program
 from karat.summary.seals import is_sealed, seal
 
 
@@ -231,8 +232,80 @@ def test_a_key_that_is_not_the_users_alone_seals_nothing(tmp_path, state, key):
         shutil.rmtree(state.parent)
         state.parent.write_text("no folder")
     assert not is_sealed(b"words", told)
-    # One that was not written to its end is made anew; the others are left alone.
-    assert (seal(b"words") is not None) == (key == "too short")
+    # One that was not written to its end, or that others could read, is made anew; what is no file is left alone.
+    anew = key in ("too short", "read by others")
+    again = seal(b"words")
+    assert (again is not None) == anew
+    assert again != told
     run = large(tmp_path / "run")
     summarize_and_keep(run)
-    assert (kept(run) is not None) == (key == "too short")
+    assert (kept(run) is not None) == anew
+
+
+@pytest.mark.parametrize("home", ["missing", "relative", "somebody else's", "a file"])
+def test_where_the_user_has_no_home_no_key_is_made(tmp_path, monkeypatch, home):
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("no folder")
+    places = {"missing": str(tmp_path / "none"), "relative": "here", "a file": str(tmp_path / "file")}
+    monkeypatch.setenv("HOME", places.get(home, "/proc/1" if os.geteuid() else "/nowhere"))
+    (tmp_path / "here").mkdir()
+    assert seal(b"words") is None
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "here"]
+
+
+def test_a_home_that_is_there_keeps_the_key(tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert seal(b"words")
+    assert (tmp_path / ".local" / "state" / "karat" / "seal.key").is_file()
+
+
+def test_code_is_known_by_its_files_and_not_once_they_changed(tmp_path):
+    file = tmp_path / "part" / "one.py"
+    file.parent.mkdir()
+    file.write_text("x = 1")
+    changed = file.stat().st_ctime_ns
+    later = changed + 3 * 10**9
+    told = program(tmp_path, begun=later)
+    assert len(told) == 64
+    assert program(tmp_path, begun=changed) == program(tmp_path, begun=0) == ""
+    os.utime(file, ns=(0, 0))
+    assert program(tmp_path, begun=changed) == ""
+    assert program(tmp_path, begun=later + 60 * 10**9) not in ("", told)
+
+
+def test_what_is_kept_by_code_that_changed_while_it_ran_counts_for_nobody(tmp_path):
+    run = large(tmp_path / "run")
+    summarize_and_keep(run)
+    head, _, body = cached(run).read_bytes().partition(b"\n")
+    named = {**msgspec.json.decode(head), "program": "", "seal": ""}
+    told = seal(msgspec.json.encode(named) + b"\n" + body)
+    cached(run).write_bytes(msgspec.json.encode({**named, "seal": told}) + b"\n" + body)
+    assert kept(run) is None
+
+
+def test_a_study_that_was_changed_in_the_run_folder_is_seen(tmp_path):
+    run = large(tmp_path / "run")
+    (run.path / "studies").mkdir()
+    for at in range(40):
+        (run.path / "studies" / f"{at}.yaml").write_text("study: one")
+    summary = summarize_and_keep(run)
+    assert kept(run) == summary
+    (run.path / "studies" / "7.yaml").write_text("study: two")
+    assert kept(run) is None
+    (run.path / "studies" / "7.yaml").write_text("study: one")
+    assert kept(run) == summary
+    (run.path / "studies" / "x.yaml").write_text("")
+    assert kept(run) is None
+
+
+def test_parts_that_killed_writers_left_are_removed_once_they_are_old(tmp_path):
+    run = large(tmp_path / "run")
+    (run.path / "cache").mkdir()
+    old, new = (run.path / "cache" / f".summary.json.{name}" for name in ("0ld", "new"))
+    for part in (old, new):
+        part.write_text("{")
+    os.utime(old, (0, 0))
+    summarize_and_keep(run)
+    assert sorted(path.name for path in (run.path / "cache").iterdir()) == [".summary.json.new", "summary.json"]

@@ -97,3 +97,9 @@ def test_a_session_shows_them_and_nothing_of_them_is_an_element(tmp_path):
     assert ": not known" in page.said
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+def test_templates_that_are_made_to_take_long_are_shown_as_they_stand(tmp_path):
+    templates = {"blanks": "{{" + " " * 99_000, "fields": "{{" * 5_000, "closed": "}}" + "{{ " * 5_000}
+    found = prompts(info(tmp_path, templates), sample(profile={"age": 30}), None)
+    assert [one.text for one in found[:3]] == list(templates.values())

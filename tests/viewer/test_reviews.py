@@ -13,7 +13,7 @@ from tests.viewer.serving import Viewer
 from tests.viewer.test_pages import MARKS, SCRIPT, outline
 
 from karat import formats
-from karat.journal import Label, Labels
+from karat.journal import Label, Labels, RunFolder, read_labels
 from karat.records import Reply, Sample, Score, Turn
 from karat.stats import cohen_kappa
 from karat.viewer.agreeing import Said, agreements_in_words
@@ -302,3 +302,68 @@ def test_an_answer_that_is_too_long_to_be_sent_back_is_not_offered():
     row = Score(trial="t", scorer="x", scoring="s", values={}, turn=0, detail={"answers": {"why": "x" * 20_000}})
     *_, why = asked_of(sample, 0, row, None)
     assert all(re.fullmatch(r'\{"kind": "\w+"\}', value) for value, _ in why["choices"])
+
+
+def test_of_hundreds_of_different_answers_there_is_no_kappa():
+    found = [Said(what="x", who="ann", person=("a", str(n)), karat=("b", str(n)), cluster=n) for n in range(5_000)]
+    [row] = agreements_in_words(found)
+    assert (row.answers, row.exact, row.kappa) == (5_000, "0.0 %", "–")
+    assert row.kappa_note == "too many different answers for a kappa"
+
+
+@pytest.mark.parametrize("ends", [[10**400, 10**400 + 2], [-(10**400), 1], [True, 5], [1e300, 1e300], [1e15, 1e15 + 2]])
+def test_a_scale_whose_ends_nobody_would_write_is_an_open_field(ends):
+    fields = {"choice": {"type": "likert", "range": ends}}
+    sample = Sample(
+        id="p", position=0, digest="", turns=(Turn(question="?"),), detail={"study": "s", "fields": [fields]}
+    )
+    [choice] = asked_of(sample, 0, None, None)
+    assert choice["open"]
+
+
+def test_the_form_of_who_looks_begins_with_what_they_said_however_many_came_after():
+    labels = Labels(
+        newest={"t": tuple(Label(at="", who=f"p{n}", trial="t", turn=0, verdict="right") for n in range(40_000))}
+    )
+    voices = Voices(labels=labels, reviewer="p3")
+    assert voices.own_verdict("t", 0)["verdict"] == "right"
+    assert all(voices.own("t", turn) is None for turn in range(1, 2_000))
+
+
+def put(folder, run: str, labels: list[dict]) -> None:
+    head = {"event": "head", "format": 1, "run": run}
+    lines = [head, *({"event": "label", "at": "", "who": "ann", **one} for one in labels)]
+    (folder / "labels.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def test_tens_of_thousands_of_labels_on_one_trial_are_read(copied):
+    viewer, folder = copied
+    said = [{"trial": trial(0), "turn": 0, "verdict": "right", "who": f"p{n}"} for n in range(40_000)]
+    put(folder / "talk", "aaaa1111", said)
+    labels = read_labels(RunFolder.open(folder / "talk")).of(trial(0))
+    assert [label.who for label in labels] == [one["who"] for one in said]
+    assert viewer.get("/runs/talk/samples/1").status == 200
+
+
+def test_scores_that_are_no_numbers_people_give_are_left_out_of_the_agreement(copied):
+    viewer, folder = copied
+    put(folder / "golden", "bbbb2222", [
+        {"trial": trial(0), "scores": {"completeness": value}, "who": who}
+        for who, value in (("ann", 1e308), ("bob", -1e308), ("cy", 3))
+    ])  # fmt: skip
+    told = words(viewer, "/runs/golden/reviews")
+    assert "3 reviews" in told
+    assert "completenesscy1" in told
+    assert "completenessann1" not in told
+
+
+def test_a_diagnosis_counts_only_where_both_say_wrong(copied):
+    viewer, folder = copied
+    put(folder / "talk", "aaaa1111", [
+        {"trial": trial(0), "turn": 0, "verdict": "wrong", "diagnosis": "scale"},  # karat: right
+        {"trial": trial(1), "turn": 1, "verdict": "right", "diagnosis": "scale"},  # as nobody can save it
+        {"trial": trial(2), "turn": 1, "verdict": "wrong", "diagnosis": "sign"},
+    ])  # fmt: skip
+    told = words(viewer, "/runs/talk/reviews")
+    assert "diagnosis, where both say wrongann11 conversation" in told
+    assert "scale" in told

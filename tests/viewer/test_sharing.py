@@ -18,7 +18,7 @@ from karat.summary.kept import kept, summarize_and_keep
 from karat.summary.seals import seal
 from karat.viewer.index import Index
 from karat.viewer.schema import FORMAT_VERSION
-from karat.viewer.sharing import alone, held
+from karat.viewer.sharing import alone, held, is_passing
 
 PAGES = ("", "/samples", "/samples?sort=worst", "/samples/1", "/state", "/reviews")
 
@@ -127,11 +127,60 @@ def test_a_lock_is_shared_or_whole(tmp_path):
         assert not mine
     with alone(lock, seconds=0) as mine, alone(lock, seconds=0) as yours:
         assert (mine, yours) == (True, False)
+    with alone(lock, seconds=0), pytest.raises(sqlite3.OperationalError) as busy, held(lock, seconds=0):
+        pass
+    assert is_passing(busy.value)
     lock.unlink()
     lock.symlink_to(tmp_path / "target")
     with pytest.raises(sqlite3.OperationalError, match="lock cannot be opened"), held(lock):
         pass
     assert not (tmp_path / "target").exists()
+
+
+def beside(index: Index, ending: str):
+    return index.path.with_name(index.path.name + ending)
+
+
+def test_a_viewer_that_was_stopped_while_it_filled_the_index_is_not_waited_for_without_end(tmp_path):
+    run = table(tmp_path / "run", {"baseline": [[3.0], [4.0]]})
+    index = Index(run, elsewhere=tmp_path)
+    index.patience = 0
+    with alone(beside(index, ".filled"), seconds=0) as mine:
+        assert mine
+        for _ in range(9):
+            assert not index.catch_up()
+            assert index.note is None
+        assert index.catch_up()
+    assert index.note is not None
+    assert index.path.parent == tmp_path
+    assert index.progress().finished
+
+
+def test_an_old_index_that_somebody_holds_is_named_as_what_is_in_the_way(tmp_path):
+    run = table(tmp_path / "run", {"baseline": [[3.0], [4.0]]})
+    index = made(run, tmp_path)
+    with sqlite3.connect(index.path) as base:
+        base.execute("UPDATE meta SET value = 'other' WHERE name = 'run'")
+    base.close()
+    index.patience = 0
+    with held(beside(index, ".held")), pytest.raises(sqlite3.DatabaseError, match="another process holds the old"):
+        index.catch_up()
+    assert index.catch_up()
+
+
+def test_an_older_index_that_its_viewer_has_open_is_left_and_locks_are_never_removed(tmp_path):
+    run = table(tmp_path / "run", {"baseline": [[3.0], [4.0]]})
+    cache = run.path / "cache"
+    cache.mkdir()
+    for name in ("index-1.sqlite", "index-1.sqlite-wal", "index-2.sqlite", "index-2.sqlite.filled"):
+        (cache / name).write_bytes(b"x")
+    with held(cache / "index-1.sqlite.held"), held(cache / "index-2.sqlite.held"):
+        pass
+    with held(cache / "index-1.sqlite.held"):
+        assert made(run, tmp_path).progress().finished
+    left = {file.name for file in cache.iterdir() if f"-{FORMAT_VERSION}." not in file.name}
+    assert left == {"index-1.sqlite", "index-1.sqlite-wal", *(f"index-{n}.sqlite.held" for n in (1, 2)),
+                    "index-2.sqlite.filled"}  # fmt: skip
 
 
 def test_indexes_of_older_versions_are_removed_and_newer_ones_left(tmp_path):

@@ -10,6 +10,7 @@ import msgspec
 from karat.cli.options import Viewing
 from karat.cli.output import Output
 from karat.errors import BadRun
+from karat.formats import clean
 from karat.viewer import Listening, serve
 
 __all__ = ["Served", "view"]
@@ -52,7 +53,7 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
         host=viewing.host,
         port=viewing.port,
         remote=viewing.allow_remote,
-        reviewer=viewing.reviewer or _user(),
+        reviewer=_as_saved(viewing.reviewer or _user()),
         ready=ready,
     )
 
@@ -68,6 +69,11 @@ def _what(run: str | None, results: Path) -> tuple[Path, tuple[str, ...]]:
         raise BadRun(str(results), "there is no such folder; `karat run FILE` makes one")
     folder = api.open(run, results=results).path.resolve()
     return folder.parent, (folder.name,)
+
+
+def _as_saved(name: str) -> str:
+    """As a review that this person saves names them, so that theirs are found again."""
+    return " ".join(clean(name).split())[:60].strip()
 
 
 def _user() -> str:

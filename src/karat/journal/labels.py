@@ -121,10 +121,10 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
         newest.pop(key, None)
         if not found.empty:
             newest[key] = found
-    by_trial: dict[str, tuple[Label, ...]] = {}
+    by_trial: dict[str, list[Label]] = {}
     for label in newest.values():
-        by_trial[label.trial] = (*by_trial.get(label.trial, ()), label)
-    return Labels(newest=by_trial, lines=count, damaged=damaged)
+        by_trial.setdefault(label.trial, []).append(label)
+    return Labels(newest={trial: tuple(found) for trial, found in by_trial.items()}, lines=count, damaged=damaged)
 
 
 def _check(run: RunFolder, head: _Head) -> None:

@@ -15,16 +15,15 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat import __version__
 from karat.journal import RunFolder, RunLock
 from karat.summary import summarize
 from karat.summary.model import Summary
+from karat.summary.program import program
 from karat.summary.seals import is_sealed, seal
 
 if TYPE_CHECKING:
@@ -40,7 +39,9 @@ _MOST_BYTES = 64 * 2**20  # of the file: a million scores of 100,000 questions t
 _PIECE = 32 * 2**20  # bytes that are digested by one thread
 _SETTLED = 2 * 10**9  # nanoseconds: what changed just now may change once more at what the file system calls now
 _FOLDER, _FILE = "cache", "summary.json"
-_CONTENT = ("run.json", "samples.jsonl", "journal.jsonl")  # a run's studies are bound by digests in these
+_PART = f".{_FILE}."  # and some hex digits: a file that is being written
+_CONTENT = ("run.json", "samples.jsonl", "journal.jsonl")  # and the studies that the run keeps
+_LEFT_SECONDS = 3600  # after which nobody is still writing a part
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,7 +72,8 @@ def summarize_and_keep(
     before = _state(run) if is_large(run) and not scorings and not allow_code else ""
     summary = summarize(run, scorings=scorings, allow_code=allow_code)
     if before and summary.status != "running":
-        with suppress(OSError):  # a folder that is read-only, a disk that is full: the next one adds up again
+        # A folder that is read-only, a disk that is full, no thread to be had: the next one adds up again.
+        with suppress(OSError, RuntimeError, MemoryError, ValueError):
             _keep(run, summary, before)
     return summary
 
@@ -84,26 +86,27 @@ def kept(run: RunFolder) -> Summary | None:
         data = _read(run)
         line, newline, body = data.partition(b"\n")
         head = msgspec.json.decode(line, type=_Head) if newline and len(line) < 1000 else None
-        if head is None or (head.format, head.program) != (FORMAT_VERSION, _program()):
+        if head is None or not head.program or (head.format, head.program) != (FORMAT_VERSION, program()):
             return None
         if not is_sealed(_line(head, "") + body, head.seal):
             return None
         if (not head.state or head.state != _state(run)) and head.content != _digest(run):
             return None
         return msgspec.json.decode(body, type=Summary)
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError, RecursionError):
+    except (OSError, ValueError, msgspec.DecodeError, RuntimeError, MemoryError):
         return None
 
 
 def _keep(run: RunFolder, summary: Summary, before: str) -> None:
     body = msgspec.json.encode(summary)
-    settled = time.time_ns() - max((run.path / name).stat().st_ctime_ns for name in _CONTENT) > _SETTLED
-    head = _Head(format=FORMAT_VERSION, program=_program(), content=_digest(run), state=before if settled else "")
-    if len(body) > _MOST_BYTES // 2 or _state(run) != before:
-        return  # somebody wrote to the run meanwhile
+    settled = time.time_ns() - max(path.stat().st_ctime_ns for path in _content(run)) > _SETTLED
+    head = _Head(format=FORMAT_VERSION, program=program(), content=_digest(run), state=before if settled else "")
+    if len(body) > _MOST_BYTES // 2 or not head.program or _state(run) != before:
+        return  # somebody wrote to the run or to karat meanwhile
     told = seal(_line(head, "") + body)
     if told is not None:
         with _folder(run, make=True) as folder:
+            _sweep(folder)
             _replace(folder, _line(head, told) + body)
 
 
@@ -121,16 +124,31 @@ def _read(run: RunFolder) -> bytes:
 
 def _replace(folder: int, data: bytes) -> None:
     """Puts the file there, whole."""
-    part = f".{_FILE}.{secrets.token_hex(8)}"
+    part = f"{_PART}{secrets.token_hex(8)}"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
         os.rename(part, _FILE, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
-        with suppress(OSError):
+    finally:
+        with suppress(OSError):  # it is gone, once it has its name
             os.unlink(part, dir_fd=folder)
-        raise
+
+
+def _sweep(folder: int) -> None:
+    """Removes what writers that were killed have left."""
+    with os.scandir(folder) as entries:
+        left = [entry.name for entry in entries if entry.name.startswith(_PART) and _is_left(entry)]
+    for name in left:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+
+
+def _is_left(entry: os.DirEntry[str]) -> bool:
+    try:
+        return time.time() - entry.stat(follow_symlinks=False).st_mtime > _LEFT_SECONDS
+    except OSError:
+        return False
 
 
 @contextmanager
@@ -146,22 +164,29 @@ def _folder(run: RunFolder, *, make: bool = False) -> Iterator[int]:
         os.close(fd)
 
 
+def _content(run: RunFolder) -> list[Path]:
+    """Every file that a summary is made of."""
+    studies = (path for path in (run.path / "studies").glob("*") if path.suffix in (".yaml", ".yml"))
+    return [*(run.path / name for name in _CONTENT), *sorted(studies)]
+
+
 def _state(run: RunFolder) -> str:
     """Changes when the run is written to, whatever its times are set to; empty where something is missing."""
     try:
-        told = [(run.path / name).stat() for name in _CONTENT]
+        told = [(path.name, path.stat()) for path in _content(run)]
     except OSError:
         return ""
-    return " ".join(f"{one.st_dev}.{one.st_ino}.{one.st_size}.{one.st_ctime_ns}" for one in told)
+    lines = (f"{name} {one.st_dev}.{one.st_ino}.{one.st_size}.{one.st_ctime_ns}" for name, one in told)
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "replace")).hexdigest()
 
 
 def _digest(run: RunFolder) -> str:
     """Of every byte that a summary is made of: half a second a gigabyte and core. Raises OSError."""
-    pieces = [(run.path / name, start) for name in _CONTENT for start in range(0, _size(run.path / name), _PIECE)]
+    pieces = [(path, start) for path in _content(run) for start in range(0, max(1, _size(path)), _PIECE)]
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:  # hashing lets go of the interpreter
         found = pool.map(lambda piece: _piece(*piece), pieces)
         told = [f"{path.name} {start} {digest}" for (path, start), digest in zip(pieces, found, strict=True)]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()
+    return hashlib.sha256("\n".join(told).encode("utf-8", "replace")).hexdigest()
 
 
 def _size(path: Path) -> int:
@@ -179,14 +204,3 @@ def _piece(path: Path, start: int) -> str:
             digest.update(part)
             left -= len(part)
     return f"{_PIECE - left} {digest.hexdigest()}"
-
-
-@lru_cache(maxsize=1)
-def _program() -> str:
-    """Changes with the code: a version says nothing of a checkout that somebody works in."""
-    root = Path(__file__).parents[1]
-    told = [__version__]
-    for file in sorted(root.rglob("*.py")):
-        found = file.stat()
-        told.append(f"{file.relative_to(root)} {found.st_size} {found.st_mtime_ns}")
-    return hashlib.sha256("\n".join(told).encode("utf-8", "replace")).hexdigest()

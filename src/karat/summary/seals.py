@@ -38,7 +38,16 @@ def _place() -> Path | None:
         base = Path(told) if os.path.isabs(told) else Path.home() / ".local" / "state"
     except RuntimeError:  # a user without a home
         return None
-    return base / "karat" / "seal.key"
+    return base / "karat" / "seal.key" if base.is_absolute() else None
+
+
+def _is_ours() -> bool:
+    """Whether the folder in which the key is to be made is this user's: not under `sudo`, and no home that is none."""
+    told = os.environ.get("XDG_STATE_HOME", "")
+    folder = Path(told) if os.path.isabs(told) else Path.home()
+    if os.path.isabs(told) and not folder.exists():
+        folder = folder.parent  # it is made when it is first needed
+    return folder.is_dir() and folder.stat().st_uid == os.geteuid()
 
 
 def _key() -> bytes | None:
@@ -61,6 +70,16 @@ def _key() -> bytes | None:
     return key if len(key) == _LENGTH else None
 
 
+def _is_spoilt(place: Path) -> bool:
+    """Whether there is a key of this user that is none: a disk was full, or others could read it."""
+    try:
+        told = place.lstat()
+    except FileNotFoundError:
+        return False
+    own = stat.S_ISREG(told.st_mode) and told.st_uid == os.geteuid()
+    return own and (told.st_size != _LENGTH or bool(told.st_mode & 0o077))
+
+
 def _made() -> bytes | None:
     """A new key, or the one that another process has just made."""
     place = _place()
@@ -68,8 +87,10 @@ def _made() -> bytes | None:
         return None
     part = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
     with suppress(OSError):
+        if not _is_ours():
+            return None
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if place.is_file() and place.stat().st_size != _LENGTH:  # a disk was full
+        if _is_spoilt(place):
             place.unlink()
         fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:

@@ -16,6 +16,9 @@ from karat.viewer.told import steps_of
 __all__ = ["Agreement", "Pair", "Said", "agreements", "agreements_in_words"]
 
 
+_MOST_WORDS = 200  # a kappa is reckoned from a table of all words by all words
+
+
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """One answer that both scored."""
 
@@ -91,11 +94,13 @@ def _agreement(group: Sequence[Pair]) -> Agreement:
 
 def _of_words(group: Sequence[Said]) -> Agreement:
     both = [one for one in group if one.person is not None and one.karat is not None]
-    n, kappa = len(both), None
+    n, kappa, too_many = len(both), None, False
     if both and all(one.words for one in both):
         people, karats = [one.person for one in both], [one.karat for one in both]
         categories = list(dict.fromkeys([*people, *karats]))
-        kappa = cohen_kappa(people, karats, [one.cluster for one in both], categories=categories, weights="none")
+        too_many = len(categories) > _MOST_WORDS
+        if not too_many:
+            kappa = cohen_kappa(people, karats, [one.cluster for one in both], categories=categories, weights="none")
     return Agreement(
         metric=group[0].what,
         who=group[0].who,
@@ -105,9 +110,15 @@ def _of_words(group: Sequence[Said]) -> Agreement:
         exact=formats.share(sum(one.person == one.karat for one in both) / n) if n else formats.UNKNOWN,
         within_one=formats.UNKNOWN,
         kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
-        kappa_note=_note(kappa) if kappa is not None else "fields have no words in common" if n else "",
+        kappa_note=_note(kappa) if kappa is not None else _no_kappa(n, too_many=too_many),
         bias=formats.UNKNOWN,
     )
+
+
+def _no_kappa(n: int, *, too_many: bool) -> str:
+    if too_many:
+        return "too many different answers for a kappa"
+    return "fields have no words in common" if n else ""
 
 
 def _kappa(group: Sequence[Pair], steps: Sequence[Any]) -> Interval:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from starlette.requests import Request
@@ -19,7 +20,6 @@ from karat.viewer.looking import unit_of
 from karat.viewer.opened import Opened, Page
 from karat.viewer.queries import PAGE
 from karat.viewer.summing import compared
-from karat.viewer.told import written
 from karat.viewer.web import Site, address, asked, whole_asked
 
 __all__ = ["compare_page", "flips_page"]
@@ -60,7 +60,8 @@ def flips_page(site: Site, request: Request) -> Response:
     first, second = found
     a, b, metric = asked(request, "a"), asked(request, "b"), asked(request, "metric")
     order, number = asked(request, "order", among=ORDERS) or "worst", whole_asked(request, "page", most=_MOST_PAGES)
-    with first.page() as one, second.page() as two:
+    # One run is opened once: whoever holds an index that turns out to be damaged is in the way of removing it.
+    with first.page() as one, nullcontext(one) if first is second else second.page() as two:
         if first is not second:
             attach(one.base, second.index.path)
         column = next((each for each in one.columns if each.key == metric), None)
@@ -117,12 +118,13 @@ def _counted(found: Counted, *, lower: bool, unit: str) -> str:
 
 
 def _row(row: Flipped, column: Column, first: Opened, second: Opened) -> dict[str, Any]:
+    write = formats.share if column.percent else formats.number  # means over repetitions, not one answer's value
     other = None if first is second else address("runs", second.name, "samples", row.other)
     return {
         "id": row.id,
         "question": row.question,
-        "a": written(column, row.a),
-        "b": written(column, row.b),
+        "a": write(row.a),
+        "b": write(row.b),
         "difference": formats.signed(row.b - row.a),
         "path": address("runs", first.name, "samples", row.n),
         "other": other,

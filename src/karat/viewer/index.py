@@ -14,7 +14,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
@@ -38,8 +38,8 @@ _FOLDER = "cache"
 _FILE = f"index-{FORMAT_VERSION}.sqlite"  # a viewer of another version has its own
 _ENDINGS = ("", "-wal", "-shm", "-journal")
 _HELD, _FILLED = ".held", ".filled"  # locks beside the file
-_WAITED = 2.0  # seconds, for another viewer
 _TRIES = 4  # to make an index that fits
+_TRIES_OF_OTHERS = 10  # until a process that fills the index and gets nowhere is no longer waited for
 _ABOUT_ALL = 5_000  # samples: with more, the standings are computed once, at the end
 
 
@@ -66,11 +66,13 @@ class Index:
         self._elsewhere = elsewhere
         self.note: str | None = None  # why it does not stand in the run folder
         self.path = self._place()
+        self.patience = 2.0  # seconds, for another viewer
+        self._waited = ("", 0)  # where another process was in the journal, and how often it was there
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection that cannot write. Raises sqlite3.Error where there is no index, or a foreign one."""
-        with held(self._beside(_HELD)), closing(_connected(self.path, "ro")) as base:
+        with held(self._beside(_HELD), seconds=self.patience), closing(_connected(self.path, "ro")) as base:
             base.execute("PRAGMA query_only = 1")
             base.execute("BEGIN")  # one state for a whole page
             if not is_ours(base):
@@ -96,35 +98,51 @@ class Index:
         Leaves it to another process that is at it. Raises sqlite3.Error where no index can be written at all, BadRun
         for a run that is none.
         """
-        gained, left = False, _TRIES
+        removed, left = True, _TRIES
         while going_on():
             left -= 1
             try:
-                with alone(self._beside(_FILLED), seconds=_WAITED) as mine:
-                    return self._fill(going_on) if mine else gained
+                with alone(self._beside(_FILLED), seconds=self.patience) as mine:
+                    if mine:
+                        self._waited = ("", 0)
+                        return self._fill(going_on)
+                if self._is_waited_for():
+                    return False
+                left = _TRIES
             except _Stale as error:
                 if not left:
-                    raise sqlite3.DatabaseError("the journal changes faster than it can be read") from error
-                self.discard()
+                    why = "the journal changes faster than it can be read"
+                    raise sqlite3.DatabaseError(why if removed else "another process holds the old index") from error
+                removed = self.discard()
             except sqlite3.DatabaseError as error:
                 if not left:
                     raise
                 if is_passing(error) and self.path.exists():
-                    time.sleep(_WAITED / _TRIES)
+                    time.sleep(self.patience / _TRIES)
                 elif not (isinstance(error, sqlite3.OperationalError) and self._move()):
                     self.discard()
-        return gained
+        return False
+
+    def _is_waited_for(self) -> bool:
+        """Whether another process may go on filling the index; one that gets nowhere may have been stopped."""
+        try:
+            with self.reading() as base:
+                at = _meta(base).get("offset", "")
+        except (sqlite3.Error, OSError):
+            at = ""
+        self._waited = (at, self._waited[1] + 1 if self._waited[0] == at else 1)
+        return self._waited[1] < _TRIES_OF_OTHERS or not self._move()
 
     def _fill(self, going_on: Callable[[], bool]) -> bool:
         gained = False
-        with held(self._beside(_HELD)), closing(self._writing()) as base:
+        with held(self._beside(_HELD), seconds=self.patience), closing(self._writing()) as base:
             while going_on() and self._pass(base, going_on):
                 gained = True
         return gained
 
     def discard(self) -> bool:
         """Removes the file, so that the next pass makes another; whether it did: not while another process uses it."""
-        with alone(self._beside(_HELD), seconds=_WAITED) as mine:
+        with alone(self._beside(_HELD), seconds=self.patience) as mine:
             for ending in _ENDINGS if mine else ():
                 with suppress(FileNotFoundError):
                     self._beside(ending).unlink()
@@ -313,11 +331,19 @@ def _unfit(folder: Path) -> str | None:
 
 def _remove_older(folder: Path) -> None:
     """Indexes of versions before this one: hundreds of megabytes that nobody would miss."""
-    for file in folder.glob("index*.sqlite*"):
-        version = file.name.partition(".")[0].removeprefix("index").removeprefix("-")
+    for name in {file.name.partition(".")[0] for file in folder.glob("index*.sqlite*")}:
+        version = name.removeprefix("index").removeprefix("-")
         if not version or (version.isdigit() and int(version[:9]) < FORMAT_VERSION):
-            with suppress(OSError):
-                file.unlink()
+            with suppress(OSError, sqlite3.OperationalError):
+                _remove_unheld(folder / f"{name}.sqlite")
+
+
+def _remove_unheld(file: Path) -> None:
+    """Unless a viewer of its version has it open. Its locks stay: who waits for them must find the same ones."""
+    lock = file.with_name(file.name + _HELD)
+    with alone(lock, seconds=0) if lock.exists() else nullcontext(True) as mine:
+        for ending in _ENDINGS if mine else ():
+            file.with_name(file.name + ending).unlink(missing_ok=True)
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:

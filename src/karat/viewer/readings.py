@@ -104,11 +104,15 @@ def _options(what: Any) -> list[Answered]:
     if isinstance(found, dict | list) and all(isinstance(one, str) for one in found):
         return list(found) if len(found) <= _MOST_OPTIONS else []
     ends: Any = what.get("range") if isinstance(what, Mapping) and what.get("type") == "likert" else None
-    if isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, int | float) for end in ends):
+    if isinstance(ends, list) and len(ends) == 2 and all(_is_step(end) for end in ends):
         low, high = ends
         if low == int(low) and 0 < high - low <= _MOST_OPTIONS:
             return [float(step) for step in range(int(low), int(high) + 1)]
     return []
+
+
+def _is_step(end: Any) -> bool:
+    return isinstance(end, int | float) and not isinstance(end, bool) and abs(end) < 1e15
 
 
 def _choice(value: Answered | None, kind: str, karats: tuple[Answered | None, str]) -> tuple[str, str]:

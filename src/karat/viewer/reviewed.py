@@ -29,6 +29,7 @@ __all__ = ["reviews_page"]
 _MOST_LABELS = 20_000
 _MOST_TURNS = 5_000  # labels of turns: each takes a look into the journal
 _LISTED = 200
+_LARGEST = 1e100  # of a score: what is larger nobody gave, and its sums overflow
 _MOST_FIELDS = 60
 
 
@@ -92,7 +93,7 @@ def _beside(labels: Sequence[Label], page: Page, *, studies: bool) -> _Beside:
             beside.places[label.trial] = _place(label.trial, page, studies=studies)
         place = beside.places.get(label.trial)
         beside.told[at] = []
-        if at >= _MOST_LABELS or (label.turn is not None and beside.turns >= _MOST_TURNS):
+        if at >= _MOST_LABELS or (label.turn is not None and (beside.turns >= _MOST_TURNS or page.texts.spent)):
             beside.left += 1
         elif place is None:
             continue
@@ -101,7 +102,7 @@ def _beside(labels: Sequence[Label], page: Page, *, studies: bool) -> _Beside:
         else:
             beside.turns += 1
             for one, words, differs in _of_turn(label, label.turn, place, page.texts.scores_of(place.n, label.turn)):
-                beside.found.append(one)
+                beside.found += [] if one is None else [one]
                 beside.told[at].append((words, differs))
     return beside
 
@@ -127,12 +128,14 @@ def _pairs(label: Label, place: _Place, page: Page) -> Iterator[Pair]:
     for column in page.columns:
         theirs = label.scores.get(column.key)
         judged = place.values[column.n - 1] if column.n <= len(place.values) else math.nan
-        if theirs is not None and not math.isnan(judged):
+        if theirs is not None and not math.isnan(judged) and max(abs(theirs), abs(judged)) < _LARGEST:
             yield Pair(column=column, who=label.who, person=theirs, judge=judged, cluster=place.sample)
 
 
-def _of_turn(label: Label, turn: int, place: _Place, scores: Sequence[Score]) -> Iterator[tuple[Said, str, bool]]:
-    """What is said of a turn, in words, and whether karat says otherwise."""
+def _of_turn(
+    label: Label, turn: int, place: _Place, scores: Sequence[Score]
+) -> Iterator[tuple[Said | None, str, bool]]:
+    """What is said of a turn, in words, and whether karat says otherwise; None: karat has nothing to hold beside it."""
     if label.verdict is not None:
         row = verdict_row(scores, turn)
         right = right_of(row)
@@ -142,7 +145,8 @@ def _of_turn(label: Label, turn: int, place: _Place, scores: Sequence[Score]) ->
         yield _said("right or wrong", label, place, person, karat), words, differs and person is not None
         diagnosis = row.labels.get("diagnosis") if row is not None else None
         if label.diagnosis:
-            one = _said("diagnosis, where both say wrong", label, place, label.diagnosis, diagnosis)
+            both = label.verdict == "wrong" and right is False
+            one = _said("diagnosis, where both say wrong", label, place, label.diagnosis, diagnosis) if both else None
             shown = None if diagnosis is None else diagnosis.replace("_", " ")
             yield one, *_words("", label.diagnosis.replace("_", " "), shown, label.diagnosis.replace("_", " "))
     row = reading_rows(scores).get(turn)
@@ -181,7 +185,7 @@ def _sorted(found: Sequence[Said]) -> list[Said]:
 
 def _listed(at: int, label: Label, beside: _Beside, opened: Opened, page: Page) -> dict[str, Any]:
     place = beside.places.get(label.trial)
-    conditions = opened.run.info.plan.conditions
+    conditions = page.conditions  # with those that came when the run went on
     known = place is not None and 0 <= place.condition < len(conditions)
     told = [*beside.told[at], *((f"{key} {formats.brief(value)}", False) for key, value in label.scores.items())]
     told += [(formats.plural(len(label.claims), "claim"), False)] if label.claims else []

@@ -16,15 +16,23 @@ from pathlib import Path
 
 __all__ = ["alone", "held", "is_passing"]
 
-_PASSING = {5, 6, 9, 10, 14, 15}  # SQLite's BUSY, LOCKED, INTERRUPT, IOERR, CANTOPEN, PROTOCOL
+_BUSY = 5
+_PASSING = {_BUSY, 6, 9, 10, 14, 15}  # SQLite's BUSY, LOCKED, INTERRUPT, IOERR, CANTOPEN, PROTOCOL
 
 
 @contextmanager
-def held(lock: Path) -> Iterator[None]:
-    """Beside others who hold it. Raises sqlite3.OperationalError where there can be no lock."""
+def held(lock: Path, *, seconds: float = 2.0) -> Iterator[None]:
+    """Beside others who hold it.
+
+    Raises sqlite3.OperationalError where there can be no lock, and a passing one where somebody has it alone for
+    longer than that.
+    """
     fd = _opened(lock)
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH)
+        if not _taken(fd, fcntl.LOCK_SH, time.monotonic() + seconds):
+            busy = sqlite3.OperationalError("another process is removing the index, and does not end")
+            busy.sqlite_errorcode = _BUSY
+            raise busy
         yield
     finally:
         os.close(fd)
@@ -35,7 +43,7 @@ def alone(lock: Path, *, seconds: float) -> Iterator[bool]:
     """Whether nobody else holds it, or does not within so many seconds. Raises as `held`."""
     fd = _opened(lock)
     try:
-        yield _taken(fd, time.monotonic() + seconds)
+        yield _taken(fd, fcntl.LOCK_EX, time.monotonic() + seconds)
     finally:
         os.close(fd)
 
@@ -47,18 +55,21 @@ def is_passing(error: BaseException) -> bool:
 
 def _opened(lock: Path) -> int:
     try:
-        return os.open(lock, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+        # For writing: without that a network file system does not lock for one alone.
+        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise sqlite3.OperationalError(f"{lock.name} cannot be opened: {error.strerror}") from error
 
 
-def _taken(fd: int, end: float) -> bool:
+def _taken(fd: int, how: int, end: float) -> bool:
     while True:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > end:
                 return False
             time.sleep(0.02)
+        except OSError as error:  # a file system without locks
+            raise sqlite3.OperationalError(f"the index cannot be locked: {error.strerror}") from error
         else:
             return True

@@ -78,6 +78,11 @@ class Texts:
         self._run, self._base, self._latest = run, base, latest
         self._left = _MOST_BYTES
 
+    @property
+    def spent(self) -> bool:
+        """Whether this page has read so much that `scores_of` gives no more."""
+        return self._left <= -_MOST_BYTES
+
     def sample(self, place: Place) -> Sample:
         """A question with its texts. Raises Moved, and BadRun where its line is none of karat's."""
         found = self._line("samples.jsonl", place.at, place.length, Sample)
@@ -149,7 +154,7 @@ class Texts:
         return tuple(
             found
             for scorer, scoring, at, length in msgspec.convert(places, list[tuple[str, str, int, int]])
-            if self._latest.get(scorer) == scoring and self._left > -_MOST_BYTES
+            if self._latest.get(scorer) == scoring and not self.spent
             if (found := self._line("journal.jsonl", at, length, Score)) is not None
         )
 

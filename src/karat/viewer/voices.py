@@ -21,14 +21,25 @@ class Voices(msgspec.Struct, frozen=True, kw_only=True):
 
     labels: Labels
     reviewer: str
+    turns: dict[str, dict[int, list[Label]]] = {}  # of the trials that were asked for, by turn, the oldest first
 
     def of_turn(self, trial: str, turn: int) -> list[Label]:
         """What people said of one turn (from 0), the oldest first."""
-        return [one for one in self.labels.of(trial) if one.turn == turn][-_MOST_PEOPLE:]
+        return self._all_of(trial, turn)[-_MOST_PEOPLE:]
 
     def own(self, trial: str, turn: int) -> Label | None:
         """What the one who looks said of a turn."""
-        return next((one for one in self.of_turn(trial, turn) if one.who == self.reviewer), None)
+        return next((one for one in self._all_of(trial, turn) if one.who == self.reviewer), None)
+
+    def _all_of(self, trial: str, turn: int) -> list[Label]:
+        labels = self.labels.of(trial)
+        if labels and trial not in self.turns:
+            found: dict[int, list[Label]] = {}
+            for one in labels:
+                if one.turn is not None:
+                    found.setdefault(one.turn, []).append(one)
+            self.turns[trial] = found
+        return self.turns.get(trial, {}).get(turn, [])
 
     def verdicts(self, trial: str, turn: int, right: bool | None) -> list[dict[str, Any]]:
         """What people said of a turn against its golden answer, written. `right`: what karat says; None: nothing."""

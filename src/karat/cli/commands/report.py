@@ -34,7 +34,9 @@ def command(
     """Write a report of RUN, which may still be going on.
 
     RUN is a run folder, the beginning of its name or id, or `latest`. With --json and without
-    --to, the report is json. Asks nobody and changes nothing.
+    --to, the report is json. Asks nobody and changes nothing of the run; the summary of a large run
+    that has ended is left in its folder's cache/ for who looks next, sealed with a key that is
+    made in ~/.local/state/karat (or $XDG_STATE_HOME/karat).
     """
     from karat import api
     from karat.cli import reporting

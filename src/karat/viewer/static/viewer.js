@@ -133,6 +133,7 @@
       if (name.startsWith("score:") && value !== "") review.scores[name.slice(6)] = Number(String(value).replace(",", "."));
       if (name.startsWith("verdict:") && value !== "") review.claims[name.slice(8)] = value;
     }
+    if (review.verdict !== "wrong") delete review.diagnosis;  // what was chosen before the verdict became another one
     return review;
   }
 

@@ -250,3 +250,23 @@ def test_an_answer_that_could_not_be_read_must_not_count(tmp_path: Path, measure
     said = [one for one in warnings if "could not be read" in one]
     assert len(said) == (told is not None)
     assert all(f"F1 T1: an answer that could not be read counts as {told}" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("reported", "fault"),
+    [
+        ("r = .71, t(64) = 8.13, p < .0001", None),
+        ("t(64) = 2.10 for women; t(64) = 8.13, p < .0001 for all", None),
+        ("F(1, 63) = 4.1, p = .047; t(64) = 8.13, p < .0001", None),
+        ("r = .71, chi2(1, N = 65) = 8.13", "a ttest_one does not follow from r"),
+        ("t(64) = 2.10; t(64) = 3.10", "t = 8.13 is not what is printed"),
+    ],
+)
+def test_any_printed_statistic_that_fits_the_test_holds(tmp_path: Path, reported: str, fault: str | None) -> None:
+    text = SKILL.replace("t(64) = 8.13, p < .0001", reported)
+    if fault is None:
+        assert read(tmp_path, text, MATERIALS).study == "skill"
+        return
+    with pytest.raises(BadDataset) as caught:
+        read(tmp_path, text, MATERIALS)
+    assert fault in str(caught.value)

@@ -36,9 +36,10 @@ format:  ## Let ruff write the code as the linter wants to read it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs:  ## Write docs/reference/ from the code
+docs:  ## Write docs/reference/ from the code, and run the tutorial to renew its outputs
 	@sh scripts/setup dev
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/outputs.py
 
 lock:  ## Bring requirements/*.txt into line with pyproject.toml, keeping what is pinned
 	@sh scripts/setup dev

@@ -207,6 +207,20 @@ def test_python_examples_run(page, workplace):
     run("\n".join(program), workplace)
 
 
+def test_the_readmes_example_runs_as_it_is_pasted(tmp_path):
+    """In an empty folder: the example brings its own data."""
+    (example,) = blocks(ROOT / "README.md", "python")
+    run(example.text, tmp_path)
+    answers = [json.loads(line)["question"] for line in (tmp_path / "questions.jsonl").read_text().splitlines()]
+    assert len(answers) == 2
+
+
+def test_the_tutorial_shows_what_its_commands_print():
+    command = [sys.executable, ROOT / "docs" / "outputs.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
 LOAD = """
 import sys
 import karat

@@ -187,7 +187,9 @@ class MissingExtra(OperatorError):
 
     def __init__(self, extra: str, why: str) -> None:
         self.extra, self.why = extra, why
-        super().__init__(f"{why} needs an extra: pip install 'karat[{extra}]'")
+        from karat.installation import install_extra_command
+
+        super().__init__(f"{why} needs the extra '{extra}': {install_extra_command(extra)}")
 
 
 class ForeignTools(OperatorError):

@@ -13,6 +13,7 @@ from karat import plugins
 from karat.agents._claude_env import credentials, environment, provider_of
 from karat.agents._claude_tools import ToolNames
 from karat.errors import BadOption, Fault, ForeignTools
+from karat.installation import install_extra_command
 from karat.records import AgentSpec, Condition
 from karat.testing.mcp_server import stdio_server
 
@@ -162,4 +163,5 @@ except MissingExtra as missing:
     print(missing)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.strip() == "the agent 'claude' needs an extra: pip install 'karat[claude]'", done.stderr
+    hint = install_extra_command("claude")
+    assert done.stdout.strip() == f"the agent 'claude' needs the extra 'claude': {hint}", done.stderr

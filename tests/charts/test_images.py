@@ -16,6 +16,7 @@ from tests.charts.made_up import conversations
 from karat.charts import png, svg
 from karat.charts.conversations import conversation_charts
 from karat.charts.theme import DARK, LIGHT
+from karat.installation import install_extra_command
 from karat.summary import Summary, summarize
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -110,9 +111,9 @@ for draw in (png, svg, lambda chart: chart.to_altair()):
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.splitlines() == [
-        "drawing a chart as PNG or SVG needs an extra: pip install 'karat[plots]'",
-        "drawing a chart as PNG or SVG needs an extra: pip install 'karat[plots]'",
-        "a chart of altair needs an extra: pip install 'karat[plots]'",
+        f"drawing a chart as PNG or SVG needs the extra 'plots': {install_extra_command('plots')}",
+        f"drawing a chart as PNG or SVG needs the extra 'plots': {install_extra_command('plots')}",
+        f"a chart of altair needs the extra 'plots': {install_extra_command('plots')}",
     ], done.stderr
 
 

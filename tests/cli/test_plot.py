@@ -1,9 +1,11 @@
 """`karat plot`, and `--plot` of study tests: charts as files."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 HEADER = "study,finding,test,kind,human_statistic,human_n1,human_n2,agent_statistic,agent_n1,agent_n2"
 ROWS = [
     "a,F1,T1,ttest_ind,6,60,60,-6,60,60",
@@ -85,7 +87,7 @@ def test_without_the_extra_it_says_what_to_install_and_writes_nothing(here, kara
     command = [sys.executable, "block.py", "plot", "latest", "--out", "charts"]
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "pip install 'karat[plots]'" in done.stderr
+    assert f"install -e '{ROOT}[plots]'" in done.stderr
     assert not (here / "charts").exists()
     assert subprocess.run([*command, "--format", "json"], cwd=here, capture_output=True, check=False).returncode == 0
 

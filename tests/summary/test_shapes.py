@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from karat.installation import install_command
 from karat.records import Reply
 from karat.summary import compare, summarize
 
@@ -59,7 +60,7 @@ def test_a_frame_is_of_the_library_that_is_installed(tmp_path, journals, library
 
 def test_without_a_library_for_frames_it_says_what_to_install(tmp_path, journals):
     said = framed(journals.table(tmp_path / "run", SCORES), without=("pandas", "polars"))
-    assert said.startswith("to_frame: needs pandas or polars: pip install pandas")
+    assert said.startswith(f"to_frame: needs pandas or polars: {install_command('pandas')}")
 
 
 def test_a_comparison_shows_itself_as_a_table_with_nothing_foreign_in_it(tmp_path, journals):

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat.cli.ending import Exit
-from karat.cli.output import Output, shown_path, typed
+from karat.cli.output import Output, typed
 from karat.cli.reporting import render, screen
 from karat.cli.rescoring import missing_scores
+from karat.installation import shown_path
 from karat.summary import Summary
 from karat.summary.kept import summarize_and_keep
 

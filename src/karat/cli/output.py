@@ -11,7 +11,9 @@ from typing import Any, TextIO
 
 import click
 
-__all__ = ["Output", "program", "shown_path", "typed", "whisper"]
+from karat.installation import shown_path
+
+__all__ = ["Output", "program", "typed", "whisper"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,11 +113,3 @@ def typed(*words: str | Sequence[str]) -> str:
 
     flat = [word for part in words for word in ([part] if isinstance(part, str) else part)]
     return shlex.join([*program(), *flat])
-
-
-def shown_path(path: Path) -> str:
-    """A path as one types it: relative where it lies below the working directory."""
-    try:
-        return str(path.absolute().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

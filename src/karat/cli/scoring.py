@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from karat import api, plugins
 from karat.cli import turn_answers
 from karat.cli.ending import keep_hidden
-from karat.cli.output import Output, shown_path, typed
+from karat.cli.output import Output, typed
 from karat.cli.progress import following
 from karat.cli.rescoring import check_answers, execution_of, in_words, own_scorers, secrets_of
 from karat.cli.values import parsed
@@ -19,6 +19,7 @@ from karat.config import Experiment
 from karat.config.advice import judge_advice, keys_of, models_of
 from karat.errors import BadDataset, BadOption, Fault
 from karat.formats import excerpt, plural
+from karat.installation import shown_path
 from karat.records import ScorerSpec
 from karat.summary import plan_of, trusted
 

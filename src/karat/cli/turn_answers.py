@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karat.cli.output import Output, shown_path
+from karat.cli.output import Output
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import count, plural
+from karat.installation import shown_path
 
 if TYPE_CHECKING:
     from karat.config import Experiment

@@ -12,6 +12,7 @@ from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Literal
 
+import karat
 from karat.engine.loop import ScorerInUse
 from karat.journal import FORMAT_VERSION, DatasetInfo, PlanInfo, Resume, RunInfo, ScorerInfo, ServerInfo, StudyCopy
 from karat.plan import Plan
@@ -104,9 +105,8 @@ def resumed(
     )
 
 
-# Module → distribution. What answers, what judges, and the table that prices come from.
+# Module → distribution: what answers, what judges, and the table of prices.
 _TOLD = {
-    "karat": "karat",
     "mcp": "mcp",
     "pydantic_ai": "pydantic-ai-slim",
     "genai_prices": "genai-prices",
@@ -118,7 +118,7 @@ _TOLD = {
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "karat": karat.__version__}
     for module, name in _TOLD.items():
         # A library that is not loaded has not touched the run, and looking it up takes milliseconds.
         if module in sys.modules:

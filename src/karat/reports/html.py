@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat import __version__, formats
+from karat.installation import install_extra_command
 from karat.journal import RunFolder
 from karat.summary import Summary
 
@@ -116,10 +117,12 @@ class Html:
 
     def _undrawn(self, made: _Made, bundle: str | None) -> Iterator[str]:
         if made.drawn and bundle is None:
-            remedy = (
-                "pip install 'karat[plots]', and make the page again" if self._options.charts else "as was asked for"
+            reason = (
+                f"to draw them, run {install_extra_command('plots')} and write the page again"
+                if self._options.charts
+                else "as requested"
             )
-            yield f"Charts are not drawn ({remedy}); their numbers stand in tables."
+            yield f"Charts are not drawn ({reason}); their numbers are in the tables."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

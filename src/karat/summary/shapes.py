@@ -9,6 +9,7 @@ from typing import Any
 
 from karat import formats
 from karat.errors import BadOption
+from karat.installation import install_command
 from karat.summary.model import MetricInfo, Result, Summary
 from karat.summary.written import estimated
 
@@ -74,7 +75,7 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any
             continue
         # polars guesses a column's type by its first values unless it may look at all of them
         return found.DataFrame(values) if library == "pandas" else found.DataFrame(values, infer_schema_length=None)
-    remedy = "needs pandas or polars: pip install pandas (table() gives the same rows without them)"
+    remedy = f"needs pandas or polars: {install_command('pandas')} (table() returns the same rows without them)"
     raise BadOption("to_frame", remedy)
 
 

@@ -1,0 +1,73 @@
+"""How this karat was installed, and the command that installs more into the same environment."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+__all__ = ["DISTRIBUTION", "install_command", "install_extra_command", "shown_path"]
+
+# The name on package indexes. Another project owns `karat` there, so no hint may ever name that to pip.
+DISTRIBUTION = "karat-eval"
+
+
+def install_extra_command(extra: str) -> str:
+    """The command that adds an extra of karat to the environment in use: `.venv/bin/pip install -e '.[plots]'`."""
+    return install_command(*_requirement(extra, _direct_url()))
+
+
+def install_command(*requirements: str) -> str:
+    """The command that installs packages into the environment in use; paths are relative to the working directory."""
+    return shlex.join([*_installer(Path(sys.executable)), *requirements])
+
+
+def shown_path(path: Path) -> str:
+    """A path as a user would type it: relative if it lies below the working directory."""
+    try:
+        return str(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _installer(python: Path) -> list[str]:
+    """`pip install` of this environment; `uv pip install` if the environment has no pip."""
+    pip = python.with_name("pip")
+    found = shutil.which("pip")
+    if pip.is_file():
+        return ["pip" if found is not None and pip.samefile(found) else shown_path(pip), "install"]
+    shown = shown_path(python)
+    if find_spec("pip") is not None:
+        return [shown, "-m", "pip", "install"]
+    return ["uv", "pip", "install", "--python", shown]
+
+
+def _direct_url() -> str | None:
+    """Where karat was installed from if not from a package index, as PEP 610 records it."""
+    try:
+        return distribution(DISTRIBUTION).read_text("direct_url.json")
+    except PackageNotFoundError:  # run from the sources, without being installed
+        root = Path(__file__).resolve().parents[2]
+        if not (root / "pyproject.toml").is_file():
+            return None
+        return json.dumps({"url": root.as_uri(), "dir_info": {"editable": True}})
+
+
+def _requirement(extra: str, direct_url: str | None) -> list[str]:
+    """The arguments of `pip install` for an extra, installed from where karat itself came from."""
+    origin = json.loads(direct_url) if direct_url else {}
+    url = str(origin.get("url", ""))
+    if "dir_info" in origin:
+        folder = shown_path(Path(url2pathname(urlsplit(url).path)))
+        named = f"{folder}[{extra}]" if folder.startswith((".", "/")) else f"./{folder}[{extra}]"
+        return ["-e", named] if origin["dir_info"].get("editable") else [named]
+    if "vcs_info" in origin:
+        commit = origin["vcs_info"].get("commit_id", "")
+        return [f"{DISTRIBUTION}[{extra}] @ {origin['vcs_info'].get('vcs', 'git')}+{url}@{commit}"]
+    return [f"{DISTRIBUTION}[{extra}] @ {url}" if url else f"{DISTRIBUTION}[{extra}]"]

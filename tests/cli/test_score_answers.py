@@ -295,3 +295,48 @@ def test_a_forgotten_kind_is_named_instead_of_a_fault_a_row(karat, here):
     (here / "said.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     done = karat("score", "said.jsonl", "--dataset", "dev.json")
     assert (done.code, done.err) == (2, "--kind: dev.json holds conversations: say --kind conversation\n")
+
+
+PROSE = {
+    ("a.pdf-1", 0): "The answer is 110",
+    ("a.pdf-1", 1): "**100**",
+    ("a.pdf-1", 2): "it grew by 10%",
+    ("b.pdf", 0): "USD 80.0",
+    ("b.pdf", 1): "no",
+}
+PROSE_ROWS = [{"record_id": name, "turn_idx": turn, "predicted_answer": said} for (name, turn), said in PROSE.items()]
+
+
+def test_extract_reads_the_number_in_an_answer_that_is_more_than_a_number(score, here, karat):
+    done = score(PROSE_ROWS, "--extract", "last_number", "--json")
+    assert done.code == 0, done.err
+    assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)
+    assert done.json["summary"]["conversation"]["conditions"][0]["extraction"] == {"last_number": 4, "reply": 1}
+    shown = karat("report", done.json["run"])
+    assert "Answers: 4 by last_number, 1 as given." in " ".join(shown.out.split())
+
+
+def test_without_extract_prose_stays_what_was_answered(score, here):
+    done = score(PROSE_ROWS, "--json")
+    assert sum(right(here, done.json["run"]).values()) == 1
+    assert done.json["summary"]["conversation"]["conditions"][0]["extraction"] == {"reply": 5}
+
+
+def test_a_run_is_scored_again_with_another_extraction(score, here, karat):
+    first = score(PROSE_ROWS, "--json").json["run"]
+    again = karat("score", first, "--extract", r"regex:(\d+%?)", "--json")
+    assert again.code == 0, again.err
+    rates = {rate["metric"]: rate for rate in again.json["summary"]["conversation"]["conditions"][0]["accuracies"]}
+    assert rates["general"]["estimate"]["value"] == 0.8  # the 0 of 80.0 comes last
+
+
+@pytest.mark.parametrize("how", ["number", "regex", "regex:", "json:x"])
+def test_an_unknown_extraction_is_refused(score, how):
+    done = score(PROSE_ROWS, "--extract", how)
+    assert (done.code, "want json, last_number or regex:PATTERN" in done.err) == (2, True)
+
+
+def test_an_answer_column_with_an_object_is_read_like_a_reply(score, here):
+    told = [{**row, "predicted_answer": json.dumps({"answer": row["predicted_answer"]})} for row in ROWS]
+    done = score(told, "--json")
+    assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)

@@ -146,9 +146,10 @@ class Scorers:
 
     judge: str | None
     scorers: tuple[str, ...]
+    extract: str | None = None  # of the scorer `numeric`
 
     def __bool__(self) -> bool:
-        return self.judge is not None or bool(self.scorers)
+        return self.judge is not None or bool(self.scorers) or self.extract is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -293,6 +294,12 @@ scorers = _gathered(
         multiple=True,
         metavar="NAME",
         help="A further scorer, e.g. equals; or {NAME: {…}} with its options. Repeatable.",
+    ),
+    click.option(
+        "--extract",
+        metavar="HOW",
+        help="How the scorer numeric finds the number in an answer that is more than a number: json (default), "
+        "last_number or regex:PATTERN.",
     ),
 )
 answers = _gathered(

@@ -242,7 +242,17 @@ def _keys(wanted: Scorers) -> dict[str, Any]:
         found["judge"] = _judge(judge) if isinstance(judge, str) else judge
     if wanted.scorers:
         found["scorers"] = [parsed("--scorer", text) for text in wanted.scorers]
+    if wanted.extract is not None:
+        found["scorers"] = [_numeric(wanted.extract), *found.get("scorers", [])]
     return found
+
+
+def _numeric(extract: str) -> dict[str, Any]:
+    """The scorer `numeric` with `--extract HOW`; a second `numeric` beside it is a fault of its own."""
+    how, _, pattern = extract.partition(":")
+    if how not in ("json", "last_number", "regex") or bool(pattern) != (how == "regex"):
+        raise BadOption("--extract", f"want json, last_number or regex:PATTERN, got '{excerpt(extract, 60)}'")
+    return {"numeric": {"extract": how, **({"pattern": pattern} if pattern else {})}}
 
 
 def _judge(name: str) -> dict[str, Any]:

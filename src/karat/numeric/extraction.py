@@ -34,7 +34,7 @@ class Stated(NamedTuple):
     unit: str | None
     program: Any
     how: str  # reply: the agent gave the answer apart; none: words, and no answer among them; else as in Extracted
-    span: tuple[int, int] | None
+    span: tuple[int, int] | None  # of the text, or of the answer that was given apart and searched
 
 
 _LONGEST = 2_000  # characters of words that hold no answer
@@ -50,13 +50,18 @@ def stated(
 ) -> Stated:
     """The answer that an agent gave apart from its text, else what `take` takes out of it, else its words.
 
-    `take` is `extract` unless it is given. Unit and program that were given apart go before those of the text.
+    `take` is `extract` unless it is given. An answer given apart that is not one value, such as a column of a
+    file that says "The answer is 5", is searched by `take` too; where nothing is found in it, it stays as it is.
+    Unit and program that were given apart go before those of the text.
 
     >>> stated("It grew by 5 %.", answer="0.05").how, stated("I do not know.").answer
     ('reply', 'I do not know.')
     """
     if answer is not None:
-        return Stated(answer, unit, program or None, "reply", None)
+        inside = (take or extract)(answer) if answer.strip() and parse_value(answer) is None else None
+        if inside is None or inside.answer is None:
+            return Stated(answer, unit, program or None, "reply", None)
+        return Stated(inside.answer, unit or inside.unit, program or inside.program, inside.how, inside.span)
     found = (take or extract)(text)
     unit, program = unit or found.unit, program or found.program
     said = text.strip()

@@ -14,6 +14,7 @@ from karat.summary.conversation_model import (
     Rate,
     Stratum,
 )
+from karat.summary.words import extraction
 
 __all__ = ["accuracies", "besides", "diagnoses", "features", "ladder", "propagation", "reasoning", "strata"]
 
@@ -89,6 +90,7 @@ def _accuracy_legend(part: ConversationSummary) -> str:
     parts.append("Design effect: how many times the variance is that of independent turns.")
     names = "; ".join(f"{_NULLS.get(one.name, one.name)}: {one.meaning}" for one in part.nulls)
     parts.append(f"The last columns: what somebody gets who knows nothing ({names})." if names else "")
+    parts.append(extraction(part))
     if part.weighted:
         parts.append("Conversations have weights; rates are of the file they were drawn from.")
     if len(part.rules) != 1:

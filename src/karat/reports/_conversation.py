@@ -17,6 +17,7 @@ from karat.summary.conversation_model import (
     Stratum,
 )
 from karat.summary.numbers import Estimate
+from karat.summary.words import extraction
 
 __all__ = ["sections"]
 
@@ -92,11 +93,12 @@ def _accuracy_legend(part: ConversationSummary, *, wide: bool) -> str:
     names = "; ".join(f"{_NULLS.get(one.name, one.name)}: {one.meaning}" for one in part.nulls)
     kind = "what somebody gets who knows nothing" if wide else "the most that somebody gets who knows nothing"
     parts.append(f"The last columns: {kind} ({names})." if wide else f"null: {kind} ({names}).")
+    parts.append(extraction(part))
     if part.weighted:
         parts.append("Conversations have weights; rates are of the file they were drawn from.")
     if len(part.rules) != 1:
         parts.append(f"Rules: {', '.join(part.rules) or 'not told'}: do not compare numbers of different rules.")
-    return " ".join(parts)
+    return " ".join(filter(None, parts))
 
 
 def _reasoning(part: ConversationSummary) -> Section:

@@ -79,8 +79,9 @@ class Numeric:
     """Golden numbers: nine matches a turn, the quality of the reasoning program, and a diagnosis for what is wrong.
 
     One row a declared turn: a turn without a reply is wrong as well. The answer is what the agent gives
-    apart from its text, else what `extract` takes out of the text. The readings of a program are
-    there where the turn has a golden program and the agent gave one; they are of the whole
+    apart from its text (a file of answers: its column), else what `extract` takes out of the text. An answer
+    given apart that is not one value, `USD 1,234.5` say, is searched by `extract` as well. The readings of a
+    program are there where the turn has a golden program and the agent gave one; they are of the whole
     golden program, and under `detail.reasoning.step` without what an earlier turn had computed.
     Any expression can be made to run for hours by the right text, and the text is the agent's: `regex` works
     in a process of its own, and a reply that takes it longer than `timeout_seconds` leaves the answer without scores.
@@ -92,7 +93,9 @@ class Numeric:
 
         model_config = ConfigDict(extra="forbid")
         extract: Literal["json", "last_number", "regex"] = Field(
-            default="json", description='json: the last `{"answer": …, "unit": …, "program": …}` of the text'
+            default="json",
+            description='json: the last `{"answer": …, "unit": …, "program": …}` of the text; last_number: its last '
+            "number; regex: what `pattern` matches last",
         )
         pattern: str | None = Field(
             default=None, description="for regex: its group `answer`, else the first group, else the whole match"

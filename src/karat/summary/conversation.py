@@ -13,6 +13,7 @@ from karat.summary.accounts import Outcome
 from karat.summary.conversation_errors import (
     cost,
     diagnosed,
+    extraction,
     pace,
     propagation,
     quarantine,
@@ -128,6 +129,7 @@ def _result(
         features=features(part, level=level),
         diagnoses=diagnosed(part),
         unreadable=unreadable(part),
+        extraction=extraction(part),
         propagation=propagation(part, level=level),
         cost=cost(part, account, int(whole.total or 0)),
         pace=pace(part),

@@ -28,7 +28,7 @@ from karat.summary.conversation_rates import (
 from karat.summary.conversation_turns import Flags, Floats, Turns
 from karat.summary.model import Account
 
-__all__ = ["cost", "diagnosed", "pace", "propagation", "quarantine", "unreadable", "verdicts"]
+__all__ = ["cost", "diagnosed", "extraction", "pace", "propagation", "quarantine", "unreadable", "verdicts"]
 
 _EXAMPLES = 3  # of each diagnosis
 _LONGEST = 160  # columns of an excerpt
@@ -83,6 +83,12 @@ def _example(part: Turns, slot: int) -> Example:
 def unreadable(part: Turns) -> dict[str, int]:
     """Turns with a side that could not be read."""
     return dict(sorted(Counter(side for slot, side in part.unreadable.items() if part.scored[slot]).items()))
+
+
+def extraction(part: Turns) -> dict[str, int]:
+    """How the answers were found in the replies: extractor → turns, the most frequent first."""
+    found = Counter(how for slot, how in part.extractors.items() if part.scored[slot])
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
 def propagation(part: Turns, *, level: float) -> Propagation:

@@ -180,6 +180,7 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost
     pace: Pace
     failures: dict[str, int]  # "class: kind" → conversations without an answer
+    extraction: dict[str, int] = {}  # json, last_number, regex, whole, reply (given apart), none → turns answered so
     quarantine: Quarantine | None = None  # None: no quarantine file was given
     verdicts: Verdicts | None = None  # None: the file has none
 

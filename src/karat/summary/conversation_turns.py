@@ -111,6 +111,7 @@ class Turns:
     values: dict[str, Floats] = field(default_factory=dict)  # metric → NaN where there is none
     said: dict[int, Said] = field(default_factory=dict)  # slot → of failed turns
     unreadable: dict[int, str] = field(default_factory=dict)  # slot → side
+    extractors: dict[int, str] = field(default_factory=dict)  # slot → how the answer was found in the reply
     milliseconds: Floats = field(default_factory=lambda: np.empty(0))
     prompt_tokens: Floats = field(default_factory=lambda: np.empty(0))
     completion_tokens: Floats = field(default_factory=lambda: np.empty(0))
@@ -159,6 +160,7 @@ class _Reasoning(msgspec.Struct):
 
 class _Detail(msgspec.Struct):
     rules: str = ""
+    extractor: str = ""
     expected: Any = None
     actual: Any = None
     evidence: dict[str, Any] = {}
@@ -339,6 +341,8 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
     detail = score.detail
     if detail.unreached:
         part.reached[slot] = False
+    elif detail.extractor:
+        part.extractors[slot] = detail.extractor
     part.said.pop(slot, None)
     part.unreadable.pop(slot, None)
     if (label := score.labels.get("diagnosis")) is not None:

@@ -14,6 +14,7 @@ __all__ = [
     "NOT_TESTED",
     "NO_DIFFERENCE",
     "REHEARSED",
+    "extraction",
     "headline",
     "loss_warnings",
     "said",
@@ -86,6 +87,20 @@ def alone(part: ConversationSummary | None) -> str:
         f"{only.condition}: {shown} of {size} numerically right, "
         f"{formats.share(declared.estimate.value)} in the unit the agent declared (offline scores)"
     )
+
+
+_FOUND = {"reply": "as given", "whole": "the whole reply", "none": "without one"}
+
+
+def extraction(part: ConversationSummary) -> str:
+    """How the answers were found in what the agents said, as one sentence; "" where it is not known."""
+    turns: dict[str, int] = {}
+    for one in part.conditions:
+        for how, count in one.extraction.items():
+            turns[how] = turns.get(how, 0) + count
+    listed = sorted(turns.items(), key=lambda item: -item[1])
+    told = (f"{formats.count(count)} {_FOUND.get(how, f'by {how}')}" for how, count in listed)
+    return f"Answers: {', '.join(told)}." if turns else ""
 
 
 def conversation_warnings(part: ConversationSummary | None) -> list[str]:

@@ -109,5 +109,15 @@ def test_files_of_k_eval_are_planned(karat, here, shared_data, file):
     (here / ".env").write_text("GRAPH_HOME=/tmp\nSEARCH_API_KEY=0123456789\nJUDGE=x\n", encoding="utf-8")
     done = karat("check", file, "--no-start", "--env-file", ".env")
     assert "3 samples × " in done.out, done.err
-    assert "judge: factual_adherence, completeness, helpfulness_and_clarity" in done.out
+    route = "google-cloud:claude-opus-4-5 (Anthropic's API on Vertex AI)"
+    assert f"judge: factual_adherence, completeness, helpfulness_and_clarity; asks {route}\n" in done.out
     assert done.code == 0
+
+
+def test_a_judge_without_credentials_is_refused_with_its_place(process, here, shared_data):
+    shutil.copy(shared_data / "keval" / "quickstart.yaml", here)
+    (here / "questions.jsonl").write_text('{"question": "a?", "answer": "b"}\n', encoding="utf-8")
+    done = process("check", "quickstart.yaml", HOME=str(here), NO_GCE_CHECK="true", GOOGLE_APPLICATION_CREDENTIALS="")
+    assert done.code == 2
+    assert done.err.splitlines()[-1].startswith("judge.model: no Google credentials found: ")
+    assert done.err.endswith("`gcloud auth application-default login`\n")

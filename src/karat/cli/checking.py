@@ -45,6 +45,7 @@ class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     offline: bool
     metrics: tuple[str, ...]
+    models: tuple[str, ...] = ()  # that it asks, each with the service it is reached through
 
 
 class CheckedStudy(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +173,7 @@ def _scorers(experiment: Experiment) -> tuple[CheckedScorer, ...]:
             type=used.info.type,
             offline=used.info.offline,
             metrics=tuple(metric.name for metric in used.info.metrics),
+            models=tuple(getattr(used.scorer, "routes", ())),
         )
         for used in build_scorers(
             experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices
@@ -298,7 +300,8 @@ def _scorer_line(scorer: CheckedScorer) -> str:
     kind = scorer.type if scorer.type == scorer.name else f"{scorer.name}: {scorer.type}"
     offline = " (offline)" if scorer.offline else ""
     metrics = f": {', '.join(scorer.metrics)}" if scorer.metrics and scorer.metrics != (scorer.name,) else ""
-    return f"{kind}{offline}{metrics}"
+    models = f"; asks {' and '.join(scorer.models)}" if scorer.models else ""
+    return f"{kind}{offline}{metrics}{models}"
 
 
 def _server_line(server: CheckedServer) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from karat.models.pacing import Limiter, limiter, limiters
     from karat.models.prices import Price, price, price_table
     from karat.models.usage import less, total, usage_of
+    from karat.models.vertex import route
 
 __all__ = [
     "Limiter",
@@ -45,6 +46,7 @@ __all__ = [
     "price",
     "price_table",
     "retry_after",
+    "route",
     "settings_of",
     "total",
     "usage_of",
@@ -68,6 +70,7 @@ _HOME = {
     "price": "prices",
     "price_table": "prices",
     "retry_after": "faults",
+    "route": "vertex",
     "settings_of": "client",
     "less": "usage",
     "total": "usage",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from karat.errors import BadOption, MissingExtra
+from karat.errors import BadOption, Caught, KaratError, MissingExtra
+from karat.models import vertex
 from karat.models.names import ModelName, key_variable, parse_model
 from karat.models.prices import Price
 
@@ -44,28 +46,24 @@ def open_model(
     BadOption, naming `place`, for a provider that does not exist or a key that is missing.
     """
     named = name if isinstance(name, ModelName) else parse_model(name, place=place)
+    vertex.refuse_partner_model(named, place)
     try:
-        from pydantic_ai.exceptions import UserError
-        from pydantic_ai.models import infer_model
-
         from karat.models.limited import LimitedModel
     except ImportError as error:
-        raise MissingExtra("chat", f"the model '{named}'") from error
+        raise MissingExtra("chat", f"{place}: the model '{named}'") from error
     if named.provider == "openai" and base_url is not None:
         named = ModelName("openai-chat", named.name)
-    key = _key(named, base_url, api_key_env, os.environ if env is None else env)
+    env = os.environ if env is None else env
+    key = _key(named, base_url, api_key_env, env, _beside(place, "api_key_env"))
     lease = _Lease()
-    try:
-        found = infer_model(
-            str(named), provider_factory=lambda provider: _provider(provider, base_url=base_url, key=key, lease=lease)
-        )
-    except (UserError, ValueError) as error:
+    # Each provider's SDK has exceptions of its own for credentials that are missing or cannot be read.
+    with Caught() as caught:
+        found = _model(named, env, base_url=base_url, key=key, lease=lease, place=place)
+    if caught.error is not None:
         lease.give_up()
-        words = str(error).partition(" To try Pydantic AI")[0]
-        raise BadOption(place, f"'{name}' cannot be used: {words}") from error
-    except ImportError as error:
-        lease.give_up()
-        raise BadOption(place, f"'{name}' needs a package that is not installed: {error}") from error
+        if isinstance(caught.error, KaratError) or not isinstance(caught.error, Exception):
+            raise caught.error
+        raise _unusable(caught.error, name, place) from caught.error
     _no_retries(found)
     return LimitedModel(found, named, base_url=base_url, prices=prices, lease=lease)
 
@@ -101,6 +99,41 @@ def settings_of(
             raise BadOption(f"{place}.{key}", f"'{model.model_name}' is reached by an interface without it{hint}")
     settings: ModelSettings = chosen
     return settings
+
+
+def _model(
+    named: ModelName, env: Mapping[str, str], *, base_url: str | None, key: str | None, lease: _Lease, place: str
+) -> Model:
+    """pydantic-ai's model of the right class."""
+    if vertex.is_claude(named):
+        from pydantic_ai.models.anthropic import AnthropicModel
+
+        provider = vertex.anthropic_provider(env, base_url=base_url, key=key, place=place, http_client=lease.client())
+        return AnthropicModel(named.name.rpartition("/")[2], provider=provider)
+    from pydantic_ai.models import infer_model
+
+    more = vertex.google_settings(env, place) if named.provider == "google-cloud" and key is None else {}
+    return infer_model(
+        str(named),
+        provider_factory=lambda provider: _provider(
+            provider, more, base_url=base_url, key=key, lease=lease, place=_beside(place, "base_url")
+        ),
+    )
+
+
+_BY_ARGUMENT = re.compile(r",? or pass (?:it|the API key) via `[^`]*`|, pass `region_name`, or pass `base_url`")
+
+
+def _unusable(error: Exception, name: ModelName | str, place: str) -> BadOption:
+    """What a provider said when its client was made, without what only its Python callers can do."""
+    words = _BY_ARGUMENT.sub("", str(error).partition(" To try Pydantic AI")[0]).strip().rstrip(".")
+    if isinstance(error, ImportError):
+        return BadOption(place, f"'{name}' needs a package that is not installed: {words}")
+    if words.startswith("Unknown provider"):
+        words += "; a service that speaks OpenAI's protocol is `openai:MODEL` with its `base_url`"
+    elif not words:
+        words = type(error).__name__
+    return BadOption(place, f"'{name}' cannot be used: {words}")
 
 
 class _Lease:
@@ -162,17 +195,26 @@ def _pool() -> _Pool:
     return _POOLS[loop]
 
 
-def _key(named: ModelName, base_url: str | None, api_key_env: str | None, env: Mapping[str, str]) -> str | None:
+def _beside(place: str, key: str) -> str:
+    """Another key of the mapping that the model is in: judge.base_url for judge.model."""
+    return f"{place.rpartition('.')[0]}.{key}".lstrip(".")
+
+
+def _key(
+    named: ModelName, base_url: str | None, api_key_env: str | None, env: Mapping[str, str], place: str
+) -> str | None:
     """The key; None where the provider finds its own (or says what is missing)."""
     if api_key_env is not None:
         if not env.get(api_key_env):
-            raise BadOption("api_key_env", f"the environment variable {api_key_env} is not set")
+            raise BadOption(place, f"the environment variable {api_key_env} is not set")
         return env[api_key_env]
     key = env.get(key_variable(named.provider))
     return key or (_NO_KEY if base_url is not None else None)
 
 
-def _provider(provider: str, *, base_url: str | None, key: str | None, lease: _Lease) -> Any:
+def _provider(
+    provider: str, more: Mapping[str, Any], *, base_url: str | None, key: str | None, lease: _Lease, place: str
+) -> Any:
     """The provider, with our connections where its SDK takes them."""
     from pydantic_ai.providers import infer_provider, infer_provider_class
 
@@ -180,12 +222,14 @@ def _provider(provider: str, *, base_url: str | None, key: str | None, lease: _L
         return infer_provider(provider)
     found = infer_provider_class(provider)
     takes = inspect.signature(found).parameters
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = dict(more)
+    address = next((key for key in ("azure_endpoint", "api_base", "base_url") if key in takes), None)
     if base_url is not None:
-        address = "azure_endpoint" if "azure_endpoint" in takes else "base_url"
-        if address not in takes:
-            raise BadOption("base_url", f"the provider '{provider}' takes none")
+        if address is None:
+            raise BadOption(place, f"the provider '{provider}' takes none")
         given[address] = base_url
+    elif provider == "litellm":
+        raise BadOption(place, "is required: the address of the LiteLLM proxy, e.g. http://localhost:4000")
     if key is not None and "api_key" in takes:
         given["api_key"] = key
     # Annotations are texts there; some SDKs still want the older kind of client and make their own.

@@ -152,6 +152,8 @@ def _from_network(error: BaseException | None) -> TrialFault | None:
     kinds = {one.__name__ for one in type(error).__mro__} if error is not None else set()
     if kinds & {"TimeoutException", "APITimeoutError", "TimeoutError"}:
         return InfrastructureFault("model_timeout", _words(error), retriable=True)
+    if kinds & {"RefreshError", "DefaultCredentialsError"}:  # google-auth, when the first token is fetched
+        return InfrastructureFault("unauthorized", _words(error))
     if kinds & {"TransportError", "APIConnectionError", "OSError"}:
         return InfrastructureFault("network", _words(error), retriable=True)
     return None

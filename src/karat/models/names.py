@@ -8,15 +8,25 @@ from karat.errors import BadOption
 
 __all__ = ["ModelName", "key_variable", "parse_model"]
 
-# What other tools call them.
+# What other tools, above all LiteLLM, call them.
 _ALIASES = {
     "gemini": "google",
     "google-gla": "google",
     "google-vertex": "google-cloud",
     "vertex": "google-cloud",
     "vertex_ai": "google-cloud",
+    "vertex_ai_beta": "google-cloud",
     "together_ai": "together",
+    "fireworks_ai": "fireworks",
     "azure_openai": "azure",
+    "cohere_chat": "cohere",
+    "dashscope": "alibaba",
+    "hosted_vllm": "vllm",
+    "litellm_proxy": "litellm",
+    "meta_llama": "meta",
+    "moonshot": "moonshotai",
+    "ollama_chat": "ollama",
+    "vercel_ai_gateway": "vercel",
 }
 
 _KEYS = {
@@ -57,6 +67,8 @@ def parse_model(text: str, *, place: str = "model") -> ModelName:
     ends = [at for at in (text.find(":", start), text.find("/", start)) if at > start]
     provider, name = (text[: min(ends)], text[min(ends) + 1 :]) if ends else ("", text)
     provider, name = provider.strip(), name.strip()
+    if provider == "bedrock":
+        name = name.removeprefix("converse/")  # LiteLLM's name of the interface, which karat always uses
     if not provider or not name:
         maker = next((maker for sign, maker in _KNOWN.items() if text.startswith(sign)), "openai")
         raise BadOption(place, f"must be provider:model, e.g. {maker}:{name or 'gpt-4.1'}; got '{text}'")

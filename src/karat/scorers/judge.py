@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from karat import rubrics
 from karat.config.model import Address, Count, Name, Number, Strictly
 from karat.errors import BadOption
-from karat.models import parse_model, price_table
+from karat.models import parse_model, price_table, route
 from karat.records import Answer, Metric, Sample, Score, Usage
 from karat.scorers import Row, ScorerSetting, Verdict
 from karat.scorers._judge_call import Call, Said, key_of
@@ -86,7 +87,7 @@ class Judge:
 
     def __init__(self, options: Options, setting: ScorerSetting | None = None) -> None:
         setting = setting or ScorerSetting(folder=Path(), name="judge")
-        self._options, self._recall = options, setting.recall
+        self._options, self._recall, self._env = options, setting.recall, setting.env
         self._rubric = rubrics.load(options.rubric, folder=setting.folder)
         members = options.judges or [options.model or ""]
         self._calls = [Call(options, member, self._rubric, setting=setting) for member in members]
@@ -117,6 +118,12 @@ class Judge:
     def unpriced(self) -> tuple[str, ...]:
         """The models whose price is not known."""
         return tuple(str(call.name) for call in self._calls if not call.priced)
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """Each model with the service that it is reached through."""
+        env = self._env if self._env is not None else os.environ
+        return tuple(route(call.name, env, call.address) for call in self._calls)
 
     def open(self) -> None:
         """Makes the models ready. Raises BadOption and MissingExtra where one cannot be asked."""

@@ -142,6 +142,8 @@ def test_no_provider_without_credentials_is_a_fault_of_karat(tmp_path: Path) -> 
     assert unplaced == []
     of_python = {name: words for name, (_, words) in found.items() if "Provider(" in words}
     assert of_python == {}
+    assert found["bedrock"][1].startswith("judge.model: 'bedrock:some-model' needs a package that is not installed: ")
+    assert found["bedrock"][1].endswith(" install 'pydantic-ai-slim[bedrock]'")
 
 
 def test_google_credentials_that_cannot_be_refreshed_are_no_crash_of_the_agent() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from karat.errors import BadOption, Caught, KaratError, MissingExtra
+from karat.installation import install_command
 from karat.models import vertex
 from karat.models.names import ModelName, key_variable, parse_model
 from karat.models.prices import Price
@@ -128,7 +129,9 @@ def _unusable(error: Exception, name: ModelName | str, place: str) -> BadOption:
     """What a provider said when its client was made, without what only its Python callers can do."""
     words = _BY_ARGUMENT.sub("", str(error).partition(" To try Pydantic AI")[0]).strip().rstrip(".")
     if isinstance(error, ImportError):
-        return BadOption(place, f"'{name}' needs a package that is not installed: {words}")
+        extra = re.search(r"pydantic-ai-slim\[[\w-]+\]", words)
+        remedy = install_command(extra[0]) if extra is not None else words
+        return BadOption(place, f"'{name}' needs a package that is not installed: {remedy}")
     if words.startswith("Unknown provider"):
         words += "; a service that speaks OpenAI's protocol is `openai:MODEL` with its `base_url`"
     elif not words:

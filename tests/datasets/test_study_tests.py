@@ -404,6 +404,43 @@ def test_answers_that_differ_by_rounding_alone_have_no_spread(kind: str) -> None
     assert "spread" in side.missing
 
 
+TENTHS = st.lists(st.integers(-50, 50).map(lambda x: x / 10), min_size=3, max_size=12)
+
+
+@given(TENTHS, st.randoms(use_true_random=False), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_groups_with_the_same_answers_have_no_effect_and_no_direction(answers: list[float], dice: Any, times: int):
+    """In another order, and several times over: the means are equal, whatever the sums of floats say."""
+    if len(set(answers)) < 2:
+        return
+    other = answers * times
+    dice.shuffle(other)
+    for first, second in ((answers, other), (other, answers)):
+        data = in_groups(first, second)
+        for kind in ("ttest_ind", "welch"):
+            assert agent_side(a_test(kind), data).statistic == 0
+        assert agent_side(a_test("anova"), data).sign is None
+        assert agent_side(a_test("anova"), data).statistic == 0
+        ranks = agent_side(a_test("mannwhitney"), data)
+        assert measure("mannwhitney", ranks, method="asymptotic").sign == 0
+    pairs = {"x": answers + other[: len(answers)], "y": other[: len(answers)] + answers}
+    if pairs["x"] != pairs["y"]:
+        assert agent_side(a_test("ttest_paired", against="y"), pairs).statistic == 0
+        assert agent_side(a_test("wilcoxon", against="y"), pairs).statistic == 0
+
+
+def test_what_rounding_leaves_of_nothing_has_no_direction() -> None:
+    """0.1 + 0.2 is above 0.3, and 0.3 − 0.2 below 0.1: no answer says so."""
+    sums = in_groups([0.1 + 0.2, 0.3, 0.5], [0.3, 0.3, 0.5])
+    assert agent_side(a_test("ttest_ind"), sums).statistic == 0
+    assert agent_side(a_test("mannwhitney"), sums).statistic == 4.5
+    cross = {"x": [0.1, 0.1, 0.7, 0.7] * 5, "y": [0.1, 0.3, 0.1, 0.3] * 5}
+    for kind in ("correlation", "spearman"):
+        assert agent_side(a_test(kind, against="y"), cross).statistic == 0
+    mirrored = {"x": [0.3, 0.1, 0.7], "y": [0.2, 0.2, 0.7]}
+    assert agent_side(a_test("wilcoxon", against="y"), mirrored).statistic == 0
+
+
 def test_a_difference_that_is_always_the_same_has_no_spread() -> None:
     data = {"x": [0.3, 0.8, 1.5], "y": [0.2, 0.7, 1.4]}  # 0.1 each time, but for rounding
     assert (

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from karat.replication import (
+    CONVENTIONS,
     KINDS,
     Side,
+    StudyTest,
     cohens_d,
     cohens_d_se,
+    cohens_h,
     d_from_means,
     fisher_z,
     log_odds_ratio,
@@ -21,6 +24,7 @@ from karat.replication import (
     p_value,
     proportion_wilson,
     rank_biserial,
+    score_test,
     to_cohens_d,
     to_cohens_d_se,
     z_diff,
@@ -184,3 +188,66 @@ def test_a_correlation_has_its_interval_through_fisher():
     found = measure("correlation", Side(statistic=0.5, n1=28), method="default")
     ends = np.tanh(np.arctanh(0.5) + 0.2 * 1.959964 * np.array([-1, 1]))
     assert (found.low, found.high) == pytest.approx(tuple(ends))
+
+
+def swapped(table):
+    """The table with its rows, its columns, and both exchanged."""
+    (a, b), (c, d) = table
+    return [[c, d], [a, b]], [[b, a], [d, c]], [[d, c], [b, a]]
+
+
+cells = st.integers(0, 10**6)
+rows_of_people = st.tuples(cells, cells).filter(lambda row: sum(row) > 0)
+
+
+@patiently
+@given(one=rows_of_people, two=rows_of_people)
+def test_exchanged_rows_or_columns_turn_a_log_odds_ratio_round_to_the_last_bit(one, two):
+    table = [list(one), list(two)]
+    rows, columns, both = (log_odds_ratio(other) for other in swapped(table))
+    assert rows == columns == -log_odds_ratio(table)
+    assert both == log_odds_ratio(table)
+    assert [log_odds_ratio_se(other) for other in swapped(table)] == pytest.approx([log_odds_ratio_se(table)] * 3)
+    assert log_odds_ratio([table, table]).tolist() == [log_odds_ratio(table)] * 2
+
+
+@patiently
+@given(k=st.integers(0, 1_000), rest=st.integers(0, 1_000), one=st.integers(1, 50), two=st.integers(1, 50))
+def test_equal_shares_have_no_effect_in_any_measure(k, rest, one, two):
+    """The same share in groups of other sizes: by multiples of the counts, so that it is equal in fractions."""
+    if k + rest == 0:
+        return
+    table = [[one * k, one * rest], [two * k, two * rest]]
+    n = one * (k + rest), two * (k + rest)
+    p, q = one * k / n[0], two * k / n[1]
+    for other in (table, *swapped(table)):
+        assert log_odds_ratio(other) == 0
+        assert measure("contingency", Side(table=tuple(map(tuple, other))), method="independent_multinomial").sign == 0
+    for first, second in ((p, q), (q, p), (1 - p, 1 - q), (1 - p, two * rest / n[1])):
+        assert cohens_h(first, second) == 0
+    if 0 < p < 1:
+        for hits, reference in ((k, q), (rest, 1 - q)):
+            share = hits / (k + rest)
+            assert [to_cohens_d("binomial", share, p0=reference, convention=one) for one in CONVENTIONS] == [0, 0]
+            found = measure("binomial", Side(statistic=hits, n1=k + rest, p0=reference), method="default")
+            assert (found.sign, found.d) == (0, 0)
+    if k > 1 and rest:
+        assert d_from_means(p, 1, n[0] + 1, mean2=q, sd2=1, n2=n[1] + 1) == 0
+
+
+@pytest.mark.parametrize(
+    "kind, agent",
+    [
+        ("contingency", Side(table=((20, 0), (20, 0)))),
+        ("contingency", Side(table=((20, 0), (33, 0)))),
+        ("contingency", Side(table=((0, 7), (0, 7)))),
+        ("contingency", Side(table=((3, 9), (5, 15)))),
+        ("binomial", Side(statistic=7.0, n1=21, p0=1 / 3)),
+        ("binomial", Side(statistic=14.0, n1=21, p0=1 - 1 / 3)),
+    ],
+)
+def test_an_agent_whose_answers_do_not_vary_has_no_direction(kind, agent):
+    human = Side(table=((30, 10), (12, 28))) if kind == "contingency" else Side(statistic=9.0, n1=10, p0=0.5)
+    found = score_test(StudyTest(study="s", finding="F", test="T", kind=kind, human=human, agent=agent))
+    assert (found.agent.sign, found.same_direction, found.opposed) == (0, None, False)
+    assert math.isnan(found.pas_directional) is (kind == "contingency")

@@ -310,3 +310,51 @@ def test_weights_may_be_an_array():
 def test_what_makes_no_sense_is_refused(call, told):
     with pytest.raises(ValueError, match=told):
         call()
+
+
+UNEVEN = (1, 2, 5, 10)
+
+
+@settings(deadline=None)
+@given(raters=tables(), coefficient=coefficients, weights=st.sampled_from(["linear", "quadratic"]))
+def test_spacing_by_value_is_that_of_a_matrix_of_the_values(raters, coefficient, weights):
+    """As R's irrCAC: 1 − |x − y|/(max − min), or with its square; steps that are equally spaced do not notice."""
+    named = [[None if one is None else UNEVEN[STEPS.index(one)] for one in rater] for rater in raters]
+    power = 1 if weights == "linear" else 2
+    matrix = [[1 - (abs(x - y) / 9) ** power for y in UNEVEN] for x in UNEVEN]
+    by_value = coefficient(*named, categories=UNEVEN, weights=weights, spacing="values")
+    own = coefficient(*named, categories=UNEVEN, weights=matrix)
+    assert by_value.value == pytest.approx(own.value, nan_ok=True)
+    places, even = (
+        coefficient(*one, categories=steps, weights=weights, spacing=spacing)
+        for one, steps, spacing in ((named, UNEVEN, "positions"), (raters, STEPS, "values"))
+    )
+    assert places.value == pytest.approx(even.value, nan_ok=True)
+
+
+@settings(deadline=None)
+@given(raters=tables())
+def test_quadratic_weights_by_value_give_the_alpha_of_the_interval_scale(raters):
+    named = [[None if one is None else UNEVEN[STEPS.index(one)] for one in rater] for rater in raters]
+    weighed = krippendorff_alpha(*named, categories=UNEVEN, weights="quadratic", spacing="values")
+    assert weighed.value == pytest.approx(krippendorff_alpha(*named, level="interval").value, nan_ok=True)
+
+
+def test_kappa_says_by_which_spacing_and_refuses_what_has_no_numbers():
+    a, b = [1, 2, 5, 5], [1, 5, 5, 2]
+    default, values = (
+        cohen_kappa(a, b, [*"wxyz"], categories=(1, 2, 5), spacing=one) for one in ("positions", "values")
+    )
+    assert default == cohen_kappa(a, b, [*"wxyz"], categories=(1, 2, 5))
+    # by hand: 1 − Σ d² seen / Σ d² by chance, d² of 1–2, 1–5, 2–5 = 1, 4, 1 by position and 1, 16, 9 by value
+    assert default.value == pytest.approx(1 - (2 * 1) / (4 * (2 * 1 + 4 * 4 + 4 * 1) / 16))
+    assert values.value == pytest.approx(1 - (2 * 9) / (4 * (2 * 1 + 4 * 16 + 4 * 9) / 16))
+    assert "by value" in values.method and "by value" not in default.method
+    with pytest.raises(ValueError, match="categories: must be"):
+        cohen_kappa(["low"], ["high"], categories=["low", "high"], spacing="values")
+    with pytest.raises(ValueError, match="categories: must be finite numbers"):
+        cohen_kappa([True], [False], categories=[False, True], spacing="values")
+    with pytest.raises(ValueError, match="spacing"):
+        cohen_kappa([1], [1], categories=[1, 2], spacing="value")
+    with pytest.raises(ValueError, match="one a row"):
+        kappa_of_table([[1, 0], [0, 1]], categories=[1, 2, 3])

@@ -109,6 +109,7 @@ if TYPE_CHECKING:
         TestRows,
         multiplicities,
         replicate_test,
+        ties_merged,
     )
     from karat.replication.scores import (
         Agreement,
@@ -229,6 +230,7 @@ __all__ = [
     "score_tests",
     "score_uncertainty",
     "small_telescopes",
+    "ties_merged",
     "to_cohens_d",
     "to_cohens_d_se",
     "weighted_ccc",
@@ -329,6 +331,7 @@ _HOME = {
     "score_test": "scores",
     "score_tests": "scores",
     "small_telescopes": "beyond",
+    "ties_merged": "resampling",
     "to_cohens_d": "effects",
     "to_cohens_d_se": "effects",
     "score_uncertainty": "uncertainty",

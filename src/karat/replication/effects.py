@@ -175,15 +175,22 @@ def log_odds_ratio(table: Any) -> Any:
     """ln(ad/bc) of tables [[a, b], [c, d]]; where a cell is 0, 0.5 is added to all four.
 
     Rows are the groups, columns (true, false): positive where row 1 has the larger share.
+    Equal shares (ad = bc in the counts, neither row empty) give exactly 0, also where a cell is 0 and the rows
+    differ in size; exchanged rows or columns give exactly the negative.
 
     >>> round(log_odds_ratio([[109, 43], [34, 121]]), 6)
     2.199578
+    >>> log_odds_ratio([[20, 0], [10, 0]])
+    0.0
 
     Haldane (1955), Ann. Hum. Genet. 20:309.
     """
-    cells = _cells(table)
-    logs = np.log(cells)
-    return unwrap(np.asarray(logs[..., 0, 0] - logs[..., 0, 1] - logs[..., 1, 0] + logs[..., 1, 1]))
+    cells, given = _cells(table), floats("table", table)
+    # Products of counts are exact up to 2^53, so equal shares are recognised before any logarithm is taken.
+    ad, bc = (cells[..., 0, 0] * cells[..., 1, 1], cells[..., 0, 1] * cells[..., 1, 0])
+    equal = given[..., 0, 0] * given[..., 1, 1] == given[..., 0, 1] * given[..., 1, 0]
+    equal &= (given.sum(axis=-1) > 0).all(axis=-1) & np.isfinite(ad + bc)
+    return unwrap(np.where(equal, 0.0, np.log(ad) - np.log(bc)))
 
 
 def log_odds_ratio_se(table: Any) -> Any:
@@ -273,7 +280,7 @@ def proportion_wilson(p: Any, n: Any, *, level: float = 0.95, errors: str = "nan
 
 
 def cohens_h(p1: Any, p2: Any, *, errors: str = "nan") -> Any:
-    """2·asin√p1 − 2·asin√p2.
+    """2·asin√p1 − 2·asin√p2; exactly 0 for equal shares.
 
     >>> round(cohens_h(0.5, 0.4), 9)
     0.201357921
@@ -282,7 +289,16 @@ def cohens_h(p1: Any, p2: Any, *, errors: str = "nan") -> Any:
     """
     first = domain("p1", p1, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
     second = domain("p2", p2, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
-    return evaluate(lambda a, b: 2 * np.arcsin(np.sqrt(a)) - 2 * np.arcsin(np.sqrt(b)), first, second)
+    return evaluate(lambda a, b: np.where(same_share(a, b), 0.0, _arcsine(a) - _arcsine(b)), first, second)
+
+
+def same_share(p: Any, q: Any) -> Any:
+    """Whether two shares are equal but for the rounding of 1 − p; shares of up to 10⁷ differ by 10⁻¹⁴ or more."""
+    return np.abs(p - q) <= 2.0**-52
+
+
+def _arcsine(p: Floats) -> Floats:
+    return 2 * np.arcsin(np.sqrt(p))
 
 
 def to_cohens_d(kind: str, value: Any, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan") -> Any:
@@ -353,9 +369,9 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
 def _convert_share(p: Floats, p0: Floats, convention: str) -> tuple[Floats, Floats]:
     if convention == "humanstudy":
         unit = np.where((p0 > 0) & (p0 < 1), np.sqrt(p0 * (1 - p0)), np.nan)
-        return 2 * (p - p0) / unit, 2 / unit
+        return np.where(same_share(p, p0), 0.0, 2 * (p - p0)) / unit, 2 / unit
     known = np.where((p0 > 0) & (p0 < 1), 1.0, np.nan)
-    h = known * (2 * np.arcsin(np.sqrt(p)) - 2 * np.arcsin(np.sqrt(p0)))
+    h = known * np.where(same_share(p, p0), 0.0, _arcsine(p) - _arcsine(p0))
     return h, np.where((p > 0) & (p < 1), 1 / np.sqrt(p * (1 - p)), np.nan)
 
 

@@ -196,7 +196,7 @@ def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[floa
 
 def _sign(kind: str, side: Side, effect: float, d: float) -> float:
     if kind in SHARE_KINDS and math.isfinite(effect):
-        return float(np.sign(effect - side.p0))
+        return 0.0 if effects.same_share(effect, side.p0) else float(np.sign(effect - side.p0))
     return float(np.sign(effect if math.isfinite(effect) and not _undirected(kind, side) else d))
 
 

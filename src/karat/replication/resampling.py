@@ -19,7 +19,7 @@ from karat.replication import bayes, correlations, counts, effects, ranks
 from karat.replication._inputs import Floats, check_choice
 from karat.replication.evidence import ROUNDING, SHARE_KINDS
 
-__all__ = ["NO_SPREAD", "Replicates", "TestRows", "multiplicities", "replicate_test"]
+__all__ = ["NO_SPREAD", "Replicates", "TestRows", "multiplicities", "replicate_test", "ties_merged"]
 
 Places = npt.NDArray[np.intp]
 
@@ -52,6 +52,28 @@ class Replicates:
     statistic: Floats  # tables: their ln OR where they are 2×2
     log_bf: Floats
     d: Floats
+
+
+def ties_merged(values: Floats, *, largest: float | None = None) -> Floats:
+    """The same values, with those made equal that differ by no more than rounding; what rounding has left of 0 is 0.
+
+    `largest`: of the numbers that the values were computed from, without sign; by default of the values. Signs are
+    kept: the negatives of the values give the negatives. Without it 0.3 − 0.2 and 0.2 − 0.1 are no tie, and ranks
+    have an order, and an effect a direction, that nobody gave.
+
+    >>> np.unique(ties_merged(np.array([0.3 - 0.2, 0.2 - 0.1, 0.1]))).size
+    1
+    """
+    if not values.size:
+        return values
+    scale = float(np.abs(values).max()) if largest is None else largest
+    order = np.argsort(np.abs(values), kind="stable")
+    sizes = np.abs(values)[order]
+    first = np.diff(sizes, prepend=-np.inf) > NO_SPREAD * scale
+    merged = sizes[np.flatnonzero(first)[np.cumsum(first) - 1]]
+    found = np.empty_like(values)
+    found[order] = np.where(merged > NO_SPREAD * scale, merged, 0.0)
+    return np.copysign(found, values)
 
 
 def multiplicities(strata: Places, *, rng: np.random.Generator, replicates: int, width: int = 0) -> Iterator[Floats]:
@@ -207,13 +229,14 @@ def _mann_whitney(rows: TestRows, weights: Floats, convention: str) -> Replicate
 
 
 def _wilcoxon(rows: TestRows, weights: Floats, convention: str) -> Replicates:
-    there = rows.values != 0
-    size, positive, units = np.abs(rows.values[there]), rows.values[there] > 0, rows.units[there]
-    values = _Sorted(size)
-    every = values.counted(weights, units, np.ones(size.size, dtype=bool))
+    values = ties_merged(rows.values, largest=rows.scale)
+    there = values != 0
+    size, positive, units = np.abs(values[there]), values[there] > 0, rows.units[there]
+    ranked = _Sorted(size)
+    every = ranked.counted(weights, units, np.ones(size.size, dtype=bool))
     n = _positive(every.sum(axis=1))
     place = np.cumsum(every, axis=1) - (every - 1) / 2
-    above = (place * values.counted(weights, units, positive)).sum(axis=1)
+    above = (place * ranked.counted(weights, units, positive)).sum(axis=1)
     spread = np.sqrt(_positive(n * (n + 1) * (2 * n + 1) / 24 - _tie_term(every) / 48))
     z = (above - n * (n + 1) / 4) / spread
     r = _whole_at_one(z * spread / (n * (n + 1) / 4))
@@ -301,7 +324,7 @@ class _Sorted:
     """Values in their order, and how often each distinct one is drawn."""
 
     def __init__(self, values: Floats) -> None:
-        found: Any = np.unique(values, return_inverse=True)
+        found: Any = np.unique(ties_merged(values), return_inverse=True)
         self.inverse: Places = found[1]
         self._distinct = len(found[0])
         self._order = np.argsort(self.inverse, kind="stable")

@@ -7,40 +7,59 @@ from typing import Any, Literal
 
 import numpy as np
 
-from karat.stats._groups import Floats
+from karat.stats._groups import Floats, columns
 
-__all__ = ["Weights", "weight_matrix", "weighted"]
+__all__ = ["Spacing", "Weights", "weight_matrix", "weighted"]
 
 Weights = Literal["none", "linear", "quadratic", "ordinal"] | Sequence[Sequence[float]]
 
 
-def weight_matrix(size: int, weights: Weights) -> Floats:
+Spacing = Literal["positions", "values"]
+"""How far two categories lie apart: by their places in the list, or by the numbers that they are."""
+
+
+def weight_matrix(categories: Sequence[Any], weights: Weights, spacing: Spacing = "positions") -> Floats:
     """One row and column a category, 1 on the diagonal.
 
-    By distance in steps: 1 − |i − j|/(q − 1), or its square. `ordinal` (Gwet 2014, section 3.5):
-    1 − C(|i − j| + 1, 2)/C(q, 2). Raises ValueError for other names and for a matrix that has not
-    one row and column a category, is not symmetric, or has anything but 1 on its diagonal.
+    `linear` and `quadratic`: 1 − |x_i − x_j|/(largest difference), or with its square. x is the category's place in
+    the list (`spacing="positions"`) or its number (`"values"`, as R's irrCAC); equally spaced numbers give the same.
+    `ordinal` (Gwet 2014, section 3.5) is by places always: 1 − C(|i − j| + 1, 2)/C(q, 2). Raises ValueError for
+    other names, for categories that are no numbers where `spacing` wants numbers, and for a matrix that has not one
+    row and column a category, is not symmetric, or has anything but 1 on its diagonal.
     """
+    if spacing not in ("positions", "values"):
+        raise ValueError(f"spacing: must be positions or values, got {spacing!r}")
+    size = len(categories)
     if not isinstance(weights, str):
         return _own(size, weights)
-    apart = np.abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
-    most = max(1, size - 1)
+    places = np.arange(size, dtype=np.float64)
+    apart = np.abs(np.subtract.outer(places, places))
     if weights == "none":
         return np.asarray(apart == 0, dtype=np.float64)
-    if weights == "linear":
-        return np.asarray(1 - apart / most)
-    if weights == "quadratic":
-        return np.asarray(1 - (apart / most) ** 2)
     if weights == "ordinal":
-        return np.asarray(1 - apart * (apart + 1) / (most * (most + 1)))
-    raise ValueError(f"weights: must be none, linear, quadratic, ordinal or a matrix, got {weights!r}")
+        return np.asarray(1 - apart * (apart + 1) / max(1, (size - 1) * size))
+    if weights not in ("linear", "quadratic"):
+        raise ValueError(f"weights: must be none, linear, quadratic, ordinal or a matrix, got {weights!r}")
+    if spacing == "values":
+        numbers = _numbers(categories)
+        apart = np.abs(np.subtract.outer(numbers, numbers))
+    share = apart / (float(apart.max(initial=0.0)) or 1.0)
+    return np.asarray(1 - (share if weights == "linear" else share**2))
 
 
-def weighted(name: str, weights: Weights) -> str:
+def _numbers(categories: Sequence[Any]) -> Floats:
+    numbers = columns("categories", categories)
+    if any(isinstance(one, (bool, str)) for one in categories) or not np.isfinite(numbers).all():
+        raise ValueError("categories: must be finite numbers for spacing='values'")
+    return numbers
+
+
+def weighted(name: str, weights: Weights, spacing: Spacing = "positions") -> str:
     """The coefficient's name with its weights."""
     if not isinstance(weights, str):
         return f"{name}, own weights"
-    return name if weights == "none" else f"{name}, {weights} weights"
+    by = " by value" if spacing == "values" and weights in ("linear", "quadratic") else ""
+    return name if weights == "none" else f"{name}, {weights} weights{by}"
 
 
 def _own(size: int, weights: Any) -> Floats:

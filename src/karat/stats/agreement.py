@@ -11,7 +11,7 @@ import numpy as np
 
 from karat.stats._groups import Floats, check_level, t_quantile, z_quantile
 from karat.stats._ratings import POINT, ROUNDING
-from karat.stats._weighting import Weights, weight_matrix, weighted
+from karat.stats._weighting import Spacing, Weights, weight_matrix, weighted
 from karat.stats.results import Interval
 
 __all__ = ["cohen_kappa", "kappa_of_table"]
@@ -24,13 +24,16 @@ def cohen_kappa(
     *,
     categories: Sequence[Any],
     weights: Weights = "quadratic",
+    spacing: Spacing = "positions",
     level: float = 0.95,
 ) -> Interval:
     """The agreement of two raters of the same things beyond what their habits alone would give.
 
     `categories`: every step that could have been given, in order, used or not: weights depend
     on their number. `weights`: what part of an agreement a near miss counts for: `none` (the
-    unweighted kappa), `linear`, `quadratic`, `ordinal`, or a symmetric matrix of your own. 1 is full
+    unweighted kappa), `linear`, `quadratic`, `ordinal`, or a symmetric matrix of your own. `spacing`: whether `linear` and `quadratic` count categories apart by their places in `categories` (`positions`, the
+    default, as scikit-learn does) or by their numbers (`values`, as R's irrCAC does): they differ where steps are
+    unequal, such as 1, 2, 5. 1 is full
     agreement, 0 that of chance; the interval is of large samples and may pass 1. `clusters`: what does
     not vary independently, such as answers to one question; `n` then counts clusters, and the interval is Student's;
     without, it is the normal one, narrow below about 20 pairs. NaN with a reason
@@ -51,8 +54,12 @@ def cohen_kappa(
     table = np.zeros((len(places), len(places)))
     for pair in pairs:
         table[pair] += 1
-    found = kappa_of_table(table, weights=weights, level=level)
-    return found if clusters is None else _clustered(found, table, pairs, list(clusters), weights)
+    found = kappa_of_table(table, categories=list(categories), weights=weights, spacing=spacing, level=level)
+    return (
+        found
+        if clusters is None
+        else _clustered(found, table, pairs, list(clusters), weight_matrix(list(places), weights, spacing))
+    )
 
 
 def _place(value: Any, places: dict[Any, int]) -> int:
@@ -62,16 +69,29 @@ def _place(value: Any, places: dict[Any, int]) -> int:
         raise ValueError(f"a, b: {value!r} is none of the categories") from error
 
 
-def kappa_of_table(table: Any, *, weights: Weights = "quadratic", level: float = 0.95) -> Interval:
-    """The same from the table of counts: how often the first gave row i and the second column j."""
+def kappa_of_table(
+    table: Any,
+    *,
+    categories: Sequence[Any] | None = None,
+    weights: Weights = "quadratic",
+    spacing: Spacing = "positions",
+    level: float = 0.95,
+) -> Interval:
+    """The same from the table of counts: how often the first gave row i and the second column j.
+
+    `categories`: those of the rows and columns; 0, 1, … without them.
+    """
     check_level(level)
     counts = np.asarray(table, dtype=np.float64)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not len(counts):
         raise ValueError(f"table: must be square, got shape {counts.shape}")
     if not np.isfinite(counts).all() or (counts < 0).any() or (counts != np.floor(counts)).any():
         raise ValueError("table: must hold counts")
-    n, weighed = int(counts.sum()), weight_matrix(len(counts), weights)
-    method = weighted("cohen's kappa", weights)
+    steps = range(len(counts)) if categories is None else categories
+    if len(steps) != len(counts):
+        raise ValueError(f"categories: want one a row of the table ({len(counts)}), got {len(steps)}")
+    n, weighed = int(counts.sum()), weight_matrix(steps, weights, spacing)
+    method = weighted("cohen's kappa", weights, spacing)
     if n == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="nothing was rated by both")
     shares = counts / n
@@ -94,7 +114,7 @@ def kappa_of_table(table: Any, *, weights: Weights = "quadratic", level: float =
 
 
 def _clustered(
-    found: Interval, table: Floats, pairs: Sequence[tuple[int, int]], clusters: Sequence[Any], weights: Weights
+    found: Interval, table: Floats, pairs: Sequence[tuple[int, int]], clusters: Sequence[Any], weighed: Floats
 ) -> Interval:
     """The same with an error that adds up within clusters first."""
     if len(clusters) != len(pairs):
@@ -104,7 +124,7 @@ def _clustered(
     if math.isnan(found.value) or size < 2:
         reason = found.reason if math.isnan(found.value) else "fewer than two clusters"
         return replace(found, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason)
-    shares, weighed = table / n, weight_matrix(len(table), weights)
+    shares = table / n
     expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
     inner = _influence(shares, weighed, found.value)
     centre = found.value - expected * (1 - found.value)

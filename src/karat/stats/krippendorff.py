@@ -10,7 +10,7 @@ import numpy as np
 
 from karat.stats._groups import Floats, columns, summed_by
 from karat.stats._ratings import Agreed, Ratings, interval_of, read_ratings, undefined
-from karat.stats._weighting import Weights, weight_matrix, weighted
+from karat.stats._weighting import Spacing, Weights, weight_matrix, weighted
 from karat.stats.results import Interval
 
 __all__ = ["krippendorff_alpha"]
@@ -23,6 +23,7 @@ def krippendorff_alpha(
     *raters: Iterable[Any],
     level: Level | None = None,
     weights: Weights | None = None,
+    spacing: Spacing = "positions",
     clusters: Iterable[Any] | None = None,
     categories: Sequence[Any] | None = None,
     confidence: float = 0.95,
@@ -32,7 +33,7 @@ def krippendorff_alpha(
 
     `level` says how values differ: `nominal` (or not), `ordinal` (by rank), `interval` (by
     distance), `ratio` (by proportion, of values ≥ 0; its time grows with the square of how many different values
-    there are, 10,000 take seconds); `weights` instead takes those of the other coefficients. Each
+    there are, 10,000 take seconds); `weights` (and `spacing`) instead takes those of the other coefficients. Each
     argument is one rater's list over the same things, None or NaN where they said nothing (one
     argument alone: rows are raters). `categories`: the order, where values have none of their own. What
     only one rated tells nothing. `confidence` is that of the interval, which is normal, or t with
@@ -50,7 +51,8 @@ def krippendorff_alpha(
     ratings = _shared(read_ratings(raters, clusters, categories))
     known = ratings.categories
     if weights is not None:
-        distance, method = _by_weights(weight_matrix(len(known), weights)), weighted("Krippendorff's alpha", weights)
+        distance = _by_weights(weight_matrix(known, weights, spacing))
+        method = weighted("Krippendorff's alpha", weights, spacing)
     else:
         distance, method = (
             _by_level(str(level), known, ordered=categories is not None),

@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.stats._groups import Floats, whole
 from karat.stats._ratings import Agreed, Ratings, interval_of, read_ratings, undefined
-from karat.stats._weighting import Weights, weight_matrix, weighted
+from karat.stats._weighting import Spacing, Weights, weight_matrix, weighted
 from karat.stats.results import Interval
 
 __all__ = ["brennan_prediger", "conger_kappa", "fleiss_kappa", "gwet_ac", "percent_agreement", "raters_of_table"]
@@ -23,6 +23,7 @@ def gwet_ac(
     clusters: Iterable[Any] | None = None,
     categories: Sequence[Any],
     weights: Weights = "quadratic",
+    spacing: Spacing = "positions",
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
@@ -31,7 +32,7 @@ def gwet_ac(
     Unlike kappa it does not fall to 0 where nearly everything gets one and the same step. Each
     argument is one rater's list over the same things, None or NaN where they said nothing (one
     argument alone: rows are raters). `categories`: every step that could have been given, in order,
-    used or not. `weights`: as those of `cohen_kappa`. `clusters`: what does not vary independently, such as
+    used or not. `weights`, `spacing`: as those of `cohen_kappa`. `clusters`: what does not vary independently, such as
     answers to one question; t with clusters − 1 df. Without clusters the interval is the normal one, narrow below about
     20 things. With `rng` it is that of clusters drawn again 2,000 times. All are of large samples: with twenty clusters
     a little too narrow. Where nobody shared a thing: NaN with a reason.
@@ -42,10 +43,10 @@ def gwet_ac(
 
     Gwet (2008), Br. J. Math. Stat. Psychol. 61:29; Gwet (2014), Handbook of Inter-Rater Reliability, chapter 4.
     """
-    name = "Gwet's AC1" if isinstance(weights, str) and weights == "none" else weighted("Gwet's AC2", weights)
+    name = "Gwet's AC1" if isinstance(weights, str) and weights == "none" else weighted("Gwet's AC2", weights, spacing)
     if len(tuple(categories)) < 2:
         raise ValueError("categories: must be at least two, used or not")
-    return _interval(raters, clusters, categories, weights, _gwet, name, level, rng)
+    return _interval(raters, clusters, categories, (weights, spacing), _gwet, name, level, rng)
 
 
 def brennan_prediger(
@@ -53,6 +54,7 @@ def brennan_prediger(
     clusters: Iterable[Any] | None = None,
     categories: Sequence[Any],
     weights: Weights = "quadratic",
+    spacing: Spacing = "positions",
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
@@ -65,8 +67,8 @@ def brennan_prediger(
 
     Brennan and Prediger (1981), Educ. Psychol. Meas. 41:687.
     """
-    name = weighted("Brennan–Prediger", weights)
-    return _interval(raters, clusters, categories, weights, _even, name, level, rng)
+    name = weighted("Brennan–Prediger", weights, spacing)
+    return _interval(raters, clusters, categories, (weights, spacing), _even, name, level, rng)
 
 
 def fleiss_kappa(
@@ -74,6 +76,7 @@ def fleiss_kappa(
     clusters: Iterable[Any] | None = None,
     categories: Sequence[Any],
     weights: Weights = "quadratic",
+    spacing: Spacing = "positions",
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
@@ -87,7 +90,8 @@ def fleiss_kappa(
 
     Fleiss (1971), Psychol. Bull. 76:378; Scott (1955), Public Opin. Q. 19:321.
     """
-    return _interval(raters, clusters, categories, weights, _pooled, weighted("Fleiss' kappa", weights), level, rng)
+    name = weighted("Fleiss' kappa", weights, spacing)
+    return _interval(raters, clusters, categories, (weights, spacing), _pooled, name, level, rng)
 
 
 def conger_kappa(
@@ -95,6 +99,7 @@ def conger_kappa(
     clusters: Iterable[Any] | None = None,
     categories: Sequence[Any],
     weights: Weights = "quadratic",
+    spacing: Spacing = "positions",
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
@@ -107,9 +112,8 @@ def conger_kappa(
 
     Conger (1980), Psychol. Bull. 88:322.
     """
-    return _interval(
-        raters, clusters, categories, weights, _own_habits, weighted("Conger's kappa", weights), level, rng
-    )
+    name = weighted("Conger's kappa", weights, spacing)
+    return _interval(raters, clusters, categories, (weights, spacing), _own_habits, name, level, rng)
 
 
 def percent_agreement(
@@ -117,6 +121,7 @@ def percent_agreement(
     clusters: Iterable[Any] | None = None,
     categories: Sequence[Any],
     weights: Weights = "none",
+    spacing: Spacing = "positions",
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
@@ -127,7 +132,8 @@ def percent_agreement(
     >>> percent_agreement([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3]).value
     0.75
     """
-    return _interval(raters, clusters, categories, weights, _none, weighted("percent agreement", weights), level, rng)
+    name = weighted("percent agreement", weights, spacing)
+    return _interval(raters, clusters, categories, (weights, spacing), _none, name, level, rng)
 
 
 def raters_of_table(table: Any) -> tuple[list[int], list[int]]:
@@ -151,14 +157,14 @@ def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and
     raters: Sequence[Iterable[Any]],
     clusters: Iterable[Any] | None,
     categories: Sequence[Any],
-    weights: Weights,
+    weights: tuple[Weights, Spacing],
     chance: Chance,
     method: str,
     level: float,
     rng: np.random.Generator | None,
 ) -> Interval:
     ratings = read_ratings(raters, clusters, categories)
-    matrix = weight_matrix(len(ratings.categories), weights)
+    matrix = weight_matrix(ratings.categories, *weights)
     agreeing = _agreeing(ratings, matrix)
 
     def coefficient(ratings: Ratings, often: Floats) -> Agreed:

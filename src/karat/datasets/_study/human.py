@@ -122,8 +122,9 @@ def statistic_of_means(kind: str, groups: Sequence[tuple[float, float, float]]) 
     if kind == "ttest_ind":
         (n1, m1, _), (n2, m2, _) = groups
         return (m1 - m2) / math.sqrt(within * (1 / n1 + 1 / n2))
-    grand = sum(n * mean for n, mean, _ in groups) / total
-    between = sum(n * (mean - grand) ** 2 for n, mean, _ in groups) / (len(groups) - 1)
+    first = groups[0][1]  # equal means then give exactly 0
+    grand = sum(n * (mean - first) for n, mean, _ in groups) / total
+    between = sum(n * (mean - first - grand) ** 2 for n, mean, _ in groups) / (len(groups) - 1)
     return between / within
 
 

@@ -105,7 +105,7 @@ def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
 
 
 def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
-    from karat.replication import Side
+    from karat.replication import Side, ties_merged
 
     first = numbers_of(data[test.measure])[rows]
     if isinstance(test.against, str):
@@ -114,34 +114,38 @@ def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
         second = np.full_like(first, 0.0 if test.against is None else float(test.against))
     good = np.isfinite(first) & np.isfinite(second)
     first, second = first[good], second[good]
+    if test.kind == "spearman":
+        first, second = (_ranks(ties_merged(one)) for one in (first, second))
     if test.kind in {"correlation", "spearman"}:
-        return _correlation(test.kind, first, second)
+        return _correlation(first, second)
     if test.kind == "wilcoxon":
-        return _signed_ranks(first - second)
+        return _signed_ranks(first - second, largest=float(np.abs(np.append(first, second)).max(initial=0.0)))
     apart = first - second
     n, sd = len(apart), _sd(apart, of=np.concatenate([first, second]))
     if n < 2 or not sd > 0:
         return Side(missing=_no_spread(n))
-    return Side(statistic=float(apart.mean() / (sd / math.sqrt(n))), n1=float(n), df1=n - 1.0)
+    mean, largest = _mean(apart), float(np.abs(np.concatenate([first, second])).max())
+    mean = 0.0 if abs(mean) <= ROUNDING * largest else mean
+    return Side(statistic=mean / (sd / math.sqrt(n)), n1=float(n), df1=n - 1.0)
 
 
-def _correlation(kind: str, first: Floats, second: Floats) -> Side:
+def _correlation(first: Floats, second: Floats) -> Side:
     from karat.replication import Side
 
-    if kind == "spearman" and len(first):
-        first, second = _ranks(first), _ranks(second)
     n = len(first)
     if n < 3 or not (_sd(first) > 0 and _sd(second) > 0):
         return Side(missing=_no_spread(n))
-    a, b = first - first.mean(), second - second.mean()
+    a, b = first - _mean(first), second - _mean(second)
     r = float(a @ b / math.sqrt(float(a @ a) * float(b @ b)))
-    return Side(statistic=math.copysign(1.0, r) if 1 - abs(r) < ROUNDING else r, n1=float(n))
+    r = math.copysign(1.0, r) if 1 - abs(r) < ROUNDING else r
+    return Side(statistic=0.0 if abs(r) < ROUNDING else r, n1=float(n))
 
 
-def _signed_ranks(apart: Floats) -> Side:
-    """Z of W+, without the zeros, its spread corrected for ties."""
-    from karat.replication import Side
+def _signed_ranks(apart: Floats, *, largest: float) -> Side:
+    """Z of W+, without the zeros, its spread corrected for ties; `largest`: of the numbers that were subtracted."""
+    from karat.replication import Side, ties_merged
 
+    apart = ties_merged(apart, largest=largest)
     apart = apart[apart != 0]
     n = len(apart)
     if n < 1:
@@ -152,7 +156,7 @@ def _signed_ranks(apart: Floats) -> Side:
 
 
 def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
-    from karat.replication import Side
+    from karat.replication import Side, ties_merged
 
     least = 1 if test.kind == "mannwhitney" else 2
     few = [
@@ -163,13 +167,16 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     sizes = [float(len(one)) for one in samples]
     pair: dict[str, Any] = {"n1": sizes[0], "n2": sizes[1]} if len(sizes) == 2 else {}
     if test.kind == "mannwhitney":
-        together = np.concatenate(samples)
+        together = ties_merged(np.concatenate(samples))
         u = float(_ranks(together)[: len(samples[0])].sum()) - sizes[0] * (sizes[0] + 1) / 2
         return Side(statistic=u, tie_term=_tie_term(together), **pair)
     if test.kind == "variance_ratio":
         one, two = (_sd(sample) ** 2 for sample in samples)
         return Side(statistic=one / two, **pair) if two > 0 and one > 0 else Side(missing="no spread in a group")
-    described = [(len(one), float(one.mean()), _sd(one)) for one in samples]
+    means = ties_merged(
+        np.array([_mean(one) for one in samples]), largest=max(float(np.abs(one).max()) for one in samples)
+    )
+    described = [(len(one), float(mean), _sd(one)) for one, mean in zip(samples, means, strict=True)]
     statistic = statistic_of_means(test.kind, [(float(n), mean, sd) for n, mean, sd in described])
     if math.isnan(statistic):
         return Side(missing="all answers within each group are the same: there is no spread")
@@ -179,6 +186,11 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     above = float(np.sign(described[0][1] - described[1][1]))
     sign = int(above) if df1 == 1 and above else None
     return Side(statistic=statistic, df1=df1, df2=sum(sizes) - len(sizes), sizes=tuple(sizes), sign=sign, **pair)
+
+
+def _mean(values: Floats) -> float:
+    """Rounded once: the same numbers in another order have the same mean."""
+    return math.fsum(values.tolist()) / len(values) if len(values) else NAN
 
 
 def _sd(values: Floats, *, of: Floats | None = None) -> float:

@@ -236,7 +236,7 @@ def test_equal_shares_have_no_effect_in_any_measure(k, rest, one, two):
 
 
 @pytest.mark.parametrize(
-    "kind, agent",
+    ("kind", "agent"),
     [
         ("contingency", Side(table=((20, 0), (20, 0)))),
         ("contingency", Side(table=((20, 0), (33, 0)))),

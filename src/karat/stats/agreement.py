@@ -31,10 +31,11 @@ def cohen_kappa(
 
     `categories`: every step that could have been given, in order, used or not: weights depend
     on their number. `weights`: what part of an agreement a near miss counts for: `none` (the
-    unweighted kappa), `linear`, `quadratic`, `ordinal`, or a symmetric matrix of your own. `spacing`: whether `linear` and `quadratic` count categories apart by their places in `categories` (`positions`, the
+    unweighted kappa), `linear`, `quadratic`, `ordinal`, or a symmetric matrix of your own.
+    `spacing`: whether `linear` and `quadratic` count categories apart by their places in `categories` (`positions`, the
     default, as scikit-learn does) or by their numbers (`values`, as R's irrCAC does): they differ where steps are
-    unequal, such as 1, 2, 5. 1 is full
-    agreement, 0 that of chance; the interval is of large samples and may pass 1. `clusters`: what does
+    unequal, such as 1, 2, 5. 1 is full agreement,
+    0 that of chance; the interval is of large samples and may pass 1. `clusters`: what does
     not vary independently, such as answers to one question; `n` then counts clusters, and the interval is Student's;
     without, it is the normal one, narrow below about 20 pairs. NaN with a reason
     where both used one category only: there is no variation, and nothing to agree on. Raises

@@ -8,12 +8,13 @@ import logging
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import karat
-from karat.errors import BadOption
+from karat.errors import BadExperiment, BadOption, OperatorError
 
 
 @pytest.fixture
@@ -227,3 +228,54 @@ def test_what_is_no_experiment_and_no_run_is_said(here: Path) -> None:
         karat.run(5)  # type: ignore[arg-type]  # what somebody may try
     with pytest.raises(BadOption, match="want a run, its folder or the beginning of its name, got 5"):
         karat.open(5)  # type: ignore[arg-type]  # what somebody may try
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "a" * 300,
+        f"{'a' * 300}.yaml",
+        "/".join(["a" * 200] * 30),
+        "a\0b.yaml",
+        "\ud800.yaml",
+        "loop",
+        "loop/x.yaml",
+        "file/x",
+    ],
+    ids=lambda path: ascii(path[:12]),
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        karat.load,
+        lambda path: karat.load("sums.yaml", env_file=path),
+        karat.run,
+        lambda path: karat.run("sums.yaml", results=path),
+        lambda path: karat.run("sums.yaml", resume=path),
+        karat.open,
+        lambda path: karat.open("latest", results=path),
+        karat.summarize,
+        lambda path: karat.query(path, "SELECT 1"),
+    ],
+    ids=["load", "env_file", "run", "results", "resume", "open", "open results", "summarize", "query"],
+)
+def test_no_path_raises_anything_but_an_operator_error(here: Path, call: Callable[[str], object], path: str) -> None:
+    (here / "loop").symlink_to("loop")
+    (here / "file").write_text("", encoding="utf-8")
+    (here / "sums.yaml").write_text(
+        "dataset: {kind: golden, path: questions.jsonl}\nagent: {type: floor}\nconditions: {a: {}}\n", encoding="utf-8"
+    )
+    with pytest.raises(OperatorError):
+        call(path)
+
+
+@pytest.mark.parametrize("kind", ["golden", "conversation", "study"])
+def test_a_path_of_a_dataset_that_is_too_long_is_a_fault_at_its_place(here: Path, kind: str) -> None:
+    (here / "long.yaml").write_text(
+        f"dataset: {{kind: {kind}, path: {'a' * 300}}}\nagent: {{type: floor}}\nconditions: {{a: {{}}}}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(BadExperiment) as caught:
+        karat.load("long.yaml")
+    (fault,) = [fault for fault in caught.value.faults if fault.place == "dataset.path"]
+    assert "File name too long" in fault.message

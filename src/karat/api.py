@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat.config import Experiment, load, rehearsal
-from karat.errors import BadOption, BadRun, did_you_mean
+from karat.errors import BadOption, BadRun, did_you_mean, unreadable
+from karat.formats import excerpt
 from karat.journal import RunFolder
 
 if TYPE_CHECKING:
@@ -141,11 +142,18 @@ def open(run: RunLike, *, results: str | os.PathLike[str] = "results") -> RunFol
         return run
     if not isinstance(run, (str, os.PathLike)):
         raise BadOption("karat.open", f"want a run, its folder or the beginning of its name, got {run!r:.60}")
+    try:
+        return _find_run(run, Path(results))
+    except OSError as error:  # a name that is too long, a folder that may not be read
+        raise BadRun(excerpt(os.fspath(run), 60), f"cannot be opened: {unreadable(error)}") from error
+
+
+def _find_run(run: str | os.PathLike[str], results: Path) -> RunFolder:
     path, text = Path(run), os.fspath(run)
     if path.exists():
         inside = [] if path.is_file() or (path / "run.json").exists() else _runs(path)
         return _opened(inside[-1] if inside else path)
-    below = _runs(Path(results))
+    below = _runs(results)
     if text == "latest" and below:
         return _opened(below[-1])
     found = [

@@ -52,6 +52,7 @@ __all__ = [
     "TrialFault",
     "UnknownPlugin",
     "did_you_mean",
+    "unreadable",
 ]
 
 
@@ -77,6 +78,13 @@ def did_you_mean(word: str, known: Iterable[str], *, listing: bool = True) -> st
     if listing and 0 < len(names) <= 12:
         return f" (known: {', '.join(names)})"
     return ""
+
+
+def unreadable(error: OSError | ValueError) -> str:
+    """Why a path cannot be used: the system's words, or that it is no path at all (a NUL, half a surrogate pair)."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return "not a valid path (it holds a character that no file name can have)"
 
 
 class Caught:

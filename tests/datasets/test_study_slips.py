@@ -270,3 +270,28 @@ def test_any_printed_statistic_that_fits_the_test_holds(tmp_path: Path, reported
     with pytest.raises(BadDataset) as caught:
         read(tmp_path, text, MATERIALS)
     assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [
+        "2.33 (0.49) of 0",
+        "66 (20) of 0, 66 (20) of 5",
+        "M = 66 of 0",
+        "0 of 0",
+        "t(64) = 8.13, p < 10^-99999999999999999999",
+        "t(64) = 8.13 x 10^-99999999999999999999",
+        "t(nan) = 8.13, p < .01",
+        f"r({'9' * 400}) = .5, p < .01",
+        f"t({'9' * 400}) = 8.13, p < .01",
+        f"{'9' * 4400} of 65",
+        "9" * 100_000,
+    ],
+    ids=lambda text: text[:30],
+)
+def test_no_printed_string_breaks_the_check(tmp_path: Path, reported: str) -> None:
+    """Every fault is named with its place; none is an exception of another kind."""
+    text = SKILL.replace("n: 65, reported", "sd: 16, n: 65, use: 1, reported").replace("use: 1, ", "")
+    with pytest.raises(BadDataset) as caught:
+        read(tmp_path, text.replace("t(64) = 8.13, p < .0001", reported) + "        reason: 5\n", MATERIALS)
+    assert all(fault.place.startswith("findings.") for fault in caught.value.faults)

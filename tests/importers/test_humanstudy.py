@@ -338,3 +338,40 @@ def test_a_folder_of_several_studies_gives_several_drafts(tmp_path):
     (tmp_path / "all" / "notes").mkdir()
     found = HumanStudy(HumanStudy.Options()).drafts(tmp_path / "all")
     assert [draft.name for draft in found] == ["a", "b"]
+
+
+def test_studies_that_keep_their_files_in_source_are_found_and_named_after_their_folder(tmp_path):
+    """The benchmark's repository has `studies/study_001/source/ground_truth.json`."""
+    for name in ("study_001", "study_002"):
+        written(tmp_path / "studies" / name / "source", whole())
+        (tmp_path / "studies" / name / "index.json").write_text("{}", encoding="utf-8")
+    written(tmp_path / "studies" / "study_003", whole())
+    (tmp_path / "studies" / "notes").mkdir()
+    importer = HumanStudy(HumanStudy.Options())
+    every = importer.drafts(tmp_path / "studies")
+    assert [draft.name for draft in every] == ["study_001", "study_002", "study_003"]
+    for path in ("study_001", "study_001/source"):
+        (alone,) = importer.drafts(tmp_path / "studies" / path)
+        assert (alone.name, alone.files) == ("study_001", every[0].files)
+
+
+def test_more_studies_than_are_imported_at_once_are_refused_not_cut_off(tmp_path):
+    for number in range(101):
+        (tmp_path / f"study_{number:03}" / "materials").mkdir(parents=True)
+    with pytest.raises(BadDataset) as caught:
+        HumanStudy(HumanStudy.Options()).drafts(tmp_path)
+    assert "holds 101 studies; at most 100" in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["a" * 300, "a\0b", "loop"])
+def test_a_path_that_cannot_be_looked_into_is_a_fault(tmp_path, path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(BadDataset):
+        HumanStudy(HumanStudy.Options()).drafts(tmp_path / path)
+
+
+def test_a_file_of_the_folder_that_leads_in_a_circle_is_a_doubt(tmp_path):
+    folder = written(tmp_path / "study", whole())
+    (folder / "metadata.json").unlink()
+    (folder / "metadata.json").symlink_to("metadata.json")
+    assert "unreadable" in {doubt.kind for doubt in drafted(folder).doubts if doubt.source == "metadata.json"}

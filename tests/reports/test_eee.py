@@ -14,10 +14,12 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # it has no types
 import msgspec
 import pytest
+from click.testing import CliRunner
 from tests.pages.hostile import hostile_run
 from tests.reports.study_story import CONDITIONS, story
 
 import karat
+from karat.cli import cli
 from karat.records import Metric, Reply, Sample, ToolCall, Turn, Usage
 from karat.reports import save
 from karat.reports.eee import Eee
@@ -52,10 +54,14 @@ def validate(published: Path, out: Path, aggregates: list[Path], samples: list[P
         schema = json.loads((folder / f"{name}.schema.json").read_text(encoding="utf-8"))
         validator = jsonschema.Draft7Validator(schema)
         assert [error.message for one in found for error in validator.iter_errors(one)][:3] == []
-    places = [str(path.relative_to(out)) for path in (*aggregates, *samples)]
+    validated(published, out, [str(path.relative_to(out)) for path in (*aggregates, *samples)])
+
+
+def validated(published: Path, folder: Path, places: list[str]) -> None:
+    """What the validator of Every Eval Ever says of the paths, from a folder: valid, and nothing else."""
     done = subprocess.run(
         [sys.executable, "-m", "every_eval_ever", "validate", "--format", "json", *places],
-        cwd=out,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": str(published)},
         capture_output=True,
         encoding="utf-8",
@@ -270,3 +276,15 @@ def test_conversations_that_are_right_as_a_whole_are_a_result(tmp_path, publishe
     }
     rate = found.conditions[0].conversation_accuracy.estimate.value
     assert told["convfinqa/look-up/numeric.conversation_accuracy"] == rate is not None
+
+
+def test_the_paths_that_are_printed_are_valid_from_any_folder(tmp_path, journals, published, monkeypatch):
+    """The validator takes a relative path for the place in the datastore, so what is printed is absolute."""
+    numbers(tmp_path / "run", journals)
+    (tmp_path / "work" / "data").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work")
+    done = CliRunner().invoke(cli, ["report", "../run", "--to", "eee", "--out", "data/share"], catch_exceptions=False)
+    paths = done.stdout.split()
+    assert len(paths) == 2
+    for folder in (tmp_path, tmp_path / "work", tmp_path / "work" / "data" / "share" / "data", Path("/")):
+        validated(published, folder, paths)

@@ -82,7 +82,8 @@ def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Outpu
     Raises BadOption: no `out` for several files, or for more than a terminal is for.
     """
     if out is not None:
-        paths = [str(path) for path in save(files, out)]
+        absolute = getattr(plugins.find("reports", name, allow_code=False), "absolute_paths", False)
+        paths = [str(path) for path in save(files, out.absolute() if absolute else out)]
         output.result("\n".join(_listed(paths)), Written(report=name, paths=paths))
         return
     if len(files) > 1 and not output.as_json:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from karat.documents.nodes import Node, dotted, fault_at, walk
-from karat.errors import Fault, did_you_mean
+from karat.errors import Fault, did_you_mean, unreadable
 
 __all__ = ["expand", "fill", "is_variable", "read_env_file"]
 
@@ -60,6 +60,8 @@ def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
         return {}, [Fault(place=f"--env-file {path}", message=f"cannot be read: {error.strerror}")]
     except UnicodeDecodeError:
         return {}, [Fault(place=f"--env-file {path}", message="is not UTF-8; save it as UTF-8")]
+    except ValueError as error:
+        return {}, [Fault(place="--env-file", message=f"cannot be read: {unreadable(error)}")]
     values: dict[str, str] = {}
     faults: list[Fault] = []
     for number, line in enumerate(text.split("\n"), start=1):

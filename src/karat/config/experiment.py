@@ -15,7 +15,7 @@ from karat.config.parts import read_parts
 from karat.config.settings import apply
 from karat.documents import reader as documents
 from karat.documents.nodes import Node, from_python, printable
-from karat.errors import BadExperiment, Fault, did_you_mean
+from karat.errors import BadExperiment, Fault, did_you_mean, unreadable
 from karat.journal.events import Choice
 from karat.journal.folder import slugged
 from karat.models import Price
@@ -137,8 +137,8 @@ def _read(path: Path) -> tuple[bytes, list[Fault]]:
     except IsADirectoryError:
         inside = sorted(other.name for other in path.glob("*.y*ml"))
         message = "is a folder; name the experiment file in it" + (f", e.g. {path / inside[0]}" if inside else "")
-    except OSError as error:
-        message = f"cannot be read: {error.strerror}"
+    except (OSError, ValueError) as error:
+        message = f"cannot be read: {unreadable(error)}"
     return b"", [Fault(place="file", message=message)]
 
 

@@ -12,7 +12,8 @@ from karat.config.model import DatasetSpec, Execution, PriceModel
 from karat.config.reader import Reader
 from karat.datasets import shipped_studies
 from karat.documents.nodes import Node, plain
-from karat.errors import BadOption, BadPlugin, MissingExtra, UnknownPlugin, did_you_mean
+from karat.errors import BadOption, BadPlugin, MissingExtra, UnknownPlugin, did_you_mean, unreadable
+from karat.formats import excerpt
 from karat.models import Price
 from karat.records import ScorerSpec
 
@@ -125,6 +126,14 @@ def _located(read: Reader, text: str, locate: Callable[[str, Sequence[Path]], An
 
 
 def _file(read: Reader, text: str) -> Path | None:
+    try:
+        return _existing_file(read, text)
+    except OSError as error:  # a name that is too long
+        read.fault("dataset.path", f"'{excerpt(text, 60)}' cannot be read: {unreadable(error)}")
+        return None
+
+
+def _existing_file(read: Reader, text: str) -> Path | None:
     here, beside = Path(text).absolute(), read.folder / text
     if here.is_file():
         if beside.is_file() and not here.samefile(beside):

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from karat.datasets._unfit import Unfit, finite, integer, why_unfit
-from karat.errors import BadDataset, Fault, did_you_mean
+from karat.errors import BadDataset, Fault, did_you_mean, unreadable
 from karat.formats import excerpt
 
 __all__ = ["FORMATS", "Rows", "read_rows"]
@@ -66,8 +66,8 @@ def read_rows(path: Path, *, lists: bool = False, section: str | None = None) ->
         raise _bad(path, "file", f"cannot read files that end in '{ending}'; known are {known}")
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise _bad(path, "file", f"cannot be read: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise _bad(path, "file", f"cannot be read: {unreadable(error)}") from error
     rows = Rows(sha256=sha256(data).hexdigest(), unit="line")
     if not data.strip():
         raise _bad(path, "file", "is empty; it needs at least one sample")

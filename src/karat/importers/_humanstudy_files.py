@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -152,7 +153,7 @@ def _read(path: Path, name: str, folder: Path, notes: Notes) -> Spot:
     value: Any = None
     lines: dict[Place, int] = {}
     try:
-        if not path.resolve().is_relative_to(folder.resolve()):
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
             raise ValueError("leads out of the folder")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from karat.documents.reader import parse
-from karat.errors import BadDataset, Fault
+from karat.errors import BadDataset, Fault, unreadable
 from karat.formats import excerpt, plural
 from karat.importers import Draft, Open
 from karat.importers._humanstudy_arms import arms_of
@@ -24,6 +24,7 @@ __all__ = ["HumanStudy"]
 
 _DOMAINS = ("cognition", "strategic", "social")
 _MOST_STUDIES = 100  # in one folder
+_SOURCE = "source"
 
 
 class HumanStudy:
@@ -47,14 +48,20 @@ class HumanStudy:
 
     def drafts(self, path: Path) -> Sequence[Draft]:
         """A draft for each study. Raises BadDataset where there is none that can be read."""
-        if not path.is_dir():
-            message = "is no folder: a study of HumanStudy-Bench is a folder with ground_truth.json"
+        try:
+            if not path.is_dir():
+                message = "is no folder: a study of HumanStudy-Bench is a folder with ground_truth.json"
+                raise BadDataset(str(path), [Fault(place="file", message=message)])
+            folder = _study_folder(path)
+            below = [] if folder else sorted(child for child in path.iterdir() if child.is_dir())
+            folders = [folder] if folder else [place for child in below if (place := _study_folder(child)) is not None]
+        except (OSError, ValueError) as error:
+            faults = [Fault(place="file", message=f"cannot be read: {unreadable(error)}")]
+            raise BadDataset(str(path), faults) from error
+        if len(folders) > _MOST_STUDIES:
+            message = f"holds {len(folders)} studies; at most {_MOST_STUDIES} are imported at once"
             raise BadDataset(str(path), [Fault(place="file", message=message)])
-        folders = [path]
-        if not _is_study(path):
-            below = sorted(one for one in path.iterdir() if one.is_dir() and _is_study(one))
-            folders = below[:_MOST_STUDIES] or [path]
-        return [self._draft(folder) for folder in folders]
+        return [self._draft(folder) for folder in folders or [path]]
 
     def _draft(self, folder: Path) -> Draft:
         outer, materials, notes = read_folder(folder)
@@ -70,8 +77,18 @@ class HumanStudy:
         )  # fmt: skip
 
 
-def _is_study(folder: Path) -> bool:
-    return (folder / "ground_truth.json").is_file() or (folder / "materials").is_dir()
+def _study_folder(folder: Path) -> Path | None:
+    """Where a study's files are: in the folder itself, or in its `source/`, as the benchmark's repository has them."""
+    for place in (folder, folder / _SOURCE):
+        if (place / "ground_truth.json").is_file() or (place / "materials").is_dir():
+            return place
+    return None
+
+
+def _name(folder: Path) -> str:
+    """The study's folder; that of `study_007/source` is `study_007`."""
+    whole = folder.resolve()
+    return whole.parent.name if whole.name == _SOURCE and whole.parent.name else whole.name
 
 
 def _read(
@@ -86,10 +103,10 @@ def _read(
     findings = findings_of(truth, arms, people=people, weights=meta.get("findings"), notes=notes)
     title = _agreed("title", [truth, meta, specification], notes)
     draft = StudyDraft(
-        name=slug(folder.resolve().name), title=title, source=_source(truth, meta, title, notes),
+        name=slug(_name(folder)), title=title, source=_source(truth, meta, title, notes),
         domain=_domain(meta), design=_design(specification), factors=_factors(specification),
         profile=profile_of(specification, notes), arms=arms, findings=findings,
-        folder=excerpt(folder.resolve().name, 80),
+        folder=excerpt(_name(folder), 80),
     )  # fmt: skip
     said = [*_said(findings), *(one for finding in findings for one in finding.nested)]
     _doubt(said, notes)

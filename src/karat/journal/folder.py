@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from karat import formats
-from karat.errors import BadRun
+from karat.errors import BadRun, unreadable
 from karat.journal.codec import Codec, decode
 from karat.journal.events import (
     FORMAT_VERSION,
@@ -69,9 +69,13 @@ def create_run(
     whole. `info.run` is replaced by the folder's own 8 hex digits. `studies`: the files of
     `info.studies`, by name.
     """
-    if not results.is_dir():
-        results.mkdir(parents=True, exist_ok=True)
-        sync_folder(results.parent)
+    try:
+        if not results.is_dir():
+            results.mkdir(parents=True, exist_ok=True)
+            sync_folder(results.parent)
+    except (OSError, ValueError) as error:
+        where = formats.excerpt(str(results), 60)
+        raise BadRun(where, f"the folder of results cannot be made: {unreadable(error)}") from error
     day = datetime.now(UTC).strftime("%Y%m%d")
     while True:
         run = secrets.token_hex(4)

@@ -8,7 +8,6 @@ import re
 import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 
 __all__ = ["Reported", "every_reported", "parse_reported"]
 
@@ -260,9 +259,9 @@ def _as_python(written: str) -> str:
 
 
 def _decimals(written: str) -> int:
-    """Digits after the point; `1.5e-3` has four."""
-    exponent = Decimal(_as_python(written)).as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
+    """Digits after the point; `1.5e-3` has four. No float has more than 400."""
+    mantissa, _, exponent = _as_python(written).lower().partition("e")
+    return min(400, max(0, len(mantissa.partition(".")[2]) - int(exponent or 0)))
 
 
 def _check(kind: str, statistic: float, df: tuple[float, ...], text: str) -> None:
@@ -270,5 +269,5 @@ def _check(kind: str, statistic: float, df: tuple[float, ...], text: str) -> Non
         raise ValueError(f"reported: r must be between −1 and 1, got {statistic:g} in {text!r}")
     if kind in {"F", "chi2", "U"} and statistic < 0:
         raise ValueError(f"reported: {kind} must be at least 0, got {statistic:g} in {text!r}")
-    if any(value <= 0 for value in df):
-        raise ValueError(f"reported: degrees of freedom must be above 0 in {text!r}")
+    if not all(0 < value < math.inf for value in df):
+        raise ValueError(f"reported: degrees of freedom must be above 0 and finite in {text!r}")

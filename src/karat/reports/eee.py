@@ -39,6 +39,8 @@ _Json = dict[str, Any]
 class Eee:
     """Aggregate (.json) and instance-level files (_samples.jsonl) of Every Eval Ever, schema 0.3.0."""
 
+    absolute_paths = True  # its validator takes a relative path for the place in the datastore
+
     class Options(BaseModel):
         """What a run does not know of itself."""
 

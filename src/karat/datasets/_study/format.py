@@ -179,7 +179,7 @@ class Human(_Part):
     mean: Number | None = None  # of one sample, or of the differences of pairs
     sd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # its standard deviation
     sign: Literal[-1, 1] | None = None  # of an effect whose statistic has none (F, χ²)
-    reported: Text | None = None  # as it is printed
+    reported: Annotated[Text, Field(max_length=2000)] | None = None  # as it is printed
 
 
 class Test(_Part):

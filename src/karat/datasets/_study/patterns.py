@@ -82,6 +82,8 @@ def _check_means(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
 
 def _same_mean(own: tuple[float | None, float | None], printed: Mapping[str, str | None]) -> bool:
     unit = float(printed.get("of") or 1)
+    if unit == 0:  # `2.33 (0.49) of 0`
+        return False
     for value, said in zip(own, (printed["mean"], printed.get("sd")), strict=True):
         if value is None or said is None:
             continue

@@ -30,7 +30,7 @@ from karat.datasets._study.forms import wordings
 from karat.datasets._study.relabel import WORDING, changes, relabelled
 from karat.documents.nodes import Node, Place, dotted, line_of, plain
 from karat.documents.reader import parse
-from karat.errors import BadDataset, Fault, did_you_mean
+from karat.errors import BadDataset, Fault, did_you_mean, unreadable
 
 __all__ = ["read_kept_study", "read_study"]
 
@@ -46,11 +46,11 @@ def read_study(path: Path, *, sql: bool = True, wording: str | None = None, rela
     SQL that gives the columns the tests name. `wording`: take `gain.WORDING.md` for `gain.md`, where there is one.
     `relabel`: the study in other names and amounts, as far as it has any.
     """
-    path = path / _WHERE if path.is_dir() else path
     try:
+        path = path / _WHERE if path.is_dir() else path
         data = path.read_bytes()
-    except OSError as error:
-        message = f"cannot be read: {error.strerror}; a study is a folder with a {_WHERE}"
+    except (OSError, ValueError) as error:
+        message = f"cannot be read: {unreadable(error)}; a study is a folder with a {_WHERE}"
         raise BadDataset(str(path), [Fault(place="file", message=message)]) from error
     document = parse(data, what="a study file")
     if document.root is None or not isinstance(document.root.value, dict):
@@ -231,9 +231,9 @@ class _Reader:
             self.fault(place, f"'{prompt}' lies outside of the study's folder")
             return None
         other = file.with_suffix(f".{self.wording}{file.suffix}") if self.wording is not None else file
-        if other != file and other.is_file():
-            file, self.reworded = other, self.reworded + 1
         try:
+            if other != file and other.is_file():
+                file, self.reworded = other, self.reworded + 1
             text = file.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             there = [one.relative_to(self.folder).as_posix() for one in self.folder.rglob("*.md")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -46,7 +47,8 @@ def load_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tu
     not what it was when the run was made is not loaded, unless `changed` says that it may be.
     """
     name = study.reducer or ""
-    file = reducer_file(study).resolve()
+    # Path.resolve raises RuntimeError where a link leads in a circle.
+    file = Path(os.path.realpath(reducer_file(study)))
     if file.is_relative_to(inside.resolve()):
         raise BadPlugin(name, "lies in the run folder, and a run folder never brings code")
     if not file.is_file() or not file.is_relative_to(study.folder.resolve()):

@@ -2,21 +2,21 @@
 
     python benchmarks/bayes.py
 
-What must be reached stands beside each figure. pingouin is timed on 2,000 tests and its
-time taken as proportional. Accuracy is against `../shared/data/vectors/statistics.json`.
+Times are in reference seconds (`limits.py`), with what must be reached beside them. pingouin is timed
+on 2,000 tests and its time taken as proportional. Accuracy is against `../shared/data/vectors/statistics.json`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from limits import Limits  # beside this file
 
 from karat.replication import (
     Side,
@@ -39,35 +39,37 @@ def main() -> None:
     """Prints the tables."""
     rng = np.random.default_rng(1)
     t, n1, n2 = rng.standard_t(4, MANY) * 3, rng.integers(5, 2000, MANY), rng.integers(5, 2000, MANY)
+    limits = Limits()
+    best = limits.best
     ours = best(lambda: log_bf10_ttest(t, n1, n2))
-    row("1,000,000 two-sample t", ours, "≤ 1.5 s")
-    row("1,000,000 t, one-sided", seconds(lambda: log_bf10_ttest(t, n1, n2, alternative="greater")), "")
+    limits.row("1,000,000 two-sample t", ours, at_most=1.5)
+    limits.row("1,000,000 t, one-sided", limits.timed(lambda: log_bf10_ttest(t, n1, n2, alternative="greater")))
     k = rng.binomial(n1, 0.4)
-    row("1,000,000 binomial", best(lambda: log_bf10_binomial(k, n1)), "≤ 1 s")
+    limits.row("1,000,000 binomial", best(lambda: log_bf10_binomial(k, n1)), at_most=1)
     tables = rng.integers(0, 200, (MANY, 2, 2))
-    row("1,000,000 tables 2×2", best(lambda: log_bf10_contingency(tables)), "≤ 1 s")
+    limits.row("1,000,000 tables 2×2", best(lambda: log_bf10_contingency(tables)), at_most=1)
     r = np.tanh(rng.normal(0, 0.4, MANY))
-    row("1,000,000 Pearson", best(lambda: log_bf10_pearson(r, n1)), "≤ 1 s")
-    row("1,000,000 F, 3 groups", seconds(lambda: log_bf10_anova(t * t, 2, 3 * n1 - 3, n_per_group=n1[:, None])), "")
+    limits.row("1,000,000 Pearson", best(lambda: log_bf10_pearson(r, n1)), at_most=1)
+    three_groups = limits.timed(lambda: log_bf10_anova(t * t, 2, 3 * n1 - 3, n_per_group=n1[:, None]))
+    limits.row("1,000,000 F, 3 groups", three_groups)
     agreement = score_tests(study_tests(rng))
-    row(
-        "2,000 replicates, 12 studies",
-        seconds(lambda: score_uncertainty(agreement, rng=rng, replicates=2_000)),
-        "≤ 10 s",
-    )
+    replicates = limits.timed(lambda: score_uncertainty(agreement, rng=rng, replicates=2_000))
+    limits.row("2,000 replicates, 12 studies", replicates, at_most=10)
     if find_spec("pingouin") is None:
-        print("pingouin is not installed: nothing to stand beside")
-        return
-    beside_pingouin(t, n1, n2, ours)
+        print("pingouin is not installed: nothing to compare with")
+    else:
+        beside_pingouin(limits, t, n1, n2, ours)
+    limits.exit()
 
 
-def beside_pingouin(t: Any, n1: Any, n2: Any, ours: float) -> None:
+def beside_pingouin(limits: Limits, t: Any, n1: Any, n2: Any, ours: float) -> None:
     """The same tests by pingouin's scalar function, and both against the vectors."""
     from pingouin import bayesfactor_ttest
 
     sizes = list(zip(t[:FEW].tolist(), n1[:FEW].tolist(), n2[:FEW].tolist(), strict=True))
-    theirs = seconds(lambda: [log_of(bayesfactor_ttest, *each) for each in sizes]) * MANY / FEW
-    row("pingouin, scaled to 1,000,000", theirs, f"{theirs / ours:,.0f} × ours, wanted ≥ 80 ×")
+    theirs = limits.timed(lambda: [log_of(bayesfactor_ttest, *each) for each in sizes]) * MANY / FEW
+    verdict = limits.check("pingouin's time against ours", theirs / ours, "≥", 80, "×")
+    limits.row("pingouin, scaled to 1,000,000", theirs, note=f"{theirs / ours:,.0f} × ours, {verdict}")
     if not VECTORS.is_file():
         print("no ../shared/data: accuracy is not compared")
         return
@@ -88,6 +90,7 @@ def beside_pingouin(t: Any, n1: Any, n2: Any, ours: float) -> None:
                 failed[name] += 1
     for name, error in worst.items():
         print(f"{name:32} worst error in ln BF {error:.1e} over {len(rows)} exact vectors, no answer to {failed[name]}")
+    print(limits.check("karat's worst error in ln BF", worst["karat"], "≤", 1e-6))
 
 
 def log_of(function: Callable[..., Any], *arguments: Any, **options: Any) -> float:
@@ -117,20 +120,6 @@ def study_tests(rng: np.random.Generator) -> list[StudyTest]:
             StudyTest(study=f"s{at % 12}", finding=f"F{at // 24}", test=f"T{at}", kind=kind, human=side(), agent=side())
         )
     return tests
-
-
-def seconds(call: Callable[[], object]) -> float:
-    start = time.process_time()
-    call()
-    return time.process_time() - start
-
-
-def best(call: Callable[[], object]) -> float:
-    return min(seconds(call) for _ in range(3))
-
-
-def row(title: str, value: float, wanted: str) -> None:
-    print(f"{title:32} {value:8.2f} s  {wanted}")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from limits import Limits  # beside this file
+
 AT_ONCE = 50
 MODEL = "gpt-4.1"
 PROMPT = "Use the search tool."
@@ -53,17 +55,23 @@ def main() -> None:
     if options.ask:
         print(json.dumps(asyncio.run(measured(ASKED[options.ask], options.url, options.trials))))
         return
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in ASKED}
+    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in ASKED}
     with model_server() as url:
         for _ in range(options.rounds):
             for name in ASKED:
-                found[name].append(one_round(name, url, options.trials))
-    report(found, options.trials)
+                try:
+                    rounds[name].append(one_round(name, url, options.trials))
+                except subprocess.CalledProcessError as error:
+                    if name != "Agent":  # a peer that fails here costs its own figure, not the others
+                        raise
+                    print(f"{name} failed: {(error.stderr.strip() or '-').splitlines()[-1]}", flush=True)
+    report(rounds, options.trials)
 
 
-def report(found: dict[str, list[dict[str, float]]], trials: int) -> None:
-    """The table, and the two verdicts."""
-    least = {name: min(rounds, key=lambda one: one["cpu"]) for name, rounds in found.items()}
+def report(rounds: dict[str, list[dict[str, float]]], trials: int) -> None:
+    """The table, and the verdicts."""
+    limits = Limits()
+    least = {name: min(found, key=lambda one: one["cpu"]) for name, found in rounds.items() if found}
     print(f"{trials:,} trials, {AT_ONCE} at a time, one tool call each")
     print(f"{'':14} {'CPU ms/trial':>12} {'trials/s':>9} {'MB then':>8} {'MB end':>8}")
     for name, one in least.items():
@@ -71,13 +79,14 @@ def report(found: dict[str, list[dict[str, float]]], trials: int) -> None:
             f"{1000 * one['cpu'] / trials:12.2f} {trials / one['seconds']:9.1f} {one['middle']:8.1f} {one['end']:8.1f}"
         )
         print(f"{name:14} {row}")
-    added, beside = (least["karat"]["cpu"] / least[name]["cpu"] - 1 for name in ("requests", "Agent"))
+    ratio = {name: least["karat"]["cpu"] / found["cpu"] for name, found in least.items()}
+    verdict = limits.check("karat's CPU time against the bare requests", ratio["requests"], "≤", 1.2, "×")
+    print(f"karat takes {ratio['requests']:.2f} × the CPU time of the bare requests ({verdict})")
+    if "Agent" in ratio:
+        print(f"and {ratio['Agent']:.2f} × that of Agent")
     grown = least["karat"]["end"] - least["karat"]["middle"]
-    print(
-        f"karat adds {100 * added:+.1f} % to the bare requests (wanted: at most +20 %); {100 * beside:+.1f} % of Agent"
-    )
-    print(f"its memory grew by {grown:.1f} MB in the second half (wanted: at most 5 MB)")
-    sys.exit(0 if added <= 0.2 and grown <= 5 else 1)
+    print(f"its memory grew by {grown:.1f} MB in the second half ({limits.check('memory', grown, '≤', 5, 'MB')})")
+    limits.exit()
 
 
 @contextmanager
@@ -99,7 +108,7 @@ def one_round(name: str, url: str, trials: int) -> dict[str, float]:
     """All the trials, in a process of its own."""
     argv = [sys.executable, __file__, "--ask", name, "--url", url, "--trials", str(trials)]
     environment = {**os.environ, "OPENAI_API_KEY": "none", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 

@@ -13,10 +13,13 @@ import random
 import time
 from collections.abc import Callable
 
+from limits import Limits  # beside this file
+
 from karat.numeric import extract, match, match_many, parse_value
 
 MANY = 100_000
 SHORT, LONG = 50_000, 400_000
+GROWTH = 22  # times as long for the eightfold text: half way, in logarithms, between linear (8) and quadratic (64)
 PIECES = [
     *"0123456789.,-+()$%€ {}[]:\"\\\n\t\u2212\u00a0_eExkm`'",
     "\u0665",
@@ -40,19 +43,24 @@ READERS: dict[str, Reader] = {
 
 def main() -> None:
     """Prints the tables."""
+    limits = Limits()
     draw = random.Random(7)
     texts = [text(draw) for _ in range(MANY)]
     print(f"{MANY:,} texts, the longest of {max(map(len, texts)):,} characters: no exception in")
     for name, reader in READERS.items():
         slowest = max(1000 * seconds(lambda each=each, reader=reader: reader(each)) for each in texts)
-        print(f"  {name:20} slowest {slowest:8.2f} ms  {'≤ 50 ms' if slowest <= 50 else 'TOO SLOW, wanted ≤ 50 ms'}")
+        verdict = limits.check(f"{name}, slowest", limits.scaled(slowest, clock=time.process_time), "≤", 50, "ms")
+        print(f"  {name:20} slowest {slowest:8.2f} ms  {verdict}")
     many = match_many(texts, texts[1:] + texts[:1], declared_unit=texts, printed=texts)
     wrong = sum(differs(texts, many, at) for at in range(MANY))
-    print(f"  {'match_many':20} {wrong} of {MANY:,} rows other than one by one")
+    verdict = limits.check("match_many, rows that differ", wrong, "≤", 0)
+    print(f"  {'match_many':20} {wrong} of {MANY:,} rows other than one by one ({verdict})")
     print(f"{len(PIECES)} pieces, repeated to {SHORT:,} and to {LONG:,} characters")
     for name, reader in READERS.items():
         factor, piece = max(growth(reader, piece) for piece in PIECES)
-        print(f"  {name:20} at most {factor:6.1f} times as long (wanted about 8), for {piece!r}")
+        verdict = limits.check(f"{name}, growth", factor, "<", GROWTH)
+        print(f"  {name:20} at most {factor:6.1f} times as long ({verdict}), for {piece!r}")
+    limits.exit()
 
 
 def text(draw: random.Random) -> str:

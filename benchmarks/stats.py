@@ -2,18 +2,18 @@
 
     python benchmarks/stats.py [experiments]
 
-What must be reached stands beside each figure. Experiments are drawn from known truths; a share may
+Times are in reference seconds (`limits.py`). Experiments are drawn from known truths; a share may
 miss its band by two Monte Carlo errors. `tests/stats/test_simulation.py` holds the small version.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+from limits import Limits  # beside this file
 
 from karat import stats
 
@@ -23,26 +23,32 @@ QUESTIONS, CONDITIONS, REPLICATES = 500, 10, 10_000
 def main() -> None:
     """Prints the tables."""
     experiments = int(sys.argv[1]) if len(sys.argv) > 1 else 500
-    speed()
+    limits = Limits()
+    speed(limits)
     for title, low, high, simulate in TABLE:
         rng = np.random.default_rng(1)
         share = float(np.mean([simulate(rng) for _ in range(experiments)]))
         error = 2 * (share * (1 - share) / experiments) ** 0.5
-        verdict = "ok" if low - error <= share <= high + error else "MISSED"
-        print(f"{title:66} {share:6.1%} of {experiments}, wanted {low:.1%}–{high:.1%} {verdict}")
+        outside = max(low - share, share - high, 0.0)
+        verdict = limits.check(f"{title}: distance from {low:.1%}–{high:.1%}", outside, "≤", error)
+        print(f"{title:66} {share:6.1%} of {experiments}, wanted {low:.1%}–{high:.1%}, off by {verdict}")
+    limits.exit()
 
 
-def speed() -> None:
+def speed(limits: Limits) -> None:
+    best = limits.best
     rng = np.random.default_rng(1)
     y = rng.normal(size=(CONDITIONS, QUESTIONS))
-    row("10,000 replicates, 10 conditions × 500 questions", best(lambda: stats.leaderboard(y, rng=rng)), "≤ 0.3 s")
+    limits.row(
+        "10,000 replicates, 10 conditions × 500 questions", best(lambda: stats.leaderboard(y, rng=rng)), at_most=0.3
+    )
     bootstrap_t = best(lambda: stats.mean_interval(y[0], method="bootstrap-t", rng=rng))
-    row("10,000 replicates, one mean, bootstrap-t", bootstrap_t, "")
-    row("20,000 sign flips of 500 questions", best(lambda: stats.sign_flip_test(y[0], rng=rng)), "≤ 0.3 s")
+    limits.row("10,000 replicates, one mean, bootstrap-t", bootstrap_t)
+    limits.row("20,000 sign flips of 500 questions", best(lambda: stats.sign_flip_test(y[0], rng=rng)), at_most=0.3)
     question, answer = np.repeat(np.arange(QUESTIONS), 6), np.tile([0, 0, 1, 1, 2, 2], QUESTIONS)
     scores = y[0].repeat(6) + rng.normal(size=question.size)
     three = best(lambda: stats.variance_components(scores, question, answer=answer, method="reml"))
-    row("variance of three levels by REML, 3,000 verdicts", three, "")
+    limits.row("variance of three levels by REML, 3,000 verdicts", three)
 
 
 def scores(rng: np.random.Generator, conditions: int, questions: int, repetitions: int) -> np.ndarray:
@@ -124,20 +130,6 @@ TABLE: list[tuple[str, float, float, Callable[[np.random.Generator], bool]]] = [
         for place, name in enumerate(("questions", "agent", "judge"))
     ),
 ]
-
-
-def best(call: Callable[[], object]) -> float:
-    return min(seconds(call) for _ in range(3))
-
-
-def seconds(call: Callable[[], object]) -> float:
-    start = time.process_time()
-    call()
-    return time.process_time() - start
-
-
-def row(title: str, value: float, wanted: str) -> None:
-    print(f"{title:50} {value:8.2f} s  {wanted}")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from limits import Limits  # beside this file
+
 EXPERIMENT = """name: studies
 dataset: {kind: study, path: studies}
 agent: {type: python, target: "people:answer"}
@@ -83,23 +85,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
         folder = Path(place)
         lay_out(folder)
-        print(f"{'12 studies, 6,499 questions':52} {'seconds':>8}  wanted", flush=True)
+        limits = Limits()
+        print("12 studies, 6,499 questions")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = [end_to_end(folder, number) for number in range(options.runs)]
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         busy = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / options.runs
-        show("run, scores, summary: `karat run`", statistics.median(one["run"] for one in seconds))
-        show("`karat report --to humanstudy`", statistics.median(one["report"] for one in seconds))
-        show(
-            "end to end", statistics.median(sum(one.values()) for one in seconds), f"≤ 60 s (processors: {busy:.1f} s)"
-        )
-        show(f"{REPLICATES:,} replicates of participants, PAS and ECS", bootstrap(folder), "≤ 10 s")
+        limits.row("run, scores, summary: `karat run`", statistics.median(one["run"] for one in seconds))
+        limits.row("`karat report --to humanstudy`", statistics.median(one["report"] for one in seconds))
+        whole = limits.scaled(statistics.median(sum(one.values()) for one in seconds))
+        limits.row("end to end", whole, at_most=60, note=f" (processors: {busy:.1f} s)")
+        replicates = limits.scaled(bootstrap(folder))
+        limits.row(f"{REPLICATES:,} replicates of participants, PAS and ECS", replicates, at_most=10)
         print(killed(folder), flush=True)
-
-
-def show(title: str, seconds: float, wanted: str = "") -> None:
-    """A row of the table."""
-    print(f"{title:52} {seconds:8.2f}  {wanted}", flush=True)
+        limits.exit()
 
 
 def lay_out(folder: Path) -> None:

@@ -2,8 +2,8 @@
 
     python benchmarks/summary.py
 
-Each figure is of a process of its own: seconds of `summarize`, and how much the process
-grew by it. What it must reach stands beside each figure.
+Each figure is of a process of its own: reference seconds (`limits.py`) of `summarize`, and how much
+the process grew by it, with what it must reach.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+
+from limits import Limits  # beside this file
 
 from karat.journal import Codec, DatasetInfo, End, Head, PlanInfo, RunInfo, ScorerInfo
 from karat.records import Answer, Metric, Reply, Sample, Score, Turn
@@ -33,9 +36,9 @@ from karat.journal import RunFolder
 import karat.summary
 run = RunFolder.open(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.perf_counter()
+start = time.process_time()
 summary = karat.summary.summarize(run)
-seconds = time.perf_counter() - start
+seconds = time.process_time() - start
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(json.dumps({"seconds": seconds, "grown": grown, "scored": summary.total.ledger.scored}))
 """
@@ -43,23 +46,34 @@ print(json.dumps({"seconds": seconds, "grown": grown, "scored": summary.total.le
 
 def main() -> None:
     """Prints the table."""
-    print(f"{'':40} {'seconds':>8} {'MB more':>8}  wanted")
+    limits = Limits()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
         folder = Path(place)
-        measure(folder / "answers", "100,000 answers, no scores", "≤ 1 s, < 10 MB", samples=10_000, scored=False)
-        measure(
-            folder / "scores", "1,000,000 answers, 1,000,000 scores", "≤ 15 s, ≤ 1,500 MB", samples=100_000, scored=True
-        )
+        found = measure(folder / "answers", samples=10_000, scored=False)
+        show(limits, "100,000 answers, no scores", found, seconds=1, megabytes=10)
+        found = measure(folder / "scores", samples=100_000, scored=True)
+        show(limits, "1,000,000 answers, 1,000,000 scores", found, seconds=15, megabytes=1_500)
+    limits.exit()
 
 
-def measure(folder: Path, title: str, wanted: str, *, samples: int, scored: bool) -> None:
-    """Writes a journal, sums it up in a fresh process, prints a row."""
+def show(limits: Limits, title: str, found: dict[str, float], *, seconds: float, megabytes: float) -> None:
+    """A row: reference seconds of the processor, and how many megabytes the process grew by."""
+    verdict = limits.check(title, found["megabytes"], "<", megabytes, "MB")
+    limits.row(
+        title,
+        limits.scaled(found["seconds"], clock=time.process_time),
+        at_most=seconds,
+        note=f"   {found['megabytes']:,.1f} MB {verdict}",
+    )
+
+
+def measure(folder: Path, *, samples: int, scored: bool) -> dict[str, float]:
+    """Writes a journal, and sums it up in a fresh process."""
     write(folder, samples, scored=scored)
     done = subprocess.run([sys.executable, "-c", MEASURE, folder], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     assert found["scored"] == samples * len(CONDITIONS) * REPETITIONS
-    megabytes = found["grown"] / (1e6 if sys.platform == "darwin" else 1e3)
-    print(f"{title:40} {found['seconds']:8.2f} {megabytes:8.1f}  {wanted}")
+    return {"seconds": found["seconds"], "megabytes": found["grown"] / (1e6 if sys.platform == "darwin" else 1e3)}
 
 
 def write(folder: Path, samples: int, *, scored: bool) -> None:

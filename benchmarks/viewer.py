@@ -5,7 +5,8 @@
 Each figure is of a server of its own, asked over loopback. `first` is the first request, with all that
 is made for it; `again` the median of ten more. Memory is the most that the server has held; a run of a million
 scores is added up by a process beside it, which ends, unless `karat run`, `score` or `report` has left its summary
-(`left`). `filling` is the longest answer while the index is made. What must be reached stands beside each figure.
+(`left`). `filling` is the longest answer while the index is made. Times are in seconds; a limit is compared with
+reference seconds (`limits.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from limits import Limits  # beside this file
+
 from summary import write  # beside this file
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "support-kb" / "experiment.yaml"
@@ -29,6 +32,7 @@ EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "support-kb" / "exp
 
 def main() -> None:
     """Prints the tables."""
+    limits = Limits()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
         folder = Path(place)
         os.environ["XDG_STATE_HOME"] = str(folder / "state")
@@ -37,38 +41,40 @@ def main() -> None:
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         [run] = (folder / "example").glob("[!.]*")
-        with Server(folder / "example") as server:
+        with Server(folder / "example", limits) as server:
             print("450 trials")
             server.indexed(run.name)
-            server.page("overview", f"/runs/{run.name}", "again < 0.3 s")
-            server.page("questions", f"/runs/{run.name}/samples?sort=worst", "")
-            server.page("a question", f"/runs/{run.name}/samples/1?at=1", "")
-            server.memory("")
+            server.page("overview", f"/runs/{run.name}", again=0.3)
+            server.page("questions", f"/runs/{run.name}/samples?sort=worst")
+            server.page("a question", f"/runs/{run.name}/samples/1?at=1")
+            server.memory()
         samples = int(os.environ.get("BENCH_SAMPLES", "100000"))
         (folder / "large").mkdir()
         write(folder / "large" / "run", samples, scored=True)
-        with Server(folder / "large") as server:
+        with Server(folder / "large", limits) as server:
             print(f"{10 * samples:,} scores")
-            server.page("overview", "/runs/run", "")
+            server.page("overview", "/runs/run")
         shutil.rmtree(folder / "large" / "run" / "cache")
         report = [sys.executable, "-m", "karat", "report", folder / "large" / "run"]
         subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
-        with Server(folder / "large") as server:
-            server.page("overview, left", "/runs/run", "first < 1 s")
+        with Server(folder / "large", limits) as server:
+            server.page("overview, left", "/runs/run", first=1)
             server.indexed("run")
-            server.memory("< 500 MB")
-        with Server(folder / "large") as server:
-            server.page("questions", "/runs/run/samples", "first < 1 s")
-            server.page("worst first", "/runs/run/samples?sort=worst", "")
-            server.page("a question", "/runs/run/samples/50?at=50", "")
-            server.page("overview", "/runs/run", "")
-            server.memory("< 500 MB")
+            server.memory(500)
+        with Server(folder / "large", limits) as server:
+            server.page("questions", "/runs/run/samples", first=1)
+            server.page("worst first", "/runs/run/samples?sort=worst")
+            server.page("a question", "/runs/run/samples/50?at=50")
+            server.page("overview", "/runs/run")
+            server.memory(500)
+    limits.exit()
 
 
 class Server:
     """A viewer in a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self._limits = limits
         self._command = [sys.executable, "-m", "karat", "view", str(folder), "--no-open", "--json"]
 
     def __enter__(self) -> Server:
@@ -99,25 +105,31 @@ class Server:
             time.sleep(0.1)
         print(f"  {'index':14} {time.perf_counter() - begun:8.2f} s       {longest:8.2f} s filling: the overview")
 
-    def page(self, name: str, path: str, wanted: str) -> None:
-        """A row: the first time, and again."""
+    def page(self, name: str, path: str, *, first: float | None = None, again: float | None = None) -> None:
+        """A row: the first time, and again; with the most that each may take, in reference seconds."""
         begun = time.perf_counter()
         while self._ask(path)[0] == 202:
             time.sleep(0.1)
-        first, times = time.perf_counter() - begun, []
+        seconds, times = time.perf_counter() - begun, []
         for _ in range(10):
             begun = time.perf_counter()
             status = self._ask(path)[0]
             assert status == 200, f"{path}: {status}"
             times.append(time.perf_counter() - begun)
-        print(f"  {name:14} {first:8.2f} s first {statistics.median(times):8.3f} s again  {wanted}")
+        print(f"  {name:14} {seconds:8.2f} s first {statistics.median(times):8.3f} s again")
+        for what, measured, limit in (("first", seconds, first), ("again", statistics.median(times), again)):
+            if limit is not None:
+                verdict = self._limits.check(f"{name}, {what}", self._limits.scaled(measured), "<", limit, "s")
+                print(f"  {'':14} {what}: {verdict}")
 
-    def memory(self, wanted: str) -> None:
-        """A row: the most that was held, where the system tells."""
+    def memory(self, most: float | None = None) -> None:
+        """A row: the peak, where the system reports it, and the most that it may be in MB."""
         status = Path(f"/proc/{self._process.pid}/status")
         if status.exists():
             lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
-            print(f"  {'memory':14} {int(lines['VmHWM'].split()[0]) / 1000:8.0f} MB  {wanted}")
+            megabytes = int(lines["VmHWM"].split()[0]) / 1000
+            verdict = "" if most is None else self._limits.check("memory", megabytes, "<", most, "MB")
+            print(f"  {'memory':14} {megabytes:8.0f} MB  {verdict}")
 
     def _ask(self, path: str) -> tuple[int, str, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=300)
@@ -125,7 +137,7 @@ class Server:
         answer = connection.getresponse()
         body = answer.read()
         connection.close()
-        return answer.status, answer.getheader("set-cookie", ""), body
+        return answer.status, answer.getheader("set-cookie"), body
 
 
 if __name__ == "__main__":

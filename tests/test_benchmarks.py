@@ -1,0 +1,63 @@
+"""The limits of the benchmarks: a missed one fails the program, and a slow machine misses none."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+spec = importlib.util.spec_from_file_location("limits", BENCHMARKS / "limits.py")
+assert spec is not None
+assert spec.loader is not None
+limits = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(limits)
+
+
+@pytest.mark.parametrize(
+    ("value", "comparison", "limit", "verdict"),
+    [
+        (1.5, "≤", 1.5, "≤ 1.5 s: ok"),
+        (1.6, "≤", 1.5, "≤ 1.5 s: MISSED"),
+        (2, "<", 2, "< 2 s: MISSED"),
+        (6_000, "≥", 5_000, "≥ 5,000 s: ok"),
+        (math.nan, "≥", 5_000, "≥ 5,000 s: MISSED"),
+        (math.nan, "≤", 5_000, "≤ 5,000 s: MISSED"),
+    ],
+)
+def test_a_figure_is_compared_with_its_limit(value, comparison, limit, verdict):
+    checked = limits.Limits()
+    assert checked.check("a figure", value, comparison, limit, "s") == verdict
+    if "MISSED" in verdict:
+        with pytest.raises(SystemExit, match="a figure"):
+            checked.exit()
+    else:
+        checked.exit()
+
+
+class Clock:
+    """A clock of a machine that is so many times as slow, whatever it is asked to time."""
+
+    def __init__(self, slowness: float) -> None:
+        self.now, self.slowness = 0.0, slowness
+
+    def __call__(self) -> float:
+        self.now += self.slowness
+        return self.now
+
+
+def test_reference_seconds_do_not_depend_on_the_speed_of_the_machine():
+    fast, slow = (limits.Limits().timed(lambda: None, clock=Clock(factor)) for factor in (0.01, 7.0))
+    assert fast == pytest.approx(slow) == pytest.approx(limits.REFERENCE)
+    assert limits.Limits().scaled(21.0, clock=Clock(7.0)) == pytest.approx(3 * limits.REFERENCE)
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.name)
+def test_a_benchmark_that_has_limits_fails_when_one_is_missed(path):
+    text = path.read_text(encoding="utf-8")
+    if "Limits()" in text:
+        assert "limits.exit()" in text
+    assert "wanted ≤" not in text, "a limit that is only printed"
+    compile(text, str(path), "exec")

@@ -171,7 +171,7 @@ async def by_agent(url: str, trials: int, tick: Tick) -> None:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    tools: Any = MCPToolset(StdioTransport(sys.executable, SERVER))
+    tools: Any = MCPToolset(StdioTransport(sys.executable, SERVER), init_timeout=60)
     model = OpenAIChatModel(MODEL, provider=OpenAIProvider(base_url=url))
     agent = Agent(model, system_prompt=PROMPT, toolsets=[tools])
 

@@ -6,6 +6,7 @@ import difflib
 import importlib.util
 import ipaddress
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,6 +56,23 @@ def _is_here(host: str | bytes | None) -> bool:
 
 
 sys.addaudithook(_refuse_the_network)
+
+
+def _give_children_default_signals() -> None:
+    """Started by nohup or in the background, pytest ignores SIGHUP or SIGINT, and so would all that tests start.
+
+    A child inherits what is ignored, but not a handler. With one that does nothing, pytest is as immune as before.
+    """
+    for number, handler in (
+        (signal.SIGHUP, lambda *_: None),
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGTERM, lambda *_: None),
+    ):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+_give_children_default_signals()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -70,6 +70,7 @@ _PIECES = (
     *(f"{operation}(" for operation in (*ARITHMETIC, *TABLE_OPERATIONS, "greater", "sqrt")),
     *LITERALS,
     *(")", "(", ",", ", ", " ", "#0", "#1", "#-1", "##0", "#", "none", "revenue", "loss", "EOF", "|", "%", "$5", ""),
+    *("+", "-", "*", "/", "^", "**", ">", " x "),
     *("nan", "inf", "1_000", "1e308", "1e-400", "9" * 300, "\u22125", "\u0663", "\ud800", "\x00", "[", "{", "yes"),
 )
 

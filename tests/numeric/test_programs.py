@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
+import operator
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.numeric.strategies import anything, expressions, flat, nested, tokens
-from tests.numeric.vectors import conversations, rows, table_of
+from tests.numeric.vectors import DATA, conversations, rows, table_of
 
+from karat.numeric.equivalence import equivalent
 from karat.numeric.programs import Argument, Call, ExecutionError, Program, execute, parse_program
 from karat.numeric.trees import MAX_TREE
 
@@ -49,7 +53,18 @@ def test_every_golden_program_executes_to_its_golden_answer():
             found = {True: "yes", False: "no"}[found] if isinstance(found, bool) else found
             if found != answer or execute(program, rounding="official") != answer:
                 wrong.append((conversation["id"], program, found, answer))
+            if parse_program(program.replace(", ", ",")).steps != parse_program(program).steps:
+                wrong.append((conversation["id"], program, "without spaces"))
     assert (turns, wrong) == (1490, [])
+
+
+@pytest.mark.parametrize("row", rows("execute"))
+def test_default_values_are_those_of_the_vectors(row):
+    value = execute(*row["args"])
+    if row["expected"] is None:
+        assert isinstance(value, ExecutionError)
+    else:
+        assert value == pytest.approx(row["expected"], rel=1e-12)
 
 
 @given(expressions())
@@ -101,6 +116,14 @@ def test_any_spacing_is_read(text):
         ("add(10%, 0.1)", 0.2),
         ("add(50 %, 1)", 1.5),
         ("add(1,2,345)", 2346.0),
+        ("add(1,234)", 235.0),
+        ("add(1,234,5)", 1239.0),
+        ("add(1,234,56)", 1290.0),
+        ("add(1,234, 567)", 1801.0),
+        ("add(1, 234,567)", 234568.0),
+        ("add(-1,234,5%)", -1233.95),
+        ("divide(1,234-5,6)", 204.833333333),
+        (["divide(", "60,243", ")", "EOF"], 0.24691358),
         ("add(1234,567)", 1801.0),
         ("add(0,123)", 123.0),
         ("add(1,2345)", 2346.0),
@@ -160,7 +183,9 @@ def test_a_program_has_its_value(program, value):
         ("add(1, 2", "malformed"),
         ("add(1, 2), subtract(#0, 1", "malformed"),
         ("add(1, 2, 3)", "malformed"),
-        ("add(1,234)", "malformed"),
+        ("add(1,234,567)", "malformed"),
+        ("add(1,234,567,890)", "malformed"),
+        ("add(1, 234, 567)", "malformed"),
         ("add(1)", "malformed"),
         ("add(1,, 2)", "malformed"),
         ("add(1, 2,)", "malformed"),
@@ -171,6 +196,11 @@ def test_a_program_has_its_value(program, value):
         ("add(1, 2); add(3, 4)", "malformed"),
         ("12,5", "malformed"),
         ("add(1, 2), 5", "malformed"),
+        ("add(1, 2) EOF add(3, 4)", "malformed"),
+        ("add(1, 2), EOF, 5", "malformed"),
+        ("EOF add(1, 2)", "malformed"),
+        ("5 EOF )", "malformed"),
+        (["add(", "1", "2", ")", "EOF", "add(", "3", "4", ")", "EOF"], "malformed"),
         ("", "malformed"),
         ([], "malformed"),
         (["EOF"], "malformed"),
@@ -187,6 +217,127 @@ def test_a_program_has_its_value(program, value):
 def test_what_has_no_value_says_why(program, kind):
     found = execute(program, TABLE)
     assert isinstance(found, ExecutionError) and found.kind == kind
+
+
+# --- infix --------------------------------------------------------------------------------------
+
+_COMPUTE = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+
+
+def by_python(text):
+    """The value by Python's own grammar; None where that reads something else than a formula, or finds no number."""
+
+    def value(node):
+        if isinstance(node, ast.Constant) and type(node.value) in {int, float}:
+            return float(node.value)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            return -value(node.operand) if isinstance(node.op, ast.USub) else value(node.operand)
+        if isinstance(node, ast.BinOp) and type(node.op) in _COMPUTE:
+            result = _COMPUTE[type(node.op)](value(node.left), value(node.right))
+            if isinstance(result, complex) or not math.isfinite(result):
+                raise ArithmeticError
+            return result
+        raise SyntaxError
+
+    try:
+        return value(ast.parse(text.strip().replace("^", "**"), mode="eval").body)
+    except (SyntaxError, ArithmeticError):
+        return None
+
+
+_signs = st.sampled_from(["+", "-", "*", "/", "^", "**"])
+_space = st.sampled_from(["", " "])
+_formulas = st.recursive(
+    st.sampled_from(["2", "3.5", "0.25", "10", "206588", "1e3", ".5", "7."]),
+    lambda part: st.one_of(
+        st.tuples(part, _space, _signs, _space, part).map("".join),
+        st.tuples(st.just("("), part, st.just(")")).map("".join),
+        st.tuples(st.sampled_from(["-", "+"]), part).map("".join),
+    ),
+    max_leaves=12,
+)
+
+
+@given(_formulas)
+@settings(derandomize=True, max_examples=1_000)
+def test_infix_has_the_value_that_python_gives_it(text):
+    text += " + 1"
+    expected, value = by_python(text), execute(text)
+    assert isinstance(value, ExecutionError) if expected is None else value == expected
+
+
+def test_infix_is_read_as_a_model_writes_it():
+    path = DATA / "convfinqa" / "predictions_sonnet.jsonl"
+    if not path.is_file():
+        pytest.skip("no ../shared/data/convfinqa/predictions_sonnet.jsonl")
+    texts = [json.loads(line)["predicted_calculation"] for line in path.read_text(encoding="utf-8").splitlines()]
+    values = [by_python(re.sub("(?<=[0-9]),(?=[0-9]{3})", "", text)) for text in texts]
+    known = [(text, value) for text, value in zip(texts, values, strict=True) if value is not None]
+    assert len(known) == 1440
+    assert [text for text, value in known if execute(text) != value] == []
+    assert sum(not parse_program(text).readable for text in texts) == 45
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("(2.3 - 2.1) / 2.1 * 100", "subtract(2.3, 2.1), divide(#0, 2.1), multiply(#1, 100)"),
+        ("(2.3 \u2212 2.1) \u00f7 2.1 \u00d7 100", "subtract(2.3, 2.1), divide(#0, 2.1), multiply(#1, 100)"),
+        ("(2.3 - 2.1) x 100", "subtract(2.3, 2.1), multiply(#0, 100)"),
+        ("$1,234.5 - $ 1,100", "subtract(1,234.5, 1,100)"),
+        ("10% * 50", "multiply(10%, 50)"),
+        ("(5 - 3)%", "subtract(5, 3), divide(#0, const_100)"),
+        ("2 ** 3", "exp(2, 3)"),
+        ("-(5 - 3)", "subtract(5, 3), multiply(#0, const_m1)"),
+        ("5 - -3", "subtract(5, -3)"),
+        ("-const_100 + 1", "add(const_m100, 1)"),
+        ("18.85 > 13.73", "greater(18.85, 13.73)"),
+        ("divide(5, 3) * 100", "divide(5, 3), multiply(#0, 100)"),
+        ("subtract(5, 3), #0 / 3", "subtract(5, 3), divide(#0, 3)"),
+        ("divide(206,588 - 181,001, 181,001)", "subtract(206588, 181001), divide(#0, 181001)"),
+        ("table_sum(revenue, none) / 2", "table_sum(revenue, none), divide(#0, 2)"),
+        ("(table_max(revenue) - 34) / 100", "table_max(revenue), subtract(#0, 34), divide(#1, 100)"),
+        ("(5) + 3", "add(5, 3)"),
+    ],
+)
+def test_infix_is_the_tree_that_it_means(text, same):
+    program = parse_program(text)
+    assert program.operations == parse_program(same).operations
+    assert execute(program, TABLE) == execute(same, TABLE)
+    assert equivalent(program, same)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("N/A", "(2.3 - ) / 2", "2(3 + 4)", "(1 + 2)(3 + 4)", "5 +", "* 5", "(5)", "(12)%", "10 % 3", "5x", "1 2"),
+        *("2.1 billion (directly stated)", "8000 - 7120 = 880", "max(28.65, 34.5)", "net income / revenue", "(5, 3)"),
+        *("1 +" * 2_000 + "1", "(" * 1_000_000 + "1" + ")" * 1_000_000, "(" * 4_000 + "1" + ")" * 4_000),
+    ],
+)
+def test_what_is_no_program_is_not_readable(text):
+    program = parse_program(text)
+    assert not program.readable
+    assert isinstance(execute(program), ExecutionError)
+
+
+@pytest.mark.parametrize(
+    "text", ["add(revenue, 2)", "add(#3, 1)", "divide(1, 0)", "table_sum(missing, none)", "5", "#0 + 1"]
+)
+def test_a_program_without_a_value_can_be_readable(text):
+    assert parse_program(text).readable
+
+
+def test_large_powers_and_long_chains_end():
+    assert execute("9**9**9") == ExecutionError("overflow", "exp leaves the range of numbers")
+    assert execute("9^" * 4_000 + "9") == ExecutionError("malformed", "longer than 200 steps")
+    assert execute("-" * 5_000 + "5") == 5.0
 
 
 def test_what_was_read_before_the_fault_is_kept():

@@ -170,7 +170,22 @@ def test_without_a_prediction_only_the_golden_operations_are_known():
     only = Reasoning(operations=2)
     assert compare_programs(SHARE, None) == Reasoning(operations=2, step=only)
     assert compare_programs(SHARE, "").logic_recall is None
-    assert compare_programs(SHARE, "no program at all").logic_recall == 0.0
+
+
+@pytest.mark.parametrize(
+    "text", ["no program at all", "N/A", "divide(subtract(60.94, 25.14), ", "add(1, 2, 3)", "2 (3"]
+)
+def test_nothing_is_available_of_a_prediction_that_cannot_be_read(text):
+    only = Reasoning(operations=2, unreadable=True)
+    found = compare_programs(SHARE, text, expected=1.42403, stated="1.42")
+    assert found == Reasoning(operations=2, unreadable=True, step=only)
+
+
+def test_infix_is_compared_by_what_it_computes():
+    found = compare_programs(SHARE, "(60.94 - 25.14) / 25.14 * 100", expected=1.42403, stated="142.4", unit="percent")
+    assert (found.logic_recall, found.logic_precision, found.operand_recall) == (1.0, 2 / 3, 1.0)
+    assert (found.partial_credit, found.program_match, found.unreadable) == (1.0, False, False)
+    assert compare_programs(SHARE, "60.94 / 25.14 - 1").program_match
 
 
 # --- laws ---------------------------------------------------------------------------------------

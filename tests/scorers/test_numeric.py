@@ -152,6 +152,14 @@ def test_without_a_program_there_is_no_reading_of_one():
     assert "reasoning" not in row.detail
 
 
+def test_a_program_that_cannot_be_read_is_not_available_and_labelled():
+    one = sample(turn("2.0", "subtract(10, 8)"), turn("2.0", "subtract(10, 8)"))
+    rows = score(one, *(Reply(text="", answer="2", program=text) for text in ("10 - 8", "ten less eight")))
+    assert [row.values["logic_recall"] for row in rows] == [1.0, None]
+    assert [row.values["execution_match"] for row in rows] == [True, None]
+    assert [row.labels for row in rows] == [{}, {"program": "unreadable"}]
+
+
 def test_no_text_of_an_agent_is_too_much():
     hostile = ["", "\x00", "\ud83d", "{" * 5_000, '{"answer": {"a": [1]}}', "1e999", "9" * 5_000, "subtract(" * 900]
     one = sample(*(turn("1.0", "divide(2, 2)") for _ in hostile))

@@ -13,7 +13,10 @@ import msgspec
 import pytest
 
 from karat.datasets.conversation import Conversation
+from karat.pages.blocks import Table
+from karat.pages.conversations import reasoning
 from karat.records import Reply, Score, Usage
+from karat.reports.terminal import Terminal
 from karat.summary import Summary, compare, summarize
 from karat.summary.words import NOT_TESTED
 
@@ -312,6 +315,26 @@ def test_reasoning_is_over_the_turns_that_have_it(tmp_path, journals):
     assert found["avg_logic_recall"].estimate.value == pytest.approx(fmean([1, 0.5]))
     assert found["avg_step_logic_recall"].estimate.value == 1
     assert found["avg_logic_recall"].n == 2
+
+
+def test_programs_that_cannot_be_read_are_counted_beside_the_reasoning(tmp_path, journals):
+    only = journals.asked("only", 0, [{"golden": "2.0", "program": "subtract(10, 8)"}] * 3)
+    written = [said("2", program=text) for text in ("subtract(10,8)", "10 - 8", "the difference")]
+    spoiled = [said("2", program="the difference")] * 3
+    run = journals.conversations(
+        tmp_path / "run", [only], {"a": [[written]], "b": [[spoiled]], "c": [[written[:2] * 2]]}
+    )
+    found = summarize(run).conversation
+    assert [one.unreadable_programs for one in found.conditions] == [1, 3, 0]
+    assert found.conditions[0].rate("logic_recall").n == 2
+    assert found.conditions[0].rate("logic_recall").estimate.value == 1
+    assert found.conditions[1].reasoning == ()
+    expected = "Programs that cannot be read, so not available here: 1 of 3 (a), 3 of 3 (b)."
+    assert found.unreadable_programs() == expected
+    (text,) = Terminal(Terminal.Options(width=200)).render(summarize(run), run).values()
+    assert expected in " ".join(text.split())
+    (table,) = (block for block in reasoning(found) if isinstance(block, Table))
+    assert table.legend.endswith(expected)
 
 
 def test_a_summary_survives_json(summary):

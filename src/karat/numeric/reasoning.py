@@ -43,6 +43,7 @@ class Reasoning:
     program_match: bool | None = None  # equivalent programs
     execution_match: bool | None = None  # the prediction executes to the golden answer, to 5 decimals
     self_consistent: bool | None = None  # the stated answer is what the stated program gives
+    unreadable: bool = False  # there is a prediction, and it cannot be read: nothing above is available
     step: Reasoning | None = None
 
 
@@ -64,7 +65,8 @@ def compare_programs(
     known the agent's own. `expected` is the golden answer (without it, what the golden
     program gives), `stated` the agent's, in the `unit` that it declared.
 
-    Without a golden program, or without a prediction, what would compare them is None.
+    Without a golden program, without a prediction, and with one that cannot be read, what
+    would compare them is None.
     Nothing that a model wrote raises.
 
     >>> found = compare_programs("subtract(8181, 20454), divide(#0, 20454)", "divide(8181, 20454)")
@@ -76,6 +78,9 @@ def compare_programs(
     names = _names(predicted)
     golden = None if _missing(gold) else parts_of(gold, table)
     mine = None if names is not None or _missing(predicted) else parts_of(predicted, table)
+    unreadable = mine is not None and not mine.program.readable
+    if unreadable:
+        mine = None
     before = Before(earlier, table)
     chain = _reading(golden, mine, names, before.computed)
     step = chain
@@ -88,6 +93,7 @@ def compare_programs(
         value = _value(mine.program, table, earlier)
         both["execution_match"] = _execution_match(value, golden, table, expected)
         both["self_consistent"] = None if stated is None else _self_consistent(value, stated, unit)
+    both["unreadable"] = unreadable
     return Reasoning(**chain, **both, step=Reasoning(**step, **both))
 
 
@@ -109,7 +115,7 @@ def _reading(
     golden: Parts | None, mine: Parts | None, names: list[str] | None, produced: frozenset[float]
 ) -> dict[str, Any]:
     """The fields of one reading, those that exist."""
-    if golden is None or (golden.program.error is not None and golden.program.error.kind == "malformed"):
+    if golden is None or not golden.program.readable:
         return {}
     operations = [step.operation for step in golden.steps]
     if names is not None:

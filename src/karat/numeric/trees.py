@@ -108,6 +108,17 @@ class Program:
     operations: tuple[str, ...] = ()
     spelling: Literal["text", "tokens", "plan", "other"] = "text"
 
+    @property
+    def readable(self) -> bool:
+        """Whether it is known which operations it has, though it may have no value.
+
+        False of what is malformed, and of a text that is no number and holds no step. Nothing
+        can be compared with such a program, so it is not a wrong one.
+        """
+        if self.error is None:
+            return True
+        return self.error.kind != "malformed" and (bool(self.steps) or self.spelling == "plan")
+
     @cached_property
     def tree(self) -> Call | Argument | None:
         """The last step with its references written out; None after an error or beyond `MAX_TREE` nodes."""

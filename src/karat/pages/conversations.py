@@ -120,13 +120,16 @@ def reasoning(part: ConversationSummary) -> Iterator[Block]:
         ]
 
     listed = _each(part, rows)
+    unreadable = part.unreadable_programs()
+    if unreadable and not listed:
+        yield Note(texts=(unreadable,), title="Reasoning programs")
     if listed:
         yield Table(
             caption="Reasoning programs",
             columns=columns("measure", f"chain [{formats.level(part.level)} interval]", "step", "turns"),
             rows=listed,
             legend="Over turns with a golden and a predicted program. Chain: against the whole golden program; step: "
-            "without what an earlier turn had computed.",
+            f"without what an earlier turn had computed. {unreadable}".rstrip(),
             slim=True,
         )  # fmt: skip
 

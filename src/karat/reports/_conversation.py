@@ -28,7 +28,7 @@ _CLOSED = 12  # columns of a bar
 def sections(part: ConversationSummary, *, wide: bool) -> Iterator[Section]:
     """The tables, in the order in which they are read."""
     yield _accuracies(part, wide=wide)
-    if any(one.reasoning for one in part.conditions):
+    if any(one.reasoning or one.unreadable_programs for one in part.conditions):
         yield _reasoning(part)
     yield _ladder(part)
     yield _strata(part, "Accuracy by turn", "turn", lambda one: one.by_turn, _BY_TURN)
@@ -115,7 +115,8 @@ def _reasoning(part: ConversationSummary) -> Section:
                 cells = _plain(formats.number(mean.value), interval, stepwise, formats.count(rate.n))
                 table.row(metric, cells, indent=2 * (len(part.conditions) > 1))
     legend = "over turns with a golden and a predicted program; chain: against the whole golden program; "
-    return Section("Reasoning (offline)", table, f"{legend}step: without what an earlier turn had computed.")
+    legend += f"step: without what an earlier turn had computed. {part.unreadable_programs()}".rstrip()
+    return Section("Reasoning (offline)", table, legend)
 
 
 def _ladder(part: ConversationSummary) -> Section:

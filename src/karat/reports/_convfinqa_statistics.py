@@ -82,6 +82,7 @@ def _condition(found: ConversationResult) -> dict[str, Any]:
         "error_types": {one.label: one.turns for one in found.diagnoses},
         "failures": found.failures,
         "unreadable": found.unreadable,
+        "unreadable_programs": found.unreadable_programs,
         "avg_latency_ms_per_turn": found.pace.milliseconds_mean,
         "avg_tokens_per_turn": found.pace.tokens_mean,
         "pace": msgspec.to_builtins(found.pace),

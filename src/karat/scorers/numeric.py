@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from karat.numeric import (
     RULES,
-    Diagnosis,
     Extracted,
     Matches,
     Reasoning,
@@ -81,7 +80,8 @@ class Numeric:
     One row a declared turn: a turn without a reply is wrong as well. The answer is what the agent gives
     apart from its text (a file of answers: its column), else what `extract` takes out of the text. An answer
     given apart that is not one value, `USD 1,234.5` say, is searched by `extract` as well. The readings of a
-    program are there where the turn has a golden program and the agent gave one; they are of the whole
+    program are there where the turn has a golden program and the agent gave one that can be read (else
+    the label `program: unreadable` says so); they are of the whole
     golden program, and under `detail.reasoning.step` without what an earlier turn had computed.
     Any expression can be made to run for hours by the right text, and the text is the agent's: `regex` works
     in a process of its own, and a reply that takes it longer than `timeout_seconds` leaves the answer without scores.
@@ -199,18 +199,20 @@ def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _
     found = match(turn.golden, said.answer, declared_unit=said.unit, printed=turn.detail.get("printed"))
     values = _matched(found, printed=turn.detail.get("printed") is not None)
     values |= dict.fromkeys(_READINGS)
+    labels: dict[str, str] = {} if found.unreadable is None else {"unreadable": found.unreadable}
     if said.program is not None and facts.program is not None:
         reasoning = _reasoning(said, facts, earlier)
         values |= {name: getattr(reasoning, name) for name in _READINGS}
+        if reasoning.unreadable:
+            labels["program"] = "unreadable"
         detail["reasoning"] = {"step": {name: getattr(reasoning.step, name) for name in _READINGS}}
     diagnosis = None if found.right else diagnose(facts, earlier.facts)
     if diagnosis is not None:
+        labels["diagnosis"] = diagnosis.label
         detail["evidence"] = diagnosis.evidence
         if would_be_right(facts, earlier.facts):
             detail["carried"] = True  # proved: right, had earlier turns been right
-    return Verdict(
-        values={**values, "operations": operations}, turn=number, labels=_labels(found, diagnosis), detail=detail
-    )
+    return Verdict(values={**values, "operations": operations}, turn=number, labels=labels, detail=detail)
 
 
 def _matched(found: Matches, *, printed: bool) -> dict[str, float | bool | None]:
@@ -228,8 +230,3 @@ def _reasoning(said: Stated, facts: TurnFacts, earlier: _Earlier) -> Reasoning:
         stated=said.answer,
         unit=said.unit,
     )
-
-
-def _labels(found: Matches, diagnosis: Diagnosis | None) -> dict[str, str]:
-    labels: dict[str, str] = {} if diagnosis is None else {"diagnosis": diagnosis.label}
-    return labels if found.unreadable is None else {**labels, "unreadable": found.unreadable}

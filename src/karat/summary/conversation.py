@@ -130,6 +130,7 @@ def _result(
         diagnoses=diagnosed(part),
         unreadable=unreadable(part),
         extraction=extraction(part),
+        unreadable_programs=int(part.counted[sorted(part.unreadable_programs)].sum()),
         propagation=propagation(part, level=level),
         cost=cost(part, account, int(whole.total or 0)),
         pace=pace(part),

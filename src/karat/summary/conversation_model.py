@@ -183,6 +183,7 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
     extraction: dict[str, int] = {}  # json, last_number, regex, whole, reply (given apart), none → turns answered so
     quarantine: Quarantine | None = None  # None: no quarantine file was given
     verdicts: Verdicts | None = None  # None: the file has none
+    unreadable_programs: int = 0  # turns whose predicted program cannot be read: they are in no rate of `reasoning`
 
     def rate(self, name: str) -> Rate | None:
         """By its name or its metric; None where there is none."""
@@ -209,6 +210,17 @@ class ConversationSummary(msgspec.Struct, frozen=True, kw_only=True):
     level: float
     nulls: tuple[NullAnswerer, ...]
     conditions: tuple[ConversationResult, ...]  # in the order of the file
+
+    def unreadable_programs(self) -> str:
+        """Of each condition how many predicted programs cannot be read, in a sentence; empty where all can."""
+        counts = []
+        for result in self.conditions:
+            if result.unreadable_programs:
+                rate = result.rate("logic_recall")
+                given = result.unreadable_programs + (0 if rate is None else rate.n)
+                name = f" ({result.condition})" if len(self.conditions) > 1 else ""
+                counts.append(f"{result.unreadable_programs} of {given}{name}")
+        return f"Programs that cannot be read, so not available here: {', '.join(counts)}." if counts else ""
 
     def of(self, condition: str) -> ConversationResult | None:
         """One condition; None where there is none."""

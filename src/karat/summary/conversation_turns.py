@@ -112,6 +112,7 @@ class Turns:
     said: dict[int, Said] = field(default_factory=dict)  # slot → of failed turns
     unreadable: dict[int, str] = field(default_factory=dict)  # slot → side
     extractors: dict[int, str] = field(default_factory=dict)  # slot → how the answer was found in the reply
+    unreadable_programs: set[int] = field(default_factory=set)  # slots
     milliseconds: Floats = field(default_factory=lambda: np.empty(0))
     prompt_tokens: Floats = field(default_factory=lambda: np.empty(0))
     completion_tokens: Floats = field(default_factory=lambda: np.empty(0))
@@ -345,6 +346,7 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
         part.extractors[slot] = detail.extractor
     part.said.pop(slot, None)
     part.unreadable.pop(slot, None)
+    part.unreadable_programs.discard(slot)
     if (label := score.labels.get("diagnosis")) is not None:
         part.said[slot] = Said(
             trial=score.trial,
@@ -356,6 +358,8 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
         )
     if (side := score.labels.get("unreadable")) is not None:
         part.unreadable[slot] = side
+    if score.labels.get("program") == "unreadable":
+        part.unreadable_programs.add(slot)
     if detail.reasoning is not None:
         for name, value in detail.reasoning.step.items():
             if isinstance(value, (bool, int, float)):

@@ -103,7 +103,7 @@ def test_the_files_of_humanstudy_are_written(tmp_path, capsys):
     asked = ["--kind", "study-tests", "--to", "humanstudy", "--out", tmp_path / "out"]
     code, _, err = run(capsys, "score", file(tmp_path, *ROWS[:3]), *asked)
     assert code == 0
-    assert err.count("wrote ") == 3
+    assert err.count("wrote ") == 3 + 2 * 2  # three tables, and two files for each of the studies
     with (tmp_path / "out" / "detailed_stats.csv").open(encoding="utf-8", newline="") as opened:
         rows = list(csv.DictReader(opened))
     assert [row["Test_ID"] for row in rows] == ["T1", "T2", "T1"]

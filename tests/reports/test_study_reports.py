@@ -17,7 +17,7 @@ from karat.__main__ import main
 from karat.charts.written import statistic_of
 from karat.errors import BadOption
 from karat.journal import RunFolder
-from karat.reports import humanstudy_files
+from karat.reports import humanstudy_files, save
 from karat.reports._humanstudy_files import HEADER
 from karat.reports.csv import Csv
 from karat.reports.humanstudy import Humanstudy
@@ -463,3 +463,79 @@ def test_the_summary_has_the_shape_of_published_results(files: dict[str, str], s
     for part in ("studies", "findings"):
         assert list(ours[part][0]) == list(theirs[part][0])
     assert {"total_tokens", "total_cost"} <= set(ours) & set(theirs)
+
+
+def read_as_the_benchmark_does(results: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Condition → study → numbers, as `scripts/simple_results.py --results-dir results/benchmark` takes them.
+
+    It looks into `study_*/CONFIG/`, wants `full_benchmark.json`, takes `evaluation_results.json` as one object, and
+    makes a float of every score of a finding, of tokens and of the cost; null would end it.
+    """
+    read: dict[str, dict[str, dict[str, Any]]] = {}
+    for place in sorted(results.glob("study_*/*/full_benchmark.json")):
+        whole = json.loads(place.read_text(encoding="utf-8"))
+        evaluated = json.loads((place.parent / "evaluation_results.json").read_text(encoding="utf-8"))
+        usage = whole["usage_stats"]
+        read.setdefault(place.parent.name, {})[place.parent.parent.name] = {
+            "title": whole["title"][:40],
+            "participants": len(whole["individual_data"]),
+            "tokens": f"{usage.get('total_tokens', 0):,}",
+            "cost": f"{float(usage.get('total_cost', 0.0)):.4f}",
+            "pas": evaluated.get("score"),
+            "ecs": evaluated.get("ecs_corr_study"),
+            "failed": evaluated.get("failure_rates", {}).get("raw_failure_rate"),
+            "findings": {
+                (one["sub_study_id"], one["finding_id"]): float(one.get("finding_score", 0))
+                for one in sorted(
+                    evaluated["finding_results"], key=lambda one: (one["sub_study_id"], one["finding_id"])
+                )
+            },
+            "effects": [(one["human_effect_d"], one["agent_effect_d"]) for one in evaluated["test_results"]],
+        }
+    return read
+
+
+def test_the_folders_of_humanstudy_bench_are_read_by_its_own_script(
+    summary: Summary, run: RunFolder, tmp_path: Path
+) -> None:
+    part = summary.study
+    assert part is not None
+    save(Humanstudy().render(summary, run), tmp_path)
+    read = read_as_the_benchmark_does(tmp_path / "benchmark")
+    assert set(read) == set(CONDITIONS)
+    for condition in part.conditions:
+        for study in condition.studies:
+            found = read[condition.condition][f"study_{study.study}"]
+            assert (found["pas"], found["ecs"]) == (study.score.pas.value, study.score.ecs.value)
+            assert found["participants"] == study.participants.answered
+            assert found["findings"] == {
+                (one.sub_study, one.id): one.pas.value for one in study.findings if one.pas.value is not None
+            }
+            tests = [row for one in study.findings for test in one.tests for row in test.repetitions]
+            assert found["effects"] == [(row.human.d, row.agent.d) for row in tests]
+
+
+def test_a_finding_without_a_score_is_left_out_for_the_benchmark_and_null_in_ours(
+    summary: Summary, run: RunFolder, tmp_path: Path
+) -> None:
+    part = summary.study
+    assert part is not None
+    first = part.conditions[0]
+    study = first.studies[0]
+    unscored = msgspec.structs.replace(
+        study.findings[0], pas=msgspec.structs.replace(study.findings[0].pas, value=None)
+    )
+    study = msgspec.structs.replace(study, findings=(unscored, *study.findings[1:]))
+    conditions = [
+        msgspec.structs.replace(first, condition=name, studies=(study,)) for name in ("a/b", "A b", "../../etc", "a:b")
+    ]
+    changed = msgspec.structs.replace(summary, study=msgspec.structs.replace(part, conditions=tuple(conditions)))
+    files = Humanstudy().render(changed, run)
+    save(files, tmp_path / "out")
+    read = read_as_the_benchmark_does(tmp_path / "out" / "benchmark")
+    assert sorted(read) == ["A-b-2", "a-b", "a-b-3", "etc"]
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "out"]
+    for found in read.values():
+        assert len(found[f"study_{study.study}"]["findings"]) == len(study.findings) - 1
+    ours = json.loads(files["evaluation_results.json"])[0]["finding_results"]
+    assert [one["finding_score"] is None for one in ours] == [True] + [False] * (len(study.findings) - 1)

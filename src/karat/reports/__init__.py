@@ -69,7 +69,7 @@ class Streamed(Mapping[str, str]):
 
 
 def humanstudy_files(part: StudySummary | None) -> dict[str, str]:
-    """The three files of HumanStudy-Bench, of a run or of a table of tests: file name → text."""
+    """The files of HumanStudy-Bench, of a run or of a table of tests: file name → text."""
     from karat.reports import _humanstudy_files
 
     return _humanstudy_files.files(part)
@@ -84,13 +84,14 @@ def save(files: Mapping[str, str], out: Path) -> list[Path]:
     if isinstance(files, Streamed):
         return _streamed(files, out)
     for name in files:
-        _require_plain(name)
+        for part in name.split("/"):
+            _require_plain(part)
     into = len(files) > 1 or out.is_dir()
     try:
         (out if into else out.parent).mkdir(parents=True, exist_ok=True)
         paths = []
         for name, text in files.items():
-            path = out / name if into else out
+            path = _placed(name, out) if into else out
             path.write_text(text, encoding="utf-8", errors="replace", newline="")
             paths.append(path)
     except OSError as error:

@@ -3,6 +3,10 @@
 From a run, or from a table of tests: both come as the same frozen values. What is not known is
 empty or null. PAS and ECS are the main numbers; everything else that is no count stands under
 `auxiliary`.
+
+Below `benchmark/` are the same results in the folders that the benchmark's own scripts read:
+`study_ID/CONDITION/` with `full_benchmark.json` and one object in `evaluation_results.json`. Those
+scripts take null for a number, so what is not known is left out there.
 """
 
 from __future__ import annotations
@@ -10,12 +14,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import msgspec
 
 from karat import formats
+from karat.reports._eee_names import file_safe
 from karat.summary.study_model import (
     FindingResult,
     LevelScore,
@@ -52,7 +58,53 @@ def files(part: StudySummary | None) -> dict[str, str]:
         "detailed_stats.csv": _detailed(part),
         "evaluation_results.json": _json(results),
         "benchmark_summary.json": _json(whole),
+        **(_benchmark_folders(part) if part is not None else {}),
     }
+
+
+def _benchmark_folders(part: StudySummary) -> dict[str, str]:
+    """`benchmark/study_ID/CONDITION/`: a folder for each study and condition, as the benchmark's scripts want it."""
+    files = {}
+    for condition, folder in zip(part.conditions, _distinct(one.condition for one in part.conditions), strict=True):
+        for study in condition.studies:
+            name = file_safe(study.study)
+            place = f"benchmark/{name if name.startswith('study_') else f'study_{name}'}/{folder}"
+            evaluated = _evaluated(part, condition, study)
+            known = {key: value for key, value in evaluated.items() if value is not None}
+            scored = [one for one in evaluated["finding_results"] if one["finding_score"] is not None]
+            usage = _usage_stats(study.usage)
+            run = {
+                "study_id": study.study,
+                "title": evaluated["title"] or study.study,
+                "system_prompt_preset": condition.condition,
+                "usage_stats": usage,
+                "individual_data": [{"participant_id": at} for at in range(1, study.participants.answered + 1)],
+            }
+            files[f"{place}/full_benchmark.json"] = _json(run)
+            files[f"{place}/evaluation_results.json"] = _json(
+                {**known, "finding_results": scored, "usage_stats": usage}
+            )
+    return files
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """Names of folders; one that no file system could tell from another gets a number."""
+    folders: list[str] = []
+    for name in map(file_safe, names):
+        used = {folder.lower() for folder in folders}
+        free = (f"{name}-{number}" for number in count(2))
+        folders.append(name if name.lower() not in used else next(one for one in free if one.lower() not in used))
+    return folders
+
+
+def _usage_stats(usage: StudyUsage) -> dict[str, float]:
+    """Tokens and cost by the benchmark's names; only what is known."""
+    sums = _usage([usage])
+    names = {
+        "total_prompt_tokens": "input_tokens", "total_completion_tokens": "output_tokens",
+        "total_tokens": "total_tokens", "total_cost": "total_cost",
+    }  # fmt: skip
+    return {theirs: sums[ours] for theirs, ours in names.items() if sums[ours] is not None}
 
 
 def _json(value: Any) -> str:
@@ -252,6 +304,11 @@ def _test(finding: FindingResult, test: TestResult, row: TestRow) -> dict[str, A
         "test_id": test.id,
         "repetition": row.repetition + 1,
         "reported": test.reported,
+        "statistical_test_type": test.kind,
+        "human_effect_size": row.human.effect,
+        "agent_effect_size": row.agent.effect,
+        "human_effect_d": row.human.d,
+        "agent_effect_d": row.agent.d,
         "pas": row.pas.value,
         "pas_interval": [row.pas.low, row.pas.high],
         "pas_directional": row.pas_directional,

@@ -19,7 +19,8 @@ class Humanstudy:
 
     For a folder: `--out FOLDER`. PAS and ECS are the main numbers, everything else stands under `auxiliary`; what is
     not known is empty or null. With several repetitions a row of the table is one of them, by its last
-    column. For runs over human studies.
+    column. Below `FOLDER/benchmark` are the same results as the benchmark's own scripts read them: a folder for each
+    study and condition, without what is not known. For runs over human studies.
     """
 
     kinds = ("study",)

@@ -255,6 +255,12 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Literal["ordinal", "share", "number"] = "number"  # share: 0/1 for each answer
     description: str = ""
 
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The ends of the scale, None where it has none; a share's are 0 and 1 unless it says otherwise."""
+        low, high = (0.0, 1.0) if self.kind == "share" else (None, None)
+        return low if self.low is None else self.low, high if self.high is None else self.high
+
 
 def plain(value: Any) -> Any:
     """A number of NumPy's as Python's own; whatever else JSON cannot hold raises TypeError."""

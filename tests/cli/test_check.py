@@ -121,3 +121,47 @@ def test_a_judge_without_credentials_is_refused_with_its_place(process, here, sh
     assert done.code == 2
     assert done.err.splitlines()[-1].startswith("judge.model: no Google credentials found: ")
     assert done.err.endswith("`gcloud auth application-default login`\n")
+
+
+SCORERS = """
+import time
+from karat import Metric
+
+class Typo:
+    metrics = (Metric(name="words", low=0, direction="lower"),)
+    def score(self, sample, answer):
+        return {"wrods": len(answer.text.split())}
+
+class Service(Typo):
+    offline = False
+
+class Crash(Typo):
+    def score(self, sample, answer):
+        raise ValueError("I want the agent's own words")
+
+class Nonsense(Typo):
+    metrics = ("words",)
+"""
+
+
+def own_scorer(here, name: str) -> tuple[str, str]:
+    module = f"check_{here.name.replace('-', '_')}"
+    (here / f"{module}.py").write_text(SCORERS, encoding="utf-8")
+    return "--set", f'scorers=[{{type: "{module}:{name}", name: brevity}}]'
+
+
+def test_a_scorer_that_returns_what_it_does_not_announce_is_a_problem(karat, experiment, here):
+    (experiment).write_text(experiment.read_text().replace("judge: {type: overlap}\n", ""), encoding="utf-8")
+    done = karat("check", experiment.name, *own_scorer(here, "Typo"))
+    assert done.code == 2
+    assert "scorer 'brevity' announces words, but returned 'wrods' (did you mean 'words'?)" in done.err
+    assert "(tried on the golden answer of 'q1')" in done.err
+    refused = karat("check", experiment.name, *own_scorer(here, "Nonsense"))
+    assert refused.code == 2
+    assert "`metrics` must be a tuple of karat.Metric" in refused.err
+
+
+@pytest.mark.parametrize("name", ["Service", "Crash"])
+def test_a_scorer_that_asks_a_model_is_not_called_and_one_that_raises_may_do_so(karat, experiment, here, name):
+    (experiment).write_text(experiment.read_text().replace("judge: {type: overlap}\n", ""), encoding="utf-8")
+    assert karat("check", experiment.name, *own_scorer(here, name)).code == 0

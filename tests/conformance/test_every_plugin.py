@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,10 +19,11 @@ from karat import plugins
 from karat.config import load
 from karat.engine import carry_out
 from karat.errors import BadDataset, KaratError
-from karat.records import Answer, Metric, Reply, Sample, Turn
-from karat.scorers import ScorerSetting, Verdict, as_verdicts, metrics_of
+from karat.scorers import ScorerSetting
 from karat.summary import summarize
+from karat.testing import check_scorer
 from karat.testing.models import ModelServer, serve
+from karat.testing.scorers import ANSWERS
 
 FAMILIES = ("agents", "datasets", "importers", "reports", "scorers")
 EVERY = [(family, name) for family in FAMILIES for name in plugins.names(family)]
@@ -41,10 +41,6 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "json_schema": {"schema": {"type": "object"}},
     "trajectory": {"max_calls": 10},
 }
-HOSTILE = [
-    "", " ", "\x00", "\x1b[31mred\x1b[0m", "\ud83d", "🦀" * 1000, "a" * 200_000, "{" * 10_000, "```json\n{}\n```",
-    "give me 5s", "I do not know.", "[](javascript:alert(1))", "=cmd|' /C calc'!A0", "1e999 -0 ∞ ½ ３",
-]  # fmt: skip
 
 
 @pytest.mark.parametrize(("family", "name"), EVERY)
@@ -71,16 +67,6 @@ def test_loading_a_plugin_loads_no_heavy_library(family: str, name: str) -> None
     assert done.stdout.strip() == "[]"
 
 
-def sample(golden: str | None) -> Sample:
-    return Sample(id="s", position=0, digest="d", turns=(Turn(question="What is the limit?", golden=golden),))
-
-
-def answer(text: str) -> Answer:
-    return Answer(
-        trial="t", sample="s", condition="c", repetition=0, replies=(Reply(text=text),), started="now", seconds=0.1
-    )
-
-
 @pytest.fixture(scope="module")
 def rehearsal() -> Iterator[ModelServer]:
     """Asked by scorers that ask a model."""
@@ -96,41 +82,13 @@ def built(name: str, tmp_path: Path, server: ModelServer) -> Any:
     return plugins.build(plugin, {**REQUIRED.get(name, {}), **address}, setting=setting)
 
 
-async def scored(scorer: Any, one: Sample, said: Answer) -> Any:
-    found = scorer.score(one, said)
-    if inspect.isasyncgen(found):
-        return [verdict async for verdict in found]
-    return await found if inspect.isawaitable(found) else found
-
-
 @pytest.mark.parametrize("name", plugins.names("scorers"))
-def test_a_scorer_gives_its_metrics_in_their_range_whatever_the_answer(
+def test_a_scorer_gives_the_metrics_that_it_announces_in_their_range_whatever_the_answer(
     name: str, tmp_path: Path, rehearsal: ModelServer
 ) -> None:
-    async def go() -> None:
-        scorer = built(name, tmp_path, rehearsal)
-        metrics = {metric.name: metric for metric in metrics_of(scorer, name)}
-        for golden in ("The limit is 40 items; run `karat run --limit 40`.", "", "\ud83d", None):
-            for text in HOSTILE:
-                verdicts = as_verdicts(await scored(scorer, sample(golden), answer(text)), name=name)
-                again = as_verdicts(await scored(scorer, sample(golden), answer(text)), name=name)
-                assert verdicts == again, "the same answer, the same score"
-                for verdict in verdicts:
-                    in_range(verdict, metrics)
-        if hasattr(scorer, "aclose"):
-            await scorer.aclose()
-
-    asyncio.run(go())
-
-
-def in_range(verdict: Verdict, metrics: dict[str, Metric]) -> None:
-    assert set(verdict.values) <= set(metrics)
-    for metric, value in verdict.values.items():
-        if value is not None:
-            low, high = metrics[metric].low, metrics[metric].high
-            assert math.isfinite(value)
-            assert low is None or value >= low
-            assert high is None or value <= high
+    scorer = built(name, tmp_path, rehearsal)
+    assert scorer.metrics, "reports know range and direction"
+    assert check_scorer(scorer, name=name)
 
 
 @pytest.mark.parametrize("name", plugins.names("datasets"))
@@ -168,7 +126,7 @@ def test_an_importer_drafts_what_it_can_read_or_refuses_with_every_fault(
 @pytest.fixture(scope="module")
 def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("hostile")
-    rows = [{"question": f"\x1b]0;evil\x07 {text}", "answer": "x"} for text in HOSTILE if text.isprintable()]
+    rows = [{"question": f"\x1b]0;evil\x07 {text}", "answer": "x"} for text in ANSWERS if text.isprintable()]
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     script = "import sys; sys.stdin.read(); print('\\x1b[2J\\x1b]8;;http://evil\\x07=1+1<script>alert(1)</script>')"
     (folder / "agent.py").write_text(script)

@@ -3,7 +3,7 @@
 import pydantic
 import pytest
 
-from karat.scorers import metrics_of
+from karat.scorers import announced
 from karat.scorers.contains import Contains
 from karat.scorers.equals import Equals
 
@@ -62,5 +62,5 @@ def test_contains_refuses_an_empty_text():
 def test_unknown_options_are_refused_and_the_metric_is_a_share(plugin):
     with pytest.raises(pydantic.ValidationError, match="Extra inputs are not permitted"):
         plugin.Options(nonsense=1)
-    (metric,) = metrics_of(plugin(), "x")
+    (metric,) = announced(plugin(), "x")
     assert (metric.low, metric.high, metric.kind) == (0, 1, "share")

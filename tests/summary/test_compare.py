@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from karat.errors import BadOption
-from karat.summary import compare
+from karat.summary import compare, summarize
 
 BEFORE = {"base": [[1], [2], [3], [4], [2], [3]]}
 AFTER = {"base": [[3], [3], [5], [5], [5], [2]]}
@@ -120,3 +120,41 @@ def test_it_prints_itself(tmp_path, journals, golden):
     golden("compare.txt", str(found))
     assert "\x1b" not in found._repr_html_()
     assert [row["verdict"] for row in found.table()] == [found.pairings[0].difference.verdict]
+
+
+def test_runs_that_mean_another_direction_have_no_winner(tmp_path, journals):
+    """A scorer that was corrected between two runs: its number is better when lower, and was taken as the contrary."""
+    words = journals.SCALE.__class__(name="words", low=0)
+    sides = []
+    for number, direction in enumerate(("higher", "lower")):
+        metric = msgspec.structs.replace(words, direction=direction)
+        scorer = msgspec.structs.replace(journals.JUDGE, metrics=(metric,), scoring=f"{number}c" * 16)
+        script = journals.Script(
+            tmp_path / direction, samples=8, conditions=("c",), scorers=(scorer,), run=f"{number}234abcd"
+        )
+        for row in range(8):
+            script.answer(row, "c")
+            script.score(row, "c", value=10 * (number + 1) + row / 10, scorer=scorer)
+        sides.append(script.end())
+    found = compare(*sides)
+    (pairing,) = found.pairings
+    assert (pairing.difference.winner, pairing.difference.p_adjusted < 0.05) == (None, True)
+    assert found.warnings[0] == (
+        "words is a number, better when higher in run 0234abcd, and a number, better when lower in run 1234abcd: "
+        "no side is called better on it"
+    )
+
+
+def test_an_old_run_whose_scorer_gave_what_it_did_not_announce_is_read_as_before_and_says_so(tmp_path, journals):
+    metric = journals.SCALE.__class__(name="words", low=0, direction="lower")
+    scorer = msgspec.structs.replace(journals.JUDGE, name="brevity", metrics=(metric,))
+    script = journals.Script(tmp_path / "run", samples=2, conditions=("c",), scorers=(scorer,))
+    for row in range(2):
+        script.answer(row, "c")
+        script.score(row, "c", values={"brevity": 7}, scorer=scorer)
+    summary = summarize(script.end())
+    assert [(one.key, one.direction) for one in summary.metrics] == [("brevity", "higher")]
+    assert (
+        "scorer 'brevity' announces words but gave brevity, of which karat does not know which way is better: "
+        "higher is taken as better; correct the scorer and score the run again"
+    ) in summary.warnings

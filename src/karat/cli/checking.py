@@ -12,12 +12,12 @@ import msgspec
 
 from karat import formats
 from karat.plan import Plan, plan
-from karat.records import ScorerSpec
+from karat.records import Sample, ScorerSpec
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
     from karat.config import Experiment
-    from karat.engine import Selection
+    from karat.engine import ScorerInUse, Selection
     from karat.mcp import ServerFault, ToolList
 
 __all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "check"]
@@ -26,6 +26,7 @@ FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
 _TOOLS_SHOWN = 20
+_SCORER_SECONDS = 10.0  # for one call of a scorer; a slow one is not wrong
 _REMEDY = "Mend mcp_servers.{} (`karat check --no-start` leaves the servers alone)."
 
 
@@ -112,11 +113,12 @@ def check(
     selected = plan(
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
     )
-    scorers = _scorers(experiment)
-    asking = {one.name for one in scorers if not one.offline}
+    used = _scorers(experiment)
+    asking = {one.info.name for one in used if not one.info.offline}
     found = asyncio.run(_started(experiment, selected, start)) if start else {}
     servers = _servers(selected, found)
-    problems = [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
+    problems = [fault for one in used if (fault := _scorer_fault(one, dataset.samples[0]))]
+    problems += [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
     execution = experiment.execution
     return Checked(
         file=str(experiment.path or ""),
@@ -131,7 +133,7 @@ def check(
         dataset=str(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
-        scorers=scorers,
+        scorers=tuple(_checked_scorer(one) for one in used),
         servers=servers,
         max_concurrent=execution.max_concurrent,
         timeout_seconds=execution.timeout_seconds,
@@ -164,27 +166,36 @@ def _agent_calls(selected: Plan) -> int:
     return sum(len(sample.turns) for sample in selected.samples) * len(selected.conditions) * selected.repetitions
 
 
-def _scorers(experiment: Experiment) -> tuple[CheckedScorer, ...]:
+def _scorers(experiment: Experiment) -> tuple[ScorerInUse, ...]:
     from karat.engine import build_scorers
 
-    return tuple(
-        CheckedScorer(
-            name=used.info.name,
-            type=used.info.type,
-            offline=used.info.offline,
-            metrics=tuple(metric.name for metric in used.info.metrics),
-            models=tuple(getattr(used.scorer, "routes", ())),
-        )
-        for used in build_scorers(
-            experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices
-        )
+    return build_scorers(experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices)
+
+
+def _checked_scorer(used: ScorerInUse) -> CheckedScorer:
+    return CheckedScorer(
+        name=used.info.name,
+        type=used.info.type,
+        offline=used.info.offline,
+        metrics=tuple(metric.name for metric in used.info.metrics),
+        models=tuple(getattr(used.scorer, "routes", ())),
     )
+
+
+def _scorer_fault(used: ScorerInUse, sample: Sample) -> str | None:
+    """What a scorer of the user's own returns that it does not announce; not of one that may ask a service."""
+    if used.waits or not used.info.offline or type(used.scorer).__module__.startswith("karat."):
+        return None
+    from karat.testing.scorers import probe
+
+    fault = probe(used.scorer, sample, name=used.info.name, metrics=used.metrics, seconds=_SCORER_SECONDS)
+    return None if fault is None else f"{fault}\nFix {used.info.type} (tried on the golden answer of '{sample.id}')."
 
 
 async def _started(
     experiment: Experiment, selected: Plan, say: Callable[[str], None]
 ) -> dict[str, ToolList | ServerFault]:
-    from karat.engine import build_agents, build_scorers, close_agents, opened_scorers, refuse_unpriced
+    from karat.engine import build_agents, close_agents, opened_scorers, refuse_unpriced
     from karat.mcp import Toolbox
 
     servers = {server.name: server for condition in selected.conditions for server in condition.mcp_servers}
@@ -192,7 +203,7 @@ async def _started(
     cassettes = experiment.cassettes
     if cassettes is not None and cassettes.mode == "record":
         cassettes = None  # only a run is recorded
-    scorers = build_scorers(experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices)
+    scorers = _scorers(experiment)
     toolbox = Toolbox(tuple(servers.values()), redact=redact, folder=experiment.folder, cassettes=cassettes)
     async with opened_scorers(scorers), toolbox:
         agents = build_agents(experiment, selected, toolbox)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from karat.journal import ScorerInfo
 from karat.records import Metric, Sample, Score
 
@@ -119,8 +121,7 @@ class Running:
         from karat.summary.figures import estimated
 
         metric, share = self.metric, self.kind == "share"
-        low = 0.0 if share and metric.low is None else metric.low
-        high = 1.0 if share and metric.high is None else metric.high
+        low, high = msgspec.structs.replace(metric, kind="share").bounds if share else metric.bounds
         with self._lock:
             weights = array("d", self._weights)
             copies = {condition: sums.copy(len(weights)) for condition, sums in self._sums.items()}

@@ -1,7 +1,7 @@
 """The run: one trial, then the crowd; what is tried again; what a person sees of it."""
 
 from karat.engine.build import build_agents, build_scorers, close_agents, opened_scorers
-from karat.engine.loop import Limits
+from karat.engine.loop import Limits, ScorerInUse
 from karat.engine.spend import refuse_unpriced
 from karat.engine.start import Outcome, Selection, carry_out, rescore
 from karat.engine.watch import Watch
@@ -9,6 +9,7 @@ from karat.engine.watch import Watch
 __all__ = [
     "Limits",
     "Outcome",
+    "ScorerInUse",
     "Selection",
     "Watch",
     "build_agents",

@@ -19,9 +19,9 @@ from karat.journal import ScorerInfo
 from karat.mcp import Toolbox
 from karat.models import Price
 from karat.plan import Plan
-from karat.records import AgentSpec, ScorerSpec
+from karat.records import AgentSpec, Metric, ScorerSpec
 from karat.redact import Redactor
-from karat.scorers import ScorerSetting, metrics_of
+from karat.scorers import ScorerSetting, announced
 
 if TYPE_CHECKING:
     from karat.config import Experiment
@@ -107,11 +107,12 @@ def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:
     # A scorer's fingerprint covers what its options only point at (a rubric file), and its own revisions.
     parts = [spec.type, spec.name, spec.options, str(getattr(scorer, "fingerprint", ""))]
     digest = blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=8).hexdigest()
+    metrics = announced(scorer, spec.type)
     info = ScorerInfo(
         name=spec.name,
         type=spec.type,
         scoring=digest,
-        metrics=metrics_of(scorer, spec.name),
+        metrics=metrics or (Metric(name=spec.name),),
         offline=bool(getattr(scorer, "offline", True)),
         options=msgspec.to_builtins(spec.options),
         rubric=getattr(scorer, "rubric_name", None),
@@ -120,4 +121,11 @@ def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:
     )
     streams = inspect.isasyncgenfunction(scorer.score)
     waits, blocking = inspect.iscoroutinefunction(scorer.score), bool(getattr(scorer, "blocking", False))
-    return ScorerInUse(info=info, scorer=scorer, waits=waits or blocking or streams, blocking=blocking, streams=streams)
+    return ScorerInUse(
+        info=info,
+        scorer=scorer,
+        metrics=metrics,
+        waits=waits or blocking or streams,
+        blocking=blocking,
+        streams=streams,
+    )

@@ -31,7 +31,7 @@ from karat.errors import OperatorError, TrialFault
 from karat.journal import MISSED_GATE, Event, Journal, ReplyEvent, ScorerInfo
 from karat.mcp import attempts, gates
 from karat.models import metered
-from karat.records import NOT_ASKED, Answer, Failure, Reply, Sample, Score, Trial, Turn
+from karat.records import NOT_ASKED, Answer, Failure, Metric, Reply, Sample, Score, Trial, Turn
 from karat.scorers import Row, Verdict, as_verdicts
 from karat.threads import Threads
 
@@ -56,6 +56,7 @@ class ScorerInUse(msgspec.Struct, frozen=True, kw_only=True):
 
     info: ScorerInfo
     scorer: Any
+    metrics: Sequence[Metric] = ()  # those that it announces; (): it returns whatever it likes
     waits: bool = False  # its `score` is async or blocking: it takes one of the judge's slots
     blocking: bool = False  # its sync `score` waits for something: it runs on a thread
     streams: bool = False  # its `score` yields verdicts one by one, and each is journalled as it comes
@@ -347,7 +348,7 @@ class Loop:
             scored = used.scorer.score(owed.sample, owed.answer)
         if inspect.isawaitable(scored):
             scored = await scored
-        found = as_verdicts(scored, name=used.info.name)
+        found = as_verdicts(scored, name=used.info.name, metrics=used.metrics)
         seconds = monotonic() - clock
         return tuple(score_row(owed.answer.trial, used.info, one, len(found), seconds) for one in found)
 
@@ -449,5 +450,5 @@ async def _next_score(used: ScorerInUse, owed: Owed, verdicts: AsyncGenerator[Ve
     verdict = await anext(verdicts, None)
     if verdict is None:
         return ()
-    (found,) = as_verdicts(verdict, name=used.info.name)
+    (found,) = as_verdicts(verdict, name=used.info.name, metrics=used.metrics)
     return (score_row(owed.answer.trial, used.info, found, found.rows, monotonic() - clock),)

@@ -210,7 +210,7 @@ def _metric(summary: Summary, metric: MetricInfo, result: Result) -> _Json:
         "evaluation_description": metric.description or f"{metric.name}, scored by {metric.scorer}",
         "metric_id": f"karat.{metric.key}",
         "metric_name": metric.key,
-        **({"metric_unit": "proportion"} if metric.kind == "share" else {}),
+        **({"metric_unit": "proportion"} if metric.percent else {}),
         "lower_is_better": metric.direction == "lower",
         "score_type": "continuous",
         "min_score": low,

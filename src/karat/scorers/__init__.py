@@ -1,7 +1,8 @@
 """What a scorer is. One file a plug-in; each name is the file's name.
 
 The smallest scorer is a class with one method that returns what it has: a bool, a
-number, a text (a label), a mapping of metrics, or a `Verdict` with reasons. `score`
+number, a text (a label), a mapping of metrics, or a `Verdict` with reasons. A scorer that
+announces `metrics` returns these and no others, within their bounds. `score`
 may be `async`. A scorer that raises is a result too: the journal holds the failure,
 and scoring again costs no agent call.
 """
@@ -15,11 +16,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from karat.errors import JudgeFault
+from karat.errors import BadPlugin, JudgeFault, did_you_mean
 from karat.models import Price
 from karat.records import Answer, Metric, Sample, Score, Usage, checked
 
-__all__ = ["Row", "Scorer", "ScorerSetting", "StreamingScorer", "Verdict", "as_verdicts", "metrics_of"]
+__all__ = ["Row", "Scorer", "ScorerSetting", "StreamingScorer", "Verdict", "announced", "as_verdicts"]
 
 Row = tuple[int | None, str | None, int]
 """Turn, judge and repeat of a verdict: which row of a scoring it is."""
@@ -85,34 +86,82 @@ class ScorerSetting(msgspec.Struct, frozen=True, kw_only=True):
     prices: Mapping[str, Price] = {}  # the experiment file's, by model
 
 
-def metrics_of(scorer: Any, name: str) -> tuple[Metric, ...]:
-    """The metrics a scorer announces; a scorer that announces none gives one, called as it is."""
-    announced: Sequence[Metric] = getattr(scorer, "metrics", ())
-    return tuple(announced) or (Metric(name=name),)
+def announced(scorer: Any, target: str) -> tuple[Metric, ...]:
+    """The metrics a scorer announces in `metrics`; () for one that announces none.
+
+    Raises BadPlugin, with `target` in front, where `metrics` is no sequence of distinct `Metric`s
+    whose `low` is at most their `high`.
+    """
+    metrics: Any = getattr(scorer, "metrics", ())
+    if isinstance(metrics, Metric):
+        raise BadPlugin(target, "`metrics` is a Metric, want a tuple of them: metrics = (Metric(…),)")
+    if not isinstance(metrics, Sequence) or not all(isinstance(metric, Metric) for metric in metrics):
+        raise BadPlugin(target, f"`metrics` must be a tuple of karat.Metric, got {metrics!r:.80}")
+    for place, metric in enumerate(metrics):
+        try:
+            checked(metric)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise BadPlugin(target, f"metrics[{place}] is not what a Metric says: {error}") from error
+        if metric.low is not None and metric.high is not None and not metric.low <= metric.high:
+            raise BadPlugin(target, f"metric '{metric.name}': low ({metric.low:g}) is above high ({metric.high:g})")
+    names = [metric.name for metric in metrics]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadPlugin(target, f"announces the metric '{twice}' twice")
+    return tuple(metrics)
 
 
-def as_verdicts(scored: Scored, *, name: str) -> tuple[Verdict, ...]:
+def as_verdicts(scored: Scored, *, name: str, metrics: Sequence[Metric] = ()) -> tuple[Verdict, ...]:
     """Whatever a scorer returned, as verdicts.
 
-    A bool or number is the metric `name`; a text is a label; None is a metric that could
-    not be scored. NaN and infinities become None: they are not numbers that a mean can hold.
+    `metrics`: what the scorer announces. A bool or number is the only metric announced, else the metric `name`;
+    None says that no metric could be scored; a text is a label. NaN and infinities become None: a mean cannot
+    hold them. Raises JudgeFault("bad_verdict") for another type, and for a scorer that announces metrics:
+    "unannounced_metric" for any other name, "out_of_bounds" for a value below `low` or above `high`.
     """
+    bare = isinstance(scored, (bool, int, float)) or getattr(scored, "shape", None) == ()
     if isinstance(scored, Verdict):
-        return (_clean(scored),)
-    if scored is None or isinstance(scored, (bool, int, float)) or getattr(scored, "shape", None) == ():
-        return (_clean(Verdict(values={name: scored})),)  # type: ignore[dict-item]  # NumPy's scalars, checked there
-    if isinstance(scored, str):
-        return (Verdict(values={}, labels={name: scored}),)
-    if isinstance(scored, Mapping):
-        return (_clean(Verdict(values=dict(scored))),)
-    if isinstance(scored, Sequence):
-        verdicts = [one for one in scored if isinstance(one, Verdict)]
-        if len(verdicts) == len(scored):
-            return tuple(_clean(one) for one in verdicts)
-    raise JudgeFault(
-        "bad_verdict",
-        f"scorer '{name}' returned a {type(scored).__name__}: want a number, bool, text, mapping or Verdict",
-    )
+        verdicts = [scored]
+    elif scored is None:
+        verdicts = [Verdict(values=dict.fromkeys([metric.name for metric in metrics] or [name]))]
+    elif bare:
+        only = metrics[0].name if len(metrics) == 1 else name
+        verdicts = [Verdict(values={only: scored})]  # type: ignore[dict-item]  # NumPy's scalars, checked there
+    elif isinstance(scored, str):
+        verdicts = [Verdict(values={}, labels={name: scored})]
+    elif isinstance(scored, Mapping):
+        verdicts = [Verdict(values=dict(scored))]
+    elif isinstance(scored, Sequence) and all(isinstance(verdict, Verdict) for verdict in scored):
+        verdicts = [*scored]
+    else:
+        raise JudgeFault(
+            "bad_verdict",
+            f"scorer '{name}' returned a {type(scored).__name__}: want a number, bool, text, mapping or Verdict",
+        )
+    cleaned = tuple(_clean(verdict) for verdict in verdicts)
+    for verdict in cleaned if metrics else ():
+        _check_announced(verdict, name, {metric.name: metric for metric in metrics}, bare=bare)
+    return cleaned
+
+
+def _check_announced(verdict: Verdict, scorer: str, metrics: Mapping[str, Metric], *, bare: bool) -> None:
+    for name, value in verdict.values.items():
+        metric = metrics.get(name)
+        if metric is None:
+            known = ", ".join(metrics)
+            what = "a bare number" if bare else f"'{name}'{did_you_mean(name, metrics)}"
+            message = f"scorer '{scorer}' announces {known}, but returned {what}"
+            remedy = "return a mapping of metric to number" if bare else "name it in `metrics` too"
+            raise JudgeFault("unannounced_metric", f"{message}: {remedy}", dollars=verdict.dollars, usage=verdict.usage)
+        low, high = metric.bounds
+        if value is not None and not (_at_most(low, value) and _at_most(value, high)):
+            ends = f"{'−∞' if low is None else f'{low:g}'} to {'∞' if high is None else f'{high:g}'}"
+            message = f"scorer '{scorer}' returned {value:g} for '{name}', which it announces as {ends}"
+            raise JudgeFault("out_of_bounds", message, dollars=verdict.dollars, usage=verdict.usage)
+
+
+def _at_most(low: float | None, high: float | None) -> bool:
+    """Whether `low` is not above `high`; the rounding of a sum (1.0000000000000002) does not count."""
+    return low is None or high is None or low <= high or math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _clean(verdict: Verdict) -> Verdict:

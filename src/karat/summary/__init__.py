@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from karat.errors import BadOption, did_you_mean
 from karat.journal import RunFolder, ScorerInfo
+from karat.records import Metric
 from karat.summary.accounts import Outcome, accounts, outcome
 from karat.summary.conversation_model import ConversationSummary
 from karat.summary.failures import failure_kinds
@@ -83,13 +84,13 @@ def summarize(
 
 def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow_code: AllowCode) -> Summary:
     # The status first: a run that ends in between is then taken as running.
-    status, info = run.status(), run.info
-    reading, scorers = read(run), run.scorers()
+    status, info, reading, scorers = run.status(), run.info, read(run), run.scorers()
     shown = chosen_scorings(reading, (*run.info.scorers, *scorers), scorings)
     ended = outcome(reading, shown)
     each, total = accounts(reading, ended)
     failures = failure_kinds(run, reading, ended)
-    told = (*_server_warnings(run, each, failures), *_warnings(run, reading, status, total))
+    told = [*_unannounced(reading, scorers, shown), *_server_warnings(run, each, failures)]
+    told += _warnings(run, reading, status, total)
     figures = _figures(run, reading, scorers, shown, level=level) if shown else _NOTHING
     conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level)
     study = _study(run, reading, scorers, shown, ended, level=level, allow_code=allow_code)
@@ -258,6 +259,23 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
         ledgers = [accounts[name].ledger for name in users if name in accounts]
         if not ledgers or any(ledger.infrastructure or ledger.not_run for ledger in ledgers):
             yield f"MCP server '{server.name}' did not answer: {clean(server.fault)}"
+
+
+def _unannounced(reading: Reading, scorers: Iterable[ScorerInfo], shown: Mapping[str, str]) -> Iterator[str]:
+    """Metrics that a scorer gave and did not announce, as versions of karat allowed that wrote format 1 in 2026."""
+    from karat.formats import clean
+
+    for one in scorers:
+        rows, known = reading.scores.get((one.name, one.scoring)), [metric.name for metric in one.metrics]
+        if (
+            rows is None or shown.get(one.name) != one.scoring or one.metrics == (Metric(name=one.name),)
+        ):  # it announces nothing
+            continue
+        if others := sorted(set(rows.values) - set(known)):
+            yield clean(
+                f"scorer '{one.name}' announces {', '.join(known)} but gave {', '.join(others)}, of which karat does "
+                "not know which way is better: higher is taken as better; correct the scorer and score the run again"
+            )
 
 
 def _made_up(run: RunFolder) -> list[str]:

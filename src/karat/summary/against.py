@@ -96,12 +96,24 @@ def _conditions(a: Summary, b: Summary, one: str | None, two: str | None) -> lis
 
 
 def _metrics(a: Summary, b: Summary) -> list[MetricInfo]:
-    theirs = {metric.key for metric in b.metrics}
+    """The metrics of both; where they mean another thing in each, no direction is better and no share is in percent."""
+    theirs = {metric.key: metric for metric in b.metrics}
     shared = [metric for metric in a.metrics if metric.key in theirs]
     if not shared:
         listed = " | ".join(", ".join(metric.key for metric in one.metrics) or "none" for one in (a, b))
         raise BadOption("runs", f"the two share no metric (they have: {listed}); score both alike with `karat score`")
-    return shared
+    return [
+        metric if _scale(metric) == _scale(theirs[metric.key]) else structs.replace(metric, **_NO_SCALE)
+        for metric in shared
+    ]
+
+
+_NO_SCALE: dict[str, Any] = {"direction": "none", "kind": "number", "low": None, "high": None, "threshold": None}
+
+
+def _scale(metric: MetricInfo) -> tuple[Any, ...]:
+    """What must be alike for two values to be read on one scale."""
+    return metric.direction, metric.percent, metric.low if metric.percent else None
 
 
 def _shared(a: Summary, b: Summary) -> tuple[list[int], list[int], int]:
@@ -289,7 +301,13 @@ def _warnings(
         found.append(f"{text} the same id but another content in the two runs: left out")
     if drawn_otherwise:
         found.append("the two runs drew their samples with other weights: what both have is compared without weights")
-    theirs = {metric.key: metric for metric in b.metrics}
+    ours, theirs = ({metric.key: metric for metric in one.metrics} for one in (a, b))
+    found += [
+        f"{key} is {_meaning(ours[key])} in run {a.run}, and {_meaning(theirs[key])} in run {b.run}: "
+        "no side is called better on it"
+        for key in (metric.key for metric in metrics)
+        if _scale(ours[key]) != _scale(theirs[key])
+    ]
     found += [
         f"{metric.key} was scored differently in the two runs: score both alike with `karat score`"
         for metric in metrics
@@ -310,3 +328,8 @@ def _warnings(
             f"{right} against {left} on {on}: {lost} scored on one side alone; what is compared may not be like"
         )
     return list(dict.fromkeys(found))
+
+
+def _meaning(metric: MetricInfo) -> str:
+    better = {"higher": "better when higher", "lower": "better when lower", "none": "better in no direction"}
+    return f"{'a share' if metric.percent else 'a number'}, {better[metric.direction]}"

@@ -130,9 +130,7 @@ def _as_share(metric: Metric, rows: Rows) -> Metric:
 
 
 def _described(metric: Metric, key: str, scorer: str, scoring: str, offline: bool) -> MetricInfo:
-    share = metric.kind == "share"
-    low = 0.0 if share and metric.low is None else metric.low
-    high = 1.0 if share and metric.high is None else metric.high
+    low, high = metric.bounds
     return MetricInfo(
         key=key,
         name=metric.name,

@@ -1,1 +1,18 @@
-"""Scripted counterparts for tests and first trials: real processes, not mocks."""
+"""Scripted counterparts for tests and first trials: real processes, not mocks; and checks of your own plug-ins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from karat.testing.scorers import check_scorer
+
+__all__ = ["check_scorer"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from karat.testing import scorers  # imports a lot that the scripted servers do not need
+
+    return getattr(scorers, name)

@@ -29,8 +29,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def percent(self) -> bool:
-        """Whether its means are shares."""
-        return self.kind == "share"
+        """Whether its means are shares, which people read in percent."""
+        return self.kind == "share" and self.low == 0 and self.high == 1
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,17 +70,18 @@ def columns(
 
 def _column(n: int, key: str, scorer: str, scoring: str, metric: Metric, numbers: bool) -> Column:
     """`numbers`: whether it ever was more than true or false; one that was not is a share, whatever was announced."""
-    share = metric.kind == "share" or (metric.kind == "number" and not numbers)
+    flags = metric.kind == "number" and not numbers
+    low, high = (0.0, 1.0) if flags else metric.bounds
     return Column(
         n=n,
         key=key,
         name=metric.name,
         scorer=scorer,
         scoring=scoring,
-        low=0.0 if share else metric.low,
-        high=1.0 if share else metric.high,
+        low=low,
+        high=high,
         direction=metric.direction,
-        kind="share" if share else metric.kind,
+        kind="share" if flags else metric.kind,
     )
 
 

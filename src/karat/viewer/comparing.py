@@ -156,7 +156,7 @@ def _choices(first: Opened, second: Opened, a: str, b: str) -> dict[str, Any]:
 
 def _pairing(one: Pairing, found: Comparison, sides: tuple[Opened, Opened], chosen: tuple[str, str]) -> dict[str, Any]:
     info = next((metric for metric in found.metrics if metric.key == one.difference.metric), None)
-    percent = info is not None and info.kind == "share"
+    percent = info is not None and info.percent
     write = formats.share if percent else formats.number
     told = one.difference
     # Two runs of one condition name are told apart in their labels: their conditions are the ones that were chosen.

@@ -88,7 +88,7 @@ def written(column: Column, value: float | None) -> str:
 
 def steps_of(column: Column) -> list[tuple[str, str]]:
     """What a person can choose from on a metric: value and name; nothing where any number will do."""
-    if column.kind == "share":
+    if column.percent:
         return [("0", "no"), ("1", "yes")]
     if column.kind != "ordinal" or column.low is None or column.high is None:
         return []

@@ -1,0 +1,124 @@
+"""Whether a scorer keeps its protocol: it returns the metrics that it announces, within their bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from karat.errors import Caught, JudgeFault
+from karat.records import Answer, Metric, Reply, Sample, Turn
+from karat.scorers import Verdict, announced, as_verdicts
+from karat.threads import Threads
+
+__all__ = ["ANSWERS", "BROKEN", "check_scorer", "probe"]
+
+ANSWERS = (
+    "", " ", "\x00", "\x1b[31mred\x1b[0m", "\ud83d", "🦀" * 1000, "a" * 200_000, "{" * 10_000, "```json\n{}\n```",
+    "give me 5s", "I do not know.", "[](javascript:alert(1))", "=cmd|' /C calc'!A0", "1e999 -0 ∞ ½ ３",
+)  # fmt: skip
+"""What `check_scorer` has scored: answers that agents really give, and such as break programs."""
+
+_GOLDEN = ("The limit is 40 items; run `karat run --limit 40`.", "", "\ud83d", None)
+_SHOWN = 10
+
+BROKEN = ("bad_verdict", "unannounced_metric", "out_of_bounds")
+"""Kinds of JudgeFault that `as_verdicts` raises: the scorer does not return what it announces."""
+
+
+def check_scorer(
+    scorer: Any, *, name: str = "scorer", cases: Iterable[tuple[Sample, Answer]] | None = None
+) -> tuple[Verdict, ...]:
+    """What a scorer says of some answers, where it keeps its protocol; for use in a test of your own.
+
+    It holds each result to what karat takes: a number, bool, text, mapping or Verdict, only metrics that the
+    scorer announces (if it announces any), each between its `low` and `high`, and the same for the same answer
+    asked again. `cases` are samples with answers; without them a question with a golden answer, an empty one and
+    none at all meets answers that break programs. `name`: the scorer's in the experiment file. A JudgeFault of
+    the scorer's own is a result too. `open` is called first, `aclose` last. Not for use in a running event loop.
+
+    Raises AssertionError with what is wrong, BadPlugin where `metrics` itself is.
+    """
+    return asyncio.run(_check(scorer, name, _hard() if cases is None else cases))
+
+
+async def _check(scorer: Any, name: str, cases: Iterable[tuple[Sample, Answer]]) -> tuple[Verdict, ...]:
+    metrics = announced(scorer, type(scorer).__name__)
+    if hasattr(scorer, "open"):
+        scorer.open()
+    verdicts: list[Verdict] = []
+    wrong: list[str] = []
+    try:
+        for sample, answer in cases:
+            with Caught() as caught:
+                first, again = [await _judged(scorer, sample, answer, name, metrics) for _ in range(2)]
+                verdicts += first
+                if first != again:
+                    wrong.append(f"the answer {answer.text[:60]!r} is scored otherwise the second time")
+            if isinstance(caught.error, JudgeFault) and caught.error.kind not in BROKEN:
+                continue
+            if caught.error is not None and not isinstance(caught.error, Exception):
+                raise caught.error  # Ctrl-C, and what else is not the scorer's
+            wrong += [] if caught.error is None else [f"the answer {answer.text[:60]!r}: {_told(caught.error)}"]
+    finally:
+        if hasattr(scorer, "aclose"):
+            await scorer.aclose()
+    if wrong:
+        more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
+        raise AssertionError("\n".join([f"{type(scorer).__name__}:", *wrong[:_SHOWN], *more]))
+    return tuple(verdicts)
+
+
+async def _judged(
+    scorer: Any, sample: Sample, answer: Answer, name: str, metrics: Sequence[Metric]
+) -> tuple[Verdict, ...]:
+    streams = inspect.isasyncgenfunction(scorer.score)
+    scored = scorer.score(sample, answer, done=frozenset()) if streams else scorer.score(sample, answer)
+    if streams:
+        scored = [verdict async for verdict in scored]
+    elif inspect.isawaitable(scored):
+        scored = await scored
+    return as_verdicts(scored, name=name, metrics=metrics)
+
+
+def probe(scorer: Any, sample: Sample, *, name: str, metrics: Sequence[Metric], seconds: float) -> str | None:
+    """What is wrong with what a sync scorer returns for one sample's golden answers; None where nothing is.
+
+    On a thread of its own, given up after so many `seconds`. A scorer that raises is not wrong:
+    a golden answer is not all that an agent's answer is.
+    """
+    answer = Answer(
+        trial="check", sample=sample.id, condition="check", repetition=0, started="", seconds=0.0,
+        replies=tuple(Reply(text=turn.golden or "") for turn in sample.turns),
+    )  # fmt: skip
+
+    async def once() -> str | None:
+        threads = Threads(most=1)
+        try:
+            with Caught() as caught:
+                async with asyncio.timeout(seconds):
+                    as_verdicts(await threads.call(scorer.score, sample, answer), name=name, metrics=metrics)
+        finally:
+            threads.close()
+        if caught.error is not None and not isinstance(caught.error, Exception):
+            raise caught.error
+        broken = isinstance(caught.error, JudgeFault) and caught.error.kind in BROKEN
+        return _told(caught.error) if caught.error is not None and broken else None
+
+    return asyncio.run(once())
+
+
+def _told(error: BaseException) -> str:
+    return error.message if isinstance(error, JudgeFault) else f"{type(error).__name__}: {error}"
+
+
+def _hard() -> Iterator[tuple[Sample, Answer]]:
+    for golden in _GOLDEN:
+        turn = Turn(question="What is the limit?", golden=golden)
+        sample = Sample(id="s", position=0, digest="d", turns=(turn,))
+        for text in ANSWERS:
+            yield sample, Answer(
+                trial="t", sample="s", condition="c", repetition=0, replies=(Reply(text=text),), started="now",
+                seconds=0.1,
+            )  # fmt: skip

@@ -16,6 +16,7 @@ __all__ = [
     "brief",
     "clean",
     "count",
+    "csv_cell",
     "cut",
     "dollars",
     "duration",
@@ -222,6 +223,26 @@ def raw(value: float | int | str | None) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return str(value) if not isinstance(value, bool) else str(int(value))
+
+
+def csv_cell(value: float | int | str | None) -> str:
+    """A cell of a CSV file: numbers as `raw`, foreign text cleaned.
+
+    A spreadsheet runs text that begins like a formula, so such text gets an apostrophe in front. What is a
+    number, though it came as text, stays one.
+
+    >>> csv_cell(-7.4), csv_cell("-7.4%"), csv_cell("-1,234"), csv_cell("=1+1"), csv_cell("- none")
+    ('-7.4', '-7.4%', '-1,234', "'=1+1", "'- none")
+    """
+    if not isinstance(value, str):
+        return raw(value)
+    text = clean(value)
+    start = text.strip()
+    return f"'{text}" if start.startswith(_FORMULA) and not _NUMBER.fullmatch(start) else text
+
+
+_FORMULA = ("=", "+", "-", "@", "|")
+_NUMBER = re.compile(r"[+-]?[$€£¥]?(\d[\d,]*(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?[ ]?%?", re.ASCII)
 
 
 def brief(value: float) -> str:

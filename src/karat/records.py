@@ -33,6 +33,7 @@ __all__ = [
     "Trial",
     "Turn",
     "Usage",
+    "Validation",
     "checked",
     "plain",
 ]
@@ -158,6 +159,16 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reasoning_tokens: int | None = None
 
 
+class Validation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an agent's own validator said of one of its attempts at a turn."""
+
+    valid: bool
+    confidence: float | None = None  # 0 to 1; None: not reported
+    failed_steps: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
+    retry_number: int = 0  # which attempt, from 0
+
+
 class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an agent said in one turn, and what saying it cost."""
 
@@ -174,6 +185,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop_reason: str | None = None
     responses: int | None = None  # of the model, with tool calls in between; None: not told
     verdict: bool | None = None  # whether it is right, as a file of answers made elsewhere says; None: it does not
+    validations: tuple[Validation, ...] = ()  # of the agent's own validator, one an attempt; empty: not reported
 
     @property
     def absent(self) -> bool:

@@ -46,7 +46,7 @@ def strata(*values: float, first: int = 0) -> tuple[Stratum, ...]:
     sizes = [421, 421, 300, 200, 100, 40, 8]
     return tuple(
         Stratum(key=str(first + at), estimate=estimate(value, reach=1.9 / n**0.5, n=n), n=n, right=int(value * n),
-                operations=1.0 + at)
+                golden_operations=1.0 + at)
         for at, (value, n) in enumerate(zip(values, sizes, strict=False))
     )  # fmt: skip
 
@@ -64,7 +64,7 @@ def result(condition: str, *, base: float = 0.67, right: int = 180) -> Conversat
         evidence="a hundred times",
     )  # fmt: skip
     yes_no = tuple(
-        Stratum(key=key, estimate=estimate(base + shift), n=n, right=1, operations=None)
+        Stratum(key=key, estimate=estimate(base + shift), n=n, right=1, golden_operations=None)
         for key, shift, n in (("false", 0.03, 1000), ("true", -0.06, 490))
     )
     return ConversationResult(

@@ -195,7 +195,7 @@ def test_no_report_hands_foreign_escapes_to_a_terminal(tmp_path, journals):
     assert "[bold]" in texts[0]  # shown, not obeyed
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@x", " =1", "|calc", "\t=1"])
+@pytest.mark.parametrize("cell", ["=1+1", "+1+1", "-x", "@x", " =1", "|calc", "\t=1"])
 def test_foreign_text_becomes_no_formula(tmp_path, journals, cell):
     script = journals.Script(tmp_path / "run", samples=1, conditions=(cell,))
     script.answer(0, cell)

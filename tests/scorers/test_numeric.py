@@ -115,7 +115,7 @@ def test_every_declared_turn_has_a_row_and_what_was_not_reached_is_wrong():
 
 def test_a_turn_without_a_golden_answer_has_no_values():
     (row,) = score(sample(turn(None)), "1")
-    assert {value for name, value in row.values.items() if name != "operations"} == {None}
+    assert {value for name, value in row.values.items() if name != "golden_operations"} == {None}
 
 
 def test_an_error_that_is_carried_on_is_proved():
@@ -143,7 +143,7 @@ def test_reusing_an_earlier_answer_costs_nothing_in_the_reading_by_step():
     assert rows[1].values["logic_recall"] == 0.5
     assert rows[1].detail["reasoning"]["step"]["logic_recall"] == 1.0
     assert rows[0].values["program_match"] is True
-    assert [row.values["operations"] for row in rows] == [1, 2]
+    assert [row.values["golden_operations"] for row in rows] == [1, 2]
 
 
 def test_without_a_program_there_is_no_reading_of_one():
@@ -252,3 +252,20 @@ def test_conversations_are_scored_by_it_where_the_file_names_no_scorer(tmp_path,
         dataset={"path": str(path), "kind": "conversation"}, agent={"type": "floor"}, conditions={"a": {}}, **keys
     )
     assert [one.type for one in experiment.scorers] == names
+
+
+@pytest.mark.parametrize(
+    ("program", "attempted"),
+    [
+        ("add(1, 2), divide(#0, 4), multiply(#1, 100)", 3),
+        ("110", 0),
+        ('{"steps": [{"tool": "compute", "operation": "percentage_change", "operands": [1, 2]}]}', 2),
+        ('{"steps": [{"tool": "compute", "operation": "percentage", "operands": [1, 2]}]}', 1),
+        ("I added them up", None),
+        (None, None),
+    ],
+)
+def test_operations_are_the_golden_program_s_and_the_agent_s(program, attempted):
+    asked = sample(turn("0.1", "subtract(110, 100), divide(#0, 100)"))
+    (row,) = score(asked, Reply(text="", answer="0.1", program=program))
+    assert (row.values["golden_operations"], row.values["agent_operations"]) == (2, attempted)

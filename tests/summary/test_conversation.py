@@ -146,7 +146,7 @@ def test_the_ladder_counts_what_each_match_forgives(summary):
 def test_by_turn_by_operations_and_by_feature(summary):
     found = summary.conversation.conditions[0]
     assert [(one.key, one.n, one.right) for one in found.by_turn] == [("0", 6, 3), ("1", 6, 1), ("2", 2, 1)]
-    assert [(one.key, one.n, one.right, one.operations) for one in found.by_operations] == [
+    assert [(one.key, one.n, one.right, one.golden_operations) for one in found.by_operations] == [
         ("0", 2, 1, 0.0),
         ("1", 2, 1, 1.0),
         ("2", 2, 1, 2.0),

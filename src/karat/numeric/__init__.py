@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from karat.numeric.counting import operations_attempted
     from karat.numeric.diagnosis import Diagnosis, TurnFacts, diagnose
     from karat.numeric.document import Document
     from karat.numeric.equivalence import equivalent
@@ -49,6 +50,7 @@ __all__ = [
     "match",
     "match_many",
     "null_answers",
+    "operations_attempted",
     "parse_program",
     "parse_value",
     "replay",
@@ -81,6 +83,7 @@ _HOME = {
     "match": "matches",
     "match_many": "many",
     "null_answers": "nulls",
+    "operations_attempted": "counting",
     "parse_program": "programs",
     "parse_value": "values",
     "replay": "proofs",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from karat.numeric.trees import Step
+from karat.numeric.trees import Program, Step
 
 __all__ = [
     "MOST_OPERATIONS",
@@ -14,6 +14,7 @@ __all__ = [
     "Shares",
     "named_operations",
     "operation_shares",
+    "operations_attempted",
     "order_score",
     "settled",
     "step_operations",
@@ -59,6 +60,17 @@ def step_operations(steps: Iterable[Step]) -> list[str]:
         elif step.said == "percentage":
             found.append(_PERHAPS)
     return found
+
+
+def operations_attempted(program: Program) -> int | None:
+    """How many operations an agent's program has, whatever the golden one asks for; None where it cannot be read.
+
+    As in the comparison with the golden program, `percentage(a, b)` is one divide and `percentage_change` a
+    subtract and a divide: the factor 100 is a matter of the unit.
+    """
+    if not program.readable:
+        return None
+    return sum(name != _PERHAPS for name in step_operations(program.steps))
 
 
 def settled(predicted: Sequence[str], golden: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ __all__ = ["accuracies", "besides", "diagnoses", "features", "ladder", "propagat
 
 _NULLS = {"zero": "0", "one": "1", "sign_flipped": "−x", "times_100": "100 x", "another_turn": "other turn"}
 _SIDES = {"expected": "the golden answer", "actual": "the agent's answer", "both": "both answers"}
+_OPERATIONS = ("golden operations", "agent's operations")
 _EXAMPLES = 3  # of a diagnosis
 _LONGEST = 160  # columns of an excerpt
 
@@ -173,7 +174,10 @@ def strata(
                 cells=(
                     *_share_cells(stratum, _color(part, one)),
                     *numbers(
-                        formats.count(stratum.right), formats.count(stratum.n), formats.number(stratum.operations)
+                        formats.count(stratum.right),
+                        formats.count(stratum.n),
+                        formats.number(stratum.golden_operations),
+                        formats.number(stratum.agent_operations),
                     ),
                 ),
             )
@@ -184,9 +188,10 @@ def strata(
     if listed:
         yield Table(
             caption=caption,
-            columns=columns(head, "right", "interval", "right turns", "turns", "operations"),
+            columns=columns(head, "right", "interval", "right turns", "turns", *_OPERATIONS),
             rows=listed,
-            legend="Numerical accuracy. Operations: of the golden program, on average.",
+            legend="Numerical accuracy. Operations: on average, of the golden program and of the agent's, where it "
+            "gave one that can be read.",
             folded=True,
         )
 

@@ -130,8 +130,9 @@ def _ladder(part: ConversationSummary) -> Section:
     return Section("Ladder of matches", table, "forgiven: turns that are right here and not numerical.")
 
 
-_BY_TURN = "numerical accuracy; turns count from 0; operations: of the golden program, on average."
+_BY_TURN = "numerical accuracy; turns count from 0."
 _CEILING = "numerical accuracy by the number of compute operations in the golden program."
+_OPERATIONS = "ops: operations on average, of the golden program and of the agent's, where it has a readable one."
 
 
 def _strata(
@@ -141,18 +142,19 @@ def _strata(
     of: Callable[[ConversationResult], Sequence[Stratum]],
     legend: str,
 ) -> Section:
-    table = Columns([head, "right", f"{formats.level(part.level)} interval", "turns", "operations", ""], left=[""])
+    heads = [head, "right", f"{formats.level(part.level)} interval", "turns", "golden ops", "agent's ops", ""]
+    table = Columns(heads, left=[""])
     for one in part.conditions:
         _heading(part, table, one)
         for stratum in of(one):
             table.row(stratum.key, _stratum_cells(stratum), indent=2 * (len(part.conditions) > 1))
-    return Section(title, table, legend)
+    return Section(title, table, f"{legend} {_OPERATIONS}")
 
 
 def _stratum_cells(stratum: Stratum) -> list[Cell]:
     found = stratum.estimate
-    operations = formats.number(stratum.operations)
-    cells = _plain(formats.share(found.value), _shares(found), formats.count(stratum.n), operations)
+    operations = formats.number(stratum.golden_operations), formats.number(stratum.agent_operations)
+    cells = _plain(formats.share(found.value), _shares(found), formats.count(stratum.n), *operations)
     return [*cells, ("█" * round(_CLOSED * (found.value or 0.0)), "dim")]
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-import msgspec
-
-from karat.numeric import parse_program
+from karat import formats
+from karat.numeric import operations_attempted, parse_program, parse_value
+from karat.numeric.values import plain
 from karat.records import Reply, Score, Turn
 from karat.summary import TrialRecord
 from karat.summary.conversation_heard import Matcher
@@ -19,6 +19,7 @@ __all__ = [
     "SUMMARY",
     "TURNS",
     "VALIDATION",
+    "Row",
     "Shown",
     "error_rows",
     "summary_row",
@@ -29,43 +30,57 @@ __all__ = [
 Row = dict[str, Any]
 
 _FEATURES = ("has_type2_question", "has_duplicate_columns", "has_non_numeric_values")
+# First the columns of the original system, in its order, which its readers know; then karat's own.
 SUMMARY = (
-    "trace_id", "conversation_id", "condition", "repetition", "conversation_type", "num_turns", "total_tokens",
-    "prompt_tokens", "completion_tokens", "total_llm_calls", "total_tool_calls", "total_latency_ms",
-    "numerical_accuracy", "soft_match_accuracy", "unit_agnostic_accuracy", "sign_agnostic_accuracy", "general_accuracy",
-    "avg_logic_recall", "avg_operations_per_turn", "error_occurred", "error_type", "error_message", "failed_turn",
-    "timestamp_start", "timestamp_end", *_FEATURES,
+    "trace_id", "conversation_id", "conversation_type", "num_turns", "total_tokens", "prompt_tokens",
+    "completion_tokens", "total_llm_calls", "total_tool_calls", "total_latency_ms", "avg_plan_steps",
+    "total_validator_retries", "numerical_accuracy", "financial_accuracy", "soft_match_accuracy", "avg_logic_recall",
+    "avg_operations_per_turn", "error_occurred", "error_type", "error_message", "failed_turn", "timestamp_start",
+    "timestamp_end", "has_type2_question", "has_non_numeric_values",
+    "condition", "repetition", "right_accuracy", "unit_agnostic_accuracy", "sign_agnostic_accuracy", "general_accuracy",
+    "avg_golden_operations_per_turn", "has_duplicate_columns",
 )  # fmt: skip
 TURNS = (
-    "trace_id", "conversation_id", "condition", "repetition", "turn_idx", "question", "expected_answer",
-    "actual_answer", "numerical_match", "soft_match", "unit_agnostic_match", "sign_agnostic_match", "general_match",
-    "exact_match", "logic_recall", "operations_per_turn", "ground_truth_program", "predicted_program", "diagnosis",
-    "turn_tokens", "prompt_tokens", "completion_tokens", "turn_llm_calls", "turn_tool_calls", "turn_latency_ms",
-    "tools_used", "error_occurred", "error_type", "error_message",
+    "trace_id", "conversation_id", "turn_idx", "question", "expected_answer", "actual_answer", "turn_tokens",
+    "prompt_tokens", "completion_tokens", "turn_llm_calls", "turn_tool_calls", "turn_latency_ms", "plan_type",
+    "plan_steps", "plan_complexity", "validator_retries", "validator_valid", "validator_confidence", "tools_used",
+    "numerical_match", "financial_match", "soft_match", "logic_recall", "operations_per_turn", "ground_truth_program",
+    "error_occurred", "error_type", "error_message",
+    "condition", "repetition", "right", "unit_agnostic_match", "sign_agnostic_match", "general_match", "exact_match",
+    "predicted_program", "golden_operations", "diagnosis", "expected_text", "actual_text", "extractor",
+    "recorded_verdict",
 )  # fmt: skip
 ERRORS = (
-    "trace_id", "conversation_id", "turn_idx", "question", "expected_answer", "actual_answer", "error_type",
-    "error_message", "has_type2_question", "has_non_numeric_values", "plan_steps", "operations_per_turn", "diagnosis",
-    "error_context",
+    "trace_id", "conversation_id", "turn_idx", "question", "expected_answer", "error_type", "error_message",
+    "has_type2_question", "has_non_numeric_values", "plan_steps", "operations_per_turn", "error_context",
+    "actual_answer", "diagnosis", "condition", "repetition", "golden_operations", "expected_text", "actual_text",
 )  # fmt: skip
 VALIDATION = (
     "trace_id", "conversation_id", "turn_idx", "retry_number", "valid", "confidence", "failed_steps", "issues",
 )  # fmt: skip
 
 _MATCHES = {
+    "right": "right",
     "numerical_match": "numerical",
+    "financial_match": "soft",  # both are 1 % relative
     "soft_match": "soft",
     "unit_agnostic_match": "unit_agnostic",
     "sign_agnostic_match": "sign_agnostic",
     "general_match": "general",
     "exact_match": "exact",
 }
-_ACCURACIES = {
+_MEANS = {
+    "right_accuracy": "right",
     "numerical_accuracy": "numerical_match",
+    "financial_accuracy": "financial_match",
     "soft_match_accuracy": "soft_match",
     "unit_agnostic_accuracy": "unit_agnostic_match",
     "sign_agnostic_accuracy": "sign_agnostic_match",
     "general_accuracy": "general_match",
+    "avg_logic_recall": "logic_recall",
+    "avg_operations_per_turn": "operations_per_turn",
+    "avg_golden_operations_per_turn": "golden_operations",
+    "avg_plan_steps": "plan_steps",
 }
 _ADDED = {
     "total_tokens": "turn_tokens",
@@ -74,6 +89,7 @@ _ADDED = {
     "total_llm_calls": "turn_llm_calls",
     "total_tool_calls": "turn_tool_calls",
     "total_latency_ms": "turn_latency_ms",
+    "total_validator_retries": "validator_retries",
 }
 
 
@@ -127,9 +143,11 @@ def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
 def _turn_row(place: _Place, trace: str) -> Row:
     score, reply, failure = place.score, place.reply, place.trial.failure
     detail = score.detail if score is not None else {}
-    values = place.values
+    values, golden = place.values, place.turn.golden
     # A turn that was never reached is wrong; an answer without a score is not known to be.
-    unscored: bool | None = None if place.trial.answer is not None or place.turn.golden is None else False
+    unscored: bool | None = None if place.trial.answer is not None or golden is None else False
+    actual = detail.get("actual") if score is not None else _stated(reply)
+    predicted = detail.get("program") or (reply.program if reply is not None else None)
     return {
         "trace_id": trace,
         "conversation_id": place.trial.sample.id,
@@ -137,19 +155,32 @@ def _turn_row(place: _Place, trace: str) -> Row:
         "repetition": place.trial.repetition,
         "turn_idx": place.number,
         "question": place.turn.question,
-        "expected_answer": place.turn.golden,
-        "actual_answer": detail.get("actual") if score is not None else _stated(reply),
+        "expected_answer": in_numbers(golden),
+        "actual_answer": in_numbers(actual),
+        "expected_text": golden,
+        "actual_text": actual,
         **{column: values.get(metric, unscored) for column, metric in _MATCHES.items()},
         "logic_recall": values.get("logic_recall"),
-        "operations_per_turn": _operations(place.turn),
+        "golden_operations": _operations(place.turn),
         "ground_truth_program": place.turn.detail.get("program"),
-        "predicted_program": detail.get("program") or (reply.program if reply is not None else None),
+        "predicted_program": predicted,
+        **_plan(predicted),
         "diagnosis": score.labels.get("diagnosis") if score is not None else None,
+        "extractor": detail.get("extractor"),
         **_spent(reply),
+        **_validated(reply),
         "error_occurred": place.broke,
         "error_type": failure.kind if place.broke and failure is not None else None,
         "error_message": failure.message if place.broke and failure is not None else None,
     }
+
+
+def in_numbers(text: Any) -> str | None:
+    """An answer as data frames read it: `-7.4%` is -0.074, `1,234.5` is 1234.5; what is no number stays as it is."""
+    value = parse_value(text) if isinstance(text, str) else None
+    if value is None or value.boolean is not None or plain(str(text)) == value.number:
+        return _text(text)
+    return formats.raw(value.number)
 
 
 def _stated(reply: Reply | None) -> str | None:
@@ -158,6 +189,34 @@ def _stated(reply: Reply | None) -> str | None:
 
 def _operations(turn: Turn) -> Any:
     return turn.detail.get("operations") if turn.detail.get("program") is not None else None
+
+
+def _plan(predicted: Any) -> Row:
+    """What the agent's program says of its plan; nothing where there is none that can be read."""
+    program = parse_program(predicted) if predicted else None
+    attempted = operations_attempted(program) if program is not None else None
+    if program is None or attempted is None:
+        return {}
+    return {
+        "plan_type": "multi_step_table_query" if attempted else "table_lookup",
+        "plan_steps": len(program.steps),
+        "operations_per_turn": attempted,
+    }
+
+
+def _validated(reply: Reply | None) -> Row:
+    """The last word of the agent's validator; nothing where it has none."""
+    if reply is None:
+        return {}
+    row: Row = {"recorded_verdict": reply.verdict}
+    if reply.validations:
+        last = reply.validations[-1]
+        row |= {
+            "validator_retries": last.retry_number,
+            "validator_valid": last.valid,
+            "validator_confidence": last.confidence,
+        }
+    return row
 
 
 def _spent(reply: Reply | None) -> Row:
@@ -200,9 +259,7 @@ def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
         "conversation_type": metadata.get("conversation_type"),
         "num_turns": len(turns),
         **{column: _total([row.get(part) for row in turns]) for column, part in _ADDED.items()},
-        **{column: _mean([row[match] for row in turns]) for column, match in _ACCURACIES.items()},
-        "avg_logic_recall": _mean([row["logic_recall"] for row in turns]),
-        "avg_operations_per_turn": _mean([row["operations_per_turn"] for row in turns]),
+        **{column: _mean([row.get(part) for row in turns]) for column, part in _MEANS.items()},
         "error_occurred": broken,
         "error_type": failure.kind if failure is not None else None,
         "error_message": failure.message if failure is not None else None,
@@ -235,22 +292,14 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
             "error_type": row["error_type"] or ("wrong_answer" if place.reached else "unreached"),
             "error_message": row["error_message"] or (None if place.reached else unreached),
             **{feature: trial.sample.metadata.get(feature) for feature in _FEATURES},
-            "plan_steps": _steps(row["predicted_program"]),
             "error_context": _context(place),
         }
 
 
-def _steps(program: Any) -> int | None:
-    if not program:
-        return None
-    found = parse_program(program)
-    return len(found.steps) if found.error is None else None
-
-
-def _context(place: _Place) -> str:
+def _context(place: _Place) -> Row:
     detail: dict[str, Any] = place.score.detail if place.score is not None else {}
     failure = place.trial.failure
-    context: dict[str, Any] = {
+    return {
         "condition": place.trial.condition,
         "repetition": place.trial.repetition,
         **{key: detail[key] for key in ("rules", "extractor", "span", "unit", "evidence") if key in detail},
@@ -258,25 +307,19 @@ def _context(place: _Place) -> str:
         **({"failure": {"class": failure.cls, "stage": failure.stage}} if failure is not None else {}),
         **({"said": place.reply.text} if place.reply is not None else {}),
     }
-    return msgspec.json.encode(context, order="sorted").decode()
 
 
-def validation_rows(trial: TrialRecord, trace: str, shown: Shown) -> Iterator[Row]:
-    """What the file of answers, and scorers other than `numeric`, say of each turn."""
-    common = {"trace_id": trace, "conversation_id": trial.sample.id}
-    for number, reply in enumerate(trial.answer.replies if trial.answer is not None else ()):
-        if reply.verdict is not None:
-            yield {**common, "turn_idx": number, "retry_number": 0, "valid": reply.verdict}
-    for score in trial.scores:
-        if (score.scorer, score.scoring) == (shown.scorer, shown.scoring):
-            continue
-        flags = {name: value for name, value in score.values.items() if isinstance(value, bool)}
-        yield {
-            **common,
-            "turn_idx": score.turn,
-            "retry_number": score.repeat,
-            "valid": all(flags.values()) if flags else None,
-            "confidence": score.values.get("confidence"),
-            "failed_steps": ";".join(name for name, value in flags.items() if not value) or None,
-            "issues": "; ".join(dict.fromkeys([*score.reasons.values(), *score.claims])) or None,
-        }
+def validation_rows(trial: TrialRecord, trace: str) -> Iterator[Row]:
+    """What the agent's own validator said of each attempt at each turn."""
+    for number, reply in enumerate(trial.answer.replies if trial.answer is not None else trial.heard):
+        for one in reply.validations:
+            yield {
+                "trace_id": trace,
+                "conversation_id": trial.sample.id,
+                "turn_idx": number,
+                "retry_number": one.retry_number,
+                "valid": one.valid,
+                "confidence": one.confidence,
+                "failed_steps": ";".join(one.failed_steps) or None,
+                "issues": "; ".join(one.issues) or None,
+            }

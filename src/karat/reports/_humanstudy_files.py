@@ -122,13 +122,7 @@ def _detailed(part: StudySummary | None) -> str:
 
 
 def _cell(value: Any) -> str:
-    """A spreadsheet takes text that begins so for a formula, and runs it."""
-    if isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str):
-        return formats.raw(value)
-    text = formats.clean(value)
-    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "|", "%")) else text
+    return str(value) if isinstance(value, bool) else formats.csv_cell(value)
 
 
 def detailed_rows(part: StudySummary) -> Iterator[dict[str, Any]]:

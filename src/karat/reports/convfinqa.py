@@ -24,26 +24,27 @@ from karat.reports._convfinqa_rows import (
     turn_rows,
     validation_rows,
 )
-from karat.reports._convfinqa_statistics import statistics
+from karat.reports._convfinqa_statistics import Totals, statistics
+from karat.reports._convfinqa_traces import trace_of
 from karat.summary import Summary, TrialRecord, trials
 from karat.summary.conversation_heard import matcher_of
 
 __all__ = ["Convfinqa"]
 
-_TABLES = {"summary.csv": SUMMARY, "turns.csv": TURNS, "errors.csv": ERRORS, "validation.csv": VALIDATION}
+_TABLES = {"summary.csv": SUMMARY, "turns.csv": TURNS, "errors.csv": ERRORS}
 MOST_CHARACTERS = 32_000
 """Of a cell: a spreadsheet takes 32,767. The traces hold everything."""
 
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_FORMULA = ("=", "+", "-", "@")
-
 
 class Convfinqa:
-    """Tables of conversations, turns, errors and verdicts, `statistics.json`, and each conversation whole, as JSON.
+    """Tables of conversations, turns and errors, `statistics.json`, and each conversation whole, as JSON.
 
-    For a folder: `--out FOLDER`. Written while the run is read. What is not known is empty in a table and null in
-    JSON; a cell that a spreadsheet would take for a formula begins with an apostrophe. Trials that
-    were not run have no rows. For runs over conversations.
+    For a folder: `--out FOLDER`. Written while the run is read. Readers of the original system's files can read
+    these: its columns come first, in its order, and its fields have its types. What is not known is empty in a
+    table. In JSON it is null where the original allows that, else 0, an empty list, or true for
+    `validator_valid`, and `unknown` lists such fields. `validation.csv` is there where an agent
+    reports a validator. A cell that a spreadsheet would take for a formula begins with an apostrophe. Trials
+    that were not run have no rows. For runs over conversations.
     """
 
     kinds = ("conversation",)
@@ -59,17 +60,24 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
         shown = Shown(part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring))
     for name, columns in _TABLES.items():
         yield name, _line(columns)
+    totals, validated = Totals(), False
     for trial in trials(run, summary):
         trace = _trace_id(trial)
         if trace is None:
             continue
         turns = turn_rows(trial, trace, shown)
-        yield "summary.csv", _written(SUMMARY, [summary_row(trial, trace, turns)])
+        row = summary_row(trial, trace, turns)
+        errors = list(error_rows(trial, turns, shown))
+        totals.add(trial, row, turns)
+        yield "summary.csv", _written(SUMMARY, [row])
         yield "turns.csv", _written(TURNS, turns)
-        yield "errors.csv", _written(ERRORS, error_rows(trial, turns, shown))
-        yield "validation.csv", _written(VALIDATION, validation_rows(trial, trace, shown))
-        yield f"traces/{trace}.json", _json(_trace(trial, trace))
-    yield "statistics.json", _json(statistics(summary))
+        yield "errors.csv", _written(ERRORS, errors)
+        validations = list(validation_rows(trial, trace))
+        if validations:
+            yield "validation.csv", ("" if validated else _line(VALIDATION)) + _written(VALIDATION, validations)
+            validated = True
+        yield f"traces/{trace}.json", _json(trace_of(trial, row, turns, errors, began=summary.created))
+    yield "statistics.json", _json(statistics(summary, totals))
 
 
 def _trace_id(trial: TrialRecord) -> str | None:
@@ -89,52 +97,14 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return "" if value is None else str(value)
-    if isinstance(value, (int, float)):
-        return formats.raw(value)
-    text = formats.clean(value if isinstance(value, str) else msgspec.json.encode(value).decode())
-    if len(text) > MOST_CHARACTERS:
-        text = f"{text[:MOST_CHARACTERS]}…"
-    start = text.lstrip()
-    return f"'{text}" if start.startswith(_FORMULA) and not _NUMBER.fullmatch(start.rstrip()) else text
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, (dict, list)):
+        value = msgspec.json.encode(value, order="sorted").decode()
+    if isinstance(value, str) and len(value) > MOST_CHARACTERS:
+        value = f"{value[:MOST_CHARACTERS]}…"
+    return formats.csv_cell(value)
 
 
 def _json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8", "replace") + "\n"
-
-
-def _trace(trial: TrialRecord, trace: str) -> dict[str, Any]:
-    """The whole conversation: what was asked, said, and found."""
-    replies = trial.answer.replies if trial.answer is not None else trial.heard
-    scores: dict[int | None, list[Any]] = {}
-    for score in trial.scores:
-        scores.setdefault(score.turn, []).append(score)
-    turns = [
-        {
-            "turn_idx": number,
-            "question": turn.question,
-            "asked": turn.asked,
-            "golden": turn.golden,
-            "detail": turn.detail,
-            "reply": replies[number] if number < len(replies) else None,
-            "scores": scores.get(number, []),
-        }
-        for number, turn in enumerate(trial.sample.turns)
-    ]
-    return {
-        "trace_id": trace,
-        "conversation_id": trial.sample.id,
-        "condition": trial.condition,
-        "repetition": trial.repetition,
-        "features": trial.sample.metadata,
-        "document": trial.sample.detail,
-        "materials": trial.sample.materials,
-        "weight": trial.sample.weight,
-        "started": trial.answer.started if trial.answer is not None else None,
-        "seconds": trial.answer.seconds if trial.answer is not None else None,
-        "attempts": trial.answer.attempts if trial.answer is not None else None,
-        "turns": turns,
-        "scores": scores.get(None, []),
-        "failure": trial.failure,
-    }

@@ -92,16 +92,8 @@ def _written(columns: tuple[str, ...], rows: Iterator[dict[str, Any]]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([_cell(row.get(column)) for column in columns])
+        writer.writerow([formats.csv_cell(row.get(column)) for column in columns])
     return out.getvalue()
-
-
-def _cell(value: Any) -> str:
-    """A spreadsheet takes text that begins so for a formula, and runs it."""
-    if not isinstance(value, str):
-        return formats.raw(value)
-    text = formats.clean(value)
-    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "|", "%")) else text
 
 
 def _scores(trial: TrialRecord) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,8 @@ from karat.numeric import (
     diagnose,
     extract,
     match,
+    operations_attempted,
+    parse_program,
     stated,
     would_be_right,
 )
@@ -55,6 +57,10 @@ _READINGS = {
     "program_match": "the program is equivalent to the golden one",
     "execution_match": "the program's own value is the golden answer",
     "self_consistent": "the program's own value is the answer that was stated",
+}
+_OPERATIONS = {
+    "golden_operations": "operations of the golden program",
+    "agent_operations": "operations that the agent's program attempts",
 }
 _SHARES = {*_MATCHES, "program_match", "execution_match", "self_consistent"}
 
@@ -119,7 +125,7 @@ class Numeric:
             Metric(name=name, low=0, high=1, kind="share" if name in _SHARES else "number", description=text)
             for name, text in _READINGS.items()
         ),
-        Metric(name="operations", low=0, direction="none", description="operations of the golden program"),
+        *(Metric(name=name, low=0, direction="none", description=text) for name, text in _OPERATIONS.items()),
     )
 
     def __init__(self, options: Options | None = None) -> None:
@@ -183,7 +189,10 @@ def _facts(turn: Turn, said: Stated, document: Document) -> TurnFacts:
 
 
 def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _Earlier) -> Verdict:
-    operations = turn.detail.get("operations") if facts.program is not None else None
+    operations = {
+        "golden_operations": turn.detail.get("operations") if facts.program is not None else None,
+        "agent_operations": operations_attempted(parse_program(said.program)) if said.program else None,
+    }
     detail: dict[str, Any] = {
         "rules": RULES,
         "expected": turn.golden,
@@ -195,7 +204,7 @@ def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _
         **({"unreached": True} if said is _UNREACHED else {}),
     }
     if turn.golden is None:
-        return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), "operations": operations}, turn=number)
+        return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations}, turn=number)
     found = match(turn.golden, said.answer, declared_unit=said.unit, printed=turn.detail.get("printed"))
     values = _matched(found, printed=turn.detail.get("printed") is not None)
     values |= dict.fromkeys(_READINGS)
@@ -212,7 +221,7 @@ def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _
         detail["evidence"] = diagnosis.evidence
         if would_be_right(facts, earlier.facts):
             detail["carried"] = True  # proved: right, had earlier turns been right
-    return Verdict(values={**values, "operations": operations}, turn=number, labels=labels, detail=detail)
+    return Verdict(values={**values, **operations}, turn=number, labels=labels, detail=detail)
 
 
 def _matched(found: Matches, *, printed: bool) -> dict[str, float | bool | None]:

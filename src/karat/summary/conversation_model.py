@@ -64,7 +64,8 @@ class Stratum(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Estimate
     n: int  # turns
     right: int  # turns, without weights
-    operations: float | None  # golden compute operations, mean over the turns whose program is known
+    golden_operations: float | None  # of the golden program, mean over the turns that have one
+    agent_operations: float | None = None  # that the agent's program attempts, mean over the turns with a readable one
 
 
 class Feature(msgspec.Struct, frozen=True, kw_only=True):

@@ -160,13 +160,18 @@ def strata(part: Turns, keys: Floats, *, level: float) -> tuple[Stratum, ...]:
 
 def _stratum(part: Turns, values: Floats, key: str, level: float) -> Stratum:
     there = ~np.isnan(values)
-    operations = np.tile(part.base.operations, part.repetitions)
+    golden, attempted = np.tile(part.base.operations, part.repetitions), part.value("agent_operations")
+
+    def mean(operations: Floats) -> float | None:
+        return known(_sums(np.where(there, operations, np.nan), part.sample, part.base.weights).ratio)
+
     return Stratum(
         key=key,
         estimate=_clustered(values, part.sample, part.base.weights, level)[0],
         n=int(there.sum()),
         right=int(values[there].sum()),
-        operations=known(_sums(np.where(there, operations, np.nan), part.sample, part.base.weights).ratio),
+        golden_operations=mean(golden),
+        agent_operations=mean(attempted),
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from karat import formats
 from karat.journal import RunFolder
+from karat.numeric import operations_attempted, parse_program
 from karat.records import Sample, Usage
 from karat.summary.conversation_heard import Broken, HeardReply, Matcher, matcher_of
 from karat.summary.grids import Layout
@@ -164,6 +165,7 @@ class _Detail(msgspec.Struct):
     extractor: str = ""
     expected: Any = None
     actual: Any = None
+    program: Any = None
     evidence: dict[str, Any] = {}
     carried: bool = False
     reasoning: _Reasoning | None = None
@@ -360,12 +362,22 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
         part.unreadable[slot] = side
     if score.labels.get("program") == "unreadable":
         part.unreadable_programs.add(slot)
+    if detail.program:
+        _count_operations(part, slot, detail.program)
     if detail.reasoning is not None:
         for name, value in detail.reasoning.step.items():
             if isinstance(value, (bool, int, float)):
                 column = part.values.setdefault(_STEP + name, np.full(part.counted.size, np.nan))
                 column[slot] = value
     return detail.rules
+
+
+def _count_operations(part: Turns, slot: int, program: Any) -> None:
+    """What the agent's program attempts, of scores that do not say it: it was not among the first metrics."""
+    column = part.values.setdefault("agent_operations", np.full(part.counted.size, np.nan))
+    if np.isnan(column[slot]):
+        attempted = operations_attempted(parse_program(program))
+        column[slot] = np.nan if attempted is None else attempted
 
 
 def _evidence(found: dict[str, Any]) -> str:

@@ -24,13 +24,8 @@ Batches = Iterable[list[list[Any]]]
 
 
 def csv_cell(value: Any) -> str:
-    """A cell for spreadsheets: text that they would take for a formula, and run, begins with an apostrophe."""
-    if isinstance(value, list):
-        value = msgspec.json.encode(value).decode()
-    if not isinstance(value, str):
-        return formats.raw(value)
-    text = formats.clean(value)
-    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "|", "%")) else text
+    """A cell for spreadsheets; a list is JSON."""
+    return formats.csv_cell(msgspec.json.encode(value).decode() if isinstance(value, list) else value)
 
 
 def write_rows(rows: Iterable[Sequence[Any]], out: TextIO) -> None:

@@ -363,21 +363,21 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
     if score.labels.get("program") == "unreadable":
         part.unreadable_programs.add(slot)
     if detail.program:
-        _count_operations(part, slot, detail.program)
-    if detail.reasoning is not None:
-        for name, value in detail.reasoning.step.items():
-            if isinstance(value, (bool, int, float)):
-                column = part.values.setdefault(_STEP + name, np.full(part.counted.size, np.nan))
-                column[slot] = value
+        _note_program(part, slot, detail)
     return detail.rules
 
 
-def _count_operations(part: Turns, slot: int, program: Any) -> None:
-    """What the agent's program attempts, of scores that do not say it: it was not among the first metrics."""
-    column = part.values.setdefault("agent_operations", np.full(part.counted.size, np.nan))
-    if np.isnan(column[slot]):
-        attempted = operations_attempted(parse_program(program))
-        column[slot] = np.nan if attempted is None else attempted
+def _note_program(part: Turns, slot: int, detail: _Detail) -> None:
+    """The readings by step, and what the program attempts: older scores do not say it."""
+    step = detail.reasoning.step if detail.reasoning is not None else {}
+    values = {_STEP + name: value for name, value in step.items()}
+    attempted = part.values.get("agent_operations")
+    if attempted is None or np.isnan(attempted[slot]):
+        values["agent_operations"] = operations_attempted(parse_program(detail.program))
+    for name, value in values.items():
+        if isinstance(value, (bool, int, float)):
+            column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
+            column[slot] = value
 
 
 def _evidence(found: dict[str, Any]) -> str:

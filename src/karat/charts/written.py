@@ -13,7 +13,8 @@ from karat.summary.written import estimated, share_estimate, signed_estimate
 __all__ = ["estimated", "group_label", "is_share", "share_estimate", "signed_estimate", "statistic_of", "unit_of"]
 
 _SYMBOLS = {
-    "ttest_ind": "t", "welch": "t", "ttest_paired": "t", "ttest_one": "t", "anova": "F", "correlation": "r",
+    "ttest_ind": "t", "welch": "t", "ttest_paired": "t", "ttest_one": "t", "anova": "F",
+    "interaction": "F", "correlation": "r",
     "spearman": "rₛ", "mannwhitney": "U", "wilcoxon": "z", "variance_ratio": "ratio",
 }  # fmt: skip
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["held", "people_statistic", "size", "table"]
 
 _WIDEST = 40  # columns of one cell
-_STATISTIC = {"anova": "F", "mannwhitney": "U", "wilcoxon": "z", "correlation": "r", "spearman": "r",
+_STATISTIC = {"anova": "F", "interaction": "F",
+              "mannwhitney": "U", "wilcoxon": "z", "correlation": "r", "spearman": "r",
               "variance_ratio": "ratio", "binomial": "k", "proportion": "k"}  # fmt: skip
 
 

@@ -32,7 +32,8 @@ class Side:
     table: tuple[tuple[int, ...], ...] | None = None  # contingency: rows = groups, columns = (true, false)
     n1: float = NAN  # the first group; all, where there is one group
     n2: float = NAN
-    sizes: tuple[float, ...] = ()  # of all groups of a one-way F
+    sizes: tuple[float, ...] = ()  # of all groups of an F
+    effective: tuple[float, ...] = ()  # the same in a factorial design, as if cells were equally large; (): the sizes
     df1: float = NAN
     df2: float = NAN
     p0: float = 0.5
@@ -74,8 +75,8 @@ def common_method(kind: str, human: Side, agent: Side) -> str:
 
 
 def _group_size(side: Side) -> Any:
-    if side.sizes:
-        return list(side.sizes)
+    if side.effective or side.sizes:
+        return list(side.effective or side.sizes)
     if side.df1 == 1 and math.isfinite(side.n1) and math.isfinite(side.n2):
         return [side.n1, side.n2]
     return None

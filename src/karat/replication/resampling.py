@@ -37,9 +37,10 @@ class TestRows:
     kind: str  # one of effects.KINDS
     units: Places  # whose row it is
     groups: Places  # which of the compared groups it is in, from 0
-    levels: int  # how many groups there are
+    levels: int  # how many groups there are; in a factorial design its cells, those of a group side by side
     values: Floats  # the measure; in tables the place of the outcome, of shares 1 and 0, of pairs the difference
     against: Floats | None = None  # correlations: the other measure
+    cells: int = 1  # of each compared group: more than one in a factorial design
     outcomes: int = 2  # of a table
     p0: float = 0.5
     scale: float = 0.0  # the largest number that the values come from, without its sign
@@ -171,9 +172,12 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
     if rows.kind == "ttest_ind":
         t = (mean[:, 0] - mean[:, 1]) / np.sqrt(within * (1 / n).sum(axis=1))
         return _of_t(rows.kind, t, n[:, 0], n[:, 1], convention)
-    grand = (n * mean).sum(axis=1) / total
-    f = (n * (mean - grand[:, None]) ** 2).sum(axis=1) / (rows.levels - 1) / within
-    return _of_f(f, n, mean, method)
+    if rows.cells > 1:  # unweighted means of the cells: Yates's weighted squares of means
+        n, mean = (part.reshape(len(n), -1, rows.cells) for part in (n, mean))
+        n, mean = rows.cells**2 / (1 / n).sum(axis=2), mean.mean(axis=2)
+    grand = (n * mean).sum(axis=1) / n.sum(axis=1)
+    f = (n * (mean - grand[:, None]) ** 2).sum(axis=1) / (n.shape[1] - 1) / within
+    return _of_f(f, n, mean, method, df2=total - rows.levels)
 
 
 def _positive(values: Floats) -> Floats:
@@ -186,8 +190,8 @@ def _of_t(kind: str, t: Floats, n1: Floats, n2: Floats | None, convention: str) 
     return Replicates(statistic=t, log_bf=log_bf, d=np.asarray(d))
 
 
-def _of_f(f: Floats, n: Floats, mean: Floats, method: str) -> Replicates:
-    df1, df2 = n.shape[1] - 1.0, n.sum(axis=1) - n.shape[1]
+def _of_f(f: Floats, n: Floats, mean: Floats, method: str, *, df2: Floats) -> Replicates:
+    df1 = n.shape[1] - 1.0
     sizes = n if method == "jzs" else None
     log_bf = np.asarray(bayes.log_bf10_anova(f, df1, df2, n_per_group=sizes, method=method))
     if df1 != 1:

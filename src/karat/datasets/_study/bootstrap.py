@@ -283,10 +283,11 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
     if against is not None and test.kind not in {"correlation", "spearman"}:
         values, against = values - second, None
     return TestRows(
-        kind=test.kind,
+        kind=test.statistic_kind,
         units=places[rows][good],
         groups=level[good],
         levels=len(groups),
+        cells=len(test.cells[0]) if test.cells else 1,
         values=values[good],
         against=None if against is None else against[good],
         outcomes=len(test.outcomes or (True, False)),
@@ -345,6 +346,6 @@ def measured(test: Test, columns: Columns, method: str, *, convention: str) -> t
 
     side = agent_side(test, columns)
     method = "asymptotic" if test.kind == "mannwhitney" else method
-    found = measure(test.kind, side, method=method, convention=convention)
+    found = measure(test.statistic_kind, side, method=method, convention=convention)
     two_by_two = test.kind == "contingency" and not np.isnan(found.effect)
     return found.effect if two_by_two else side.statistic, found.log_bf, found.d

@@ -59,7 +59,7 @@ def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[st
         return tuple(test.needs)
     columns = [test.measure, *([test.against] if isinstance(test.against, str) else [])]
     if test.groups is not None:
-        columns.append(test.groups.column)
+        columns += [test.groups.column, *(test.factors or {})]
     found: set[str] = set()
     waiting = list(columns)
     while waiting:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from karat.datasets._rows import read_rows
 from karat.datasets._study.fields import read_answers
 from karat.datasets._study.format import StudyFile, Test
-from karat.datasets._study.human import human_side
+from karat.datasets._study.human import cell_sizes, human_side, levels_of
 from karat.datasets._study.sides import agent_side
 from karat.datasets._study.tests import Response
 from karat.errors import BadDataset, Fault, did_you_mean
@@ -48,7 +48,8 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
         )
         found.append(
             StudyTest(
-                study=study.study, finding=finding.id, sub_study=finding.sub_study, test=test.id, kind=test.kind,
+                study=study.study, finding=finding.id, sub_study=finding.sub_study, test=test.id,
+                kind=test.statistic_kind,
                 domain=study.domain, human=human, agent=agent, coverage=1.0,
             )
         )  # fmt: skip
@@ -122,6 +123,8 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
     column = test.groups.column if test.groups is not None else "everybody"
     levels: list[Any] = list(test.groups.levels) if test.groups is not None else [True]
     second = test.against if isinstance(test.against, str) else None
+    if test.factors:
+        return _factorial(test, human)
     if test.kind == "contingency":
         samples = _table(test, human)
     elif test.kind in {"binomial", "proportion"}:
@@ -185,12 +188,35 @@ def _groups(kind: str, human: Side, count: int) -> list[Floats]:
 
 
 def _spread_means(human: Side, patterns: list[Floats]) -> list[Floats]:
-    """Means that lie apart so that F comes out; the first above the second, where the sign says so."""
-    sizes = np.array([len(one) for one in patterns], dtype=np.float64)
-    means = np.arange(len(patterns), 0, -1, dtype=np.float64) * (human.sign or 1)
+    """Groups whose means lie apart so that F comes out."""
+    means = _means_apart(human, np.array([len(one) for one in patterns], dtype=np.float64))
+    return [one + mean for one, mean in zip(patterns, means, strict=True)]
+
+
+def _means_apart(human: Side, sizes: Floats) -> Floats:
+    """The means of groups of these sizes, with sd 1 in each; the first above the second, where the sign says so."""
+    means = np.arange(len(sizes), 0, -1, dtype=np.float64) * (human.sign or 1)
     grand = (sizes * means).sum() / sizes.sum()
-    between = (sizes * (means - grand) ** 2).sum() / (len(patterns) - 1)
-    return [one + mean * math.sqrt(human.statistic / between) for one, mean in zip(patterns, means, strict=True)]
+    between = (sizes * (means - grand) ** 2).sum() / (len(sizes) - 1)
+    return np.asarray(means * math.sqrt(human.statistic / between))
+
+
+def _factorial(test: Test, human: Side) -> dict[str, list[Any]]:
+    """The cells of a design in which the one effect alone is there: column → values."""
+    groups, per_cell = test.cells, len(test.cells[0])
+    sizes = cell_sizes(test, levels_of(test, {}))
+    if sizes is None:
+        sizes = [max(2, round((human.df2 / sum(map(len, groups))) + 1))] * sum(map(len, groups))
+    patterns = [_pattern(n) for n in sizes]
+    effective = [per_cell**2 / sum(1 / n for n in sizes[at : at + per_cell]) for at in range(0, len(sizes), per_cell)]
+    means = _means_apart(human, np.array(effective))
+    cells = [(cell, mean) for group, mean in zip(groups, means, strict=True) for cell in group]
+    columns: dict[str, list[Any]] = {name: [] for name in (*groups[0][0], test.measure)}
+    for (cell, mean), values in zip(cells, patterns, strict=True):
+        for name, level in cell.items():
+            columns[name] += [level] * len(values)
+        columns[test.measure] += (values + mean).tolist()
+    return columns
 
 
 def _ranked(u: int, n1: int, n2: int) -> list[Floats]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator
 
 __all__ = [
     "DIRECTIONS",
@@ -38,6 +40,7 @@ Kind = Literal[
     "ttest_paired",
     "ttest_one",
     "anova",
+    "interaction",
     "correlation",
     "spearman",
     "contingency",
@@ -182,6 +185,26 @@ class Human(_Part):
     reported: Annotated[Text, Field(max_length=2000)] | None = None  # as it is printed
 
 
+_INSTEAD = {
+    ("cochran", "cochranq", "cochransq", "mcnemar"): "test two conditions at a time: in `derive` keep who changed "
+    "between them, and test the share that changed in one direction with `binomial` and p0: 0.5 (McNemar's exact test)",
+    ("median", "medians", "mood", "moodmedian", "moodsmedian", "mediantest", "quantile"): "say in `derive` whether an "
+    "answer is above the median of all, and compare the shares with `contingency` (that is Mood's test)",
+    ("ols", "regression", "linearregression", "lm", "coefficient", "slope"): "the slope of one number on another is a "
+    "`correlation` (r = t/√(t² + df)), that of two groups a `ttest_ind`; one beside covariates cannot be tested",
+    ("logit", "logistic", "logisticregression", "probit", "oddsratio"): "the coefficient of two groups is the ln odds "
+    "ratio of a `contingency`, with k and n of each; one beside covariates cannot be tested",
+    ("rmanova", "repeatedmeasures", "mixedanova", "ancova", "manova"): "compare pairs with `ttest_paired`, or a "
+    "contrast within each person, as a column of `derive`, with `ttest_one` or `ttest_ind`",
+    ("factorial", "twowayanova", "factorialanova"): "write `anova` with the other columns in `factors`, or "
+    "`interaction`",
+}
+"""Statistics of papers that are no kind, by their plain names → what tests the same claim."""
+
+Factors = Annotated[dict[Text, Annotated[list[Scalar], Field(min_length=2)]], Field(min_length=1)]
+Cell = Mapping[str, Scalar]
+
+
 class Test(_Part):
     """The statistic that shows a finding, in people and in the agent."""
 
@@ -191,6 +214,7 @@ class Test(_Part):
     kind: Kind  # see above
     measure: Text  # a column of `data`
     groups: Groups | None = None  # null: all rows of `data`
+    factors: Factors | None = None  # anova, interaction: the other columns of a factorial design, with their levels
     against: str | float | None = None  # a second column, or the number that one sample is compared with
     outcomes: Annotated[list[Scalar], Field(min_length=2)] | None = None  # contingency with more than true and false
     p0: Annotated[float, Field(gt=0, lt=1)] = 0.5  # the share that a binomial is compared with
@@ -202,6 +226,39 @@ class Test(_Part):
     needs: list[Text] | None = None  # fields that an answer must have; null: those that `measure` is derived from
     human: Human  # what was published
     weight: Annotated[float, Field(gt=0)] = 1.0  # kept for other programs: karat's means are plain
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _known(cls, kind: Any) -> Any:
+        """A kind that there is not, but that papers print: what to write instead."""
+        plain = re.sub(r"[^a-z0-9]+", "", kind.lower()) if isinstance(kind, str) else ""
+        for names, instead in _INSTEAD.items():
+            if plain in names:
+                raise ValueError(f"there is no kind '{kind}': {instead}")
+        return kind
+
+    @property
+    def statistic_kind(self) -> str:
+        """The kind by the names of `karat.replication`: an interaction is tested by an F."""
+        return "anova" if self.kind == "interaction" else self.kind
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The cells of each compared group, as column → level: one a group, several in a factorial design.
+
+        An interaction compares the two diagonals of its four cells.
+        """
+        if self.groups is None:
+            return []
+        others = [
+            dict(zip(self.factors or {}, levels, strict=True)) for levels in product(*(self.factors or {}).values())
+        ]
+        rows: list[list[Cell]] = [
+            [{self.groups.column: level, **one} for one in others] for level in self.groups.levels
+        ]
+        if self.kind == "interaction" and len(rows) == len(others) == 2:
+            return [[rows[0][0], rows[1][1]], [rows[0][1], rows[1][0]]]
+        return rows
 
 
 class Finding(_Part):

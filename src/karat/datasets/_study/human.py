@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 __all__ = [
     "PAIRED",
     "TWO_GROUPS",
+    "cell_sizes",
     "described",
+    "f_of_cells",
     "human_side",
     "levels_of",
     "published",
@@ -23,9 +25,10 @@ __all__ = [
 ]
 
 NAN = float("nan")
-TWO_GROUPS = ("ttest_ind", "welch", "anova", "mannwhitney", "variance_ratio")
+TWO_GROUPS = ("ttest_ind", "welch", "anova", "interaction", "mannwhitney", "variance_ratio")
 PAIRED = ("ttest_paired", "ttest_one")
-_STATISTIC = {"anova": "F", "mannwhitney": "U", "wilcoxon": "z", "correlation": "r", "spearman": "r",
+_STATISTIC = {"anova": "F", "interaction": "F",
+              "mannwhitney": "U", "wilcoxon": "z", "correlation": "r", "spearman": "r",
               "variance_ratio": "ratio", "contingency": "chi2", "binomial": "k", "proportion": "k"}  # fmt: skip
 
 
@@ -55,8 +58,10 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
     if math.isnan(statistic):
         return Side(missing=f"no {_STATISTIC.get(test.kind, 't')} of people was published, nor what it follows from")
     known["statistic"] = statistic
-    if test.kind == "anova":
+    if test.statistic_kind == "anova":
         known |= _of_anova(test, levels)
+        if test.factors and min(cell_sizes(test, levels) or [2]) < 2:
+            return Side(missing="n is too small: each cell of the design needs two people")
     elif human.df1 is not None:
         known["df1"] = human.df1
         if test.kind in {"ttest_ind", "welch"} and math.isnan(known.get("n1", NAN)):
@@ -96,7 +101,7 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
         return (one.mean - reference_of(test)) / (one.sd / math.sqrt(one.n))
     if test.kind == "variance_ratio" and len(levels) == 2 and levels[0].sd is not None and levels[1].sd:
         return (levels[0].sd / levels[1].sd) ** 2
-    if test.kind not in {"ttest_ind", "welch", "anova"} or len(levels) < 2:
+    if test.kind not in {"ttest_ind", "welch", "anova"} or len(levels) < 2 or test.factors:
         return NAN
     given = [(one.n, one.mean, one.sd) for one in levels]
     if any(part is None for one in given for part in one):
@@ -147,8 +152,58 @@ def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...]
     return tuple(rows) if len(rows) > 1 else None
 
 
+def f_of_cells(cells: Sequence[tuple[float, float, float]], means: Sequence[float]) -> tuple[float, list[float]]:
+    """F of a factorial design, and the effective size of each compared group: its cells as if they were equally large.
+
+    `cells`: (n, mean, sd) of each, those of a group side by side; `means`: of each group, every cell counting alike.
+    So the effects of the other factors, and of unequal cells, are no part of it: the sum of squares is of type III.
+
+    Yates (1934), J. Am. Stat. Assoc. 29:51, weighted squares of means.
+    """
+    each = len(cells) // len(means)
+    sizes = [each**2 / sum(1 / n for n, _, _ in cells[at : at + each]) for at in range(0, len(cells), each)]
+    free = sum(n for n, _, _ in cells) - len(cells)
+    within = sum((n - 1) * sd * sd for n, _, sd in cells) / free if free > 0 else 0.0
+    if within <= 0:
+        return NAN, sizes
+    first = means[0]  # equal means then give exactly 0
+    grand = sum(size * (mean - first) for size, mean in zip(sizes, means, strict=True)) / sum(sizes)
+    between = sum(size * (mean - first - grand) ** 2 for size, mean in zip(sizes, means, strict=True))
+    return between / (len(means) - 1) / within, sizes
+
+
+def cell_sizes(test: Test, levels: Sequence[Level]) -> list[int] | None:
+    """People in each cell of a factorial design, in the order of `test.cells`; None where no n is known.
+
+    Papers give the n of a level, or of all: they are divided as evenly as they can be.
+    """
+    each = math.prod(len(one) for one in (test.factors or {}).values())
+    totals = [one.n for one in levels if one.n is not None]
+    if len(totals) < len(levels):
+        if test.human.n is None:
+            return None
+        totals = _divided(test.human.n, len(levels))
+    rows = [_divided(n, each) for n in totals]
+    if test.kind == "interaction" and len(rows) == each == 2:
+        return [rows[0][0], rows[1][1], rows[0][1], rows[1][0]]
+    return [n for row in rows for n in row]
+
+
+def _grouped(test: Test, cells: Sequence[int]) -> list[Sequence[int]]:
+    """The same, by compared groups; none where they are not known."""
+    each = len(test.cells[0]) if test.cells else 1
+    return [cells[at : at + each] for at in range(0, len(cells), each)]
+
+
+def _divided(n: int, parts: int) -> list[int]:
+    return [n // parts + (at < n % parts) for at in range(parts)]
+
+
 def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
     """n1 and n2 as `Side` has them."""
+    if test.factors:
+        pair = [float(sum(group)) for group in _grouped(test, cell_sizes(test, levels) or [])]
+        return {"n1": pair[0], "n2": pair[1]} if len(pair) == 2 else {}
     if test.kind in TWO_GROUPS:
         if len(levels) != 2:
             return {}
@@ -167,13 +222,19 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
     """Degrees of freedom, sizes and the sign of an F."""
     human = test.human
     known: dict[str, Any] = {}
+    groups, cells = test.cells, len(levels)
     sizes = tuple(float(one.n) for one in levels if one.n is not None)
-    if len(sizes) == len(levels) > 1:
+    if test.factors:
+        split = _grouped(test, cell_sizes(test, levels) or [])
+        cells = sum(map(len, groups))
+        sizes = tuple(float(sum(group)) for group in split)
+        known["effective"] = tuple(len(group) ** 2 / sum(1 / max(n, 1) for n in group) for group in split)
+    if len(sizes) == len(groups) > 1:
         known["sizes"] = sizes
-    df1 = human.df1 if human.df1 is not None else len(levels) - 1.0 if len(levels) > 1 else NAN
-    df2 = human.df2 if human.df2 is not None else sum(sizes) - len(sizes) if "sizes" in known else NAN
+    df1 = human.df1 if human.df1 is not None else len(groups) - 1.0 if len(groups) > 1 else NAN
+    df2 = human.df2 if human.df2 is not None else sum(sizes) - cells if "sizes" in known else NAN
     known |= {"df1": df1, "df2": df2}
-    means = [one.mean for one in levels]
+    means = [] if test.kind == "interaction" else [one.mean for one in levels]
     if df1 == 1 and human.sign is not None:
         known["sign"] = human.sign
     elif df1 == 1 and len(means) == 2 and means[0] is not None and means[1] is not None and means[0] != means[1]:

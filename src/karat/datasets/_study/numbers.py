@@ -58,7 +58,7 @@ def check_numbers(numbers: Numbers) -> None:
     if test.human.reported is None:
         numbers.notes.append("has no `reported`: its numbers stand alone")
         side = human_side(test, numbers.arms)
-        if test.kind == "anova" and is_repeated(side.sizes, (side.df1, side.df2)):
+        if test.kind == "anova" and not test.factors and is_repeated(side.sizes, (side.df1, side.df2)):
             check_repeated(numbers, side.sizes, (side.df1, side.df2))
         return
     check_reported(numbers, test.human.reported)
@@ -97,11 +97,11 @@ def _check_direction(numbers: Numbers) -> None:
     if side.missing is not None:
         numbers.fault(side.missing)
         return
-    if _sizeless(test.kind, side):
+    if _sizeless(test.statistic_kind, side):
         numbers.fault("n is missing: how many people (in each group)")
         return
     wanted = DIRECTIONS.get(test.expect)
-    measured = measure(test.kind, side, method=common_method(test.kind, side, side))
+    measured = measure(test.statistic_kind, side, method=common_method(test.statistic_kind, side, side))
     sign = measured.sign
     impossible = [why for why in measured.reasons if "must be" in why]
     if impossible:
@@ -137,14 +137,14 @@ def _sizeless(kind: str, side: Side) -> bool:
 
 
 def _undirected(test: Test, df1: float) -> bool:
-    return test.outcomes is not None or (test.kind == "anova" and df1 > 1) or len(levels_of(test, {})) > 2
+    return test.outcomes is not None or (test.statistic_kind == "anova" and df1 > 1) or len(test.cells) > 2
 
 
 def _check_own_signs(numbers: Numbers) -> None:
     """The sign of a t, U or F against the means beside it."""
     test = numbers.test
     levels = levels_of(test, numbers.arms)
-    means = [one.mean for one in levels]
+    means = [] if test.kind == "interaction" else [one.mean for one in levels]
     if test.kind in PAIRED:  # the mean, or the mean difference
         means = [means[0] if len(means) == 1 else test.human.mean, reference_of(test)]
     if len(means) != 2 or means[0] is None or means[1] is None or means[0] == means[1]:

@@ -91,7 +91,7 @@ def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] |
         "z": {"z": same, "t": same, "chi2": roots},
         "ratio": {"F": same},
     }
-    kind = "t" if test.kind in _AS_T else _OWN.get(test.kind, "t")
+    kind = "t" if test.kind in _AS_T else _OWN.get(test.statistic_kind, "t")
     return own[kind].get(printed)
 
 
@@ -104,7 +104,7 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
     quoted = excerpt(text, 60)
     own = published(test, {})
     key = {"anova": "F", "correlation": "r", "spearman": "r", "wilcoxon": "z", "variance_ratio": "ratio"}
-    name = key.get(test.kind, "U" if test.human.U is not None else "z" if test.kind == "mannwhitney" else "t")
+    name = key.get(test.statistic_kind, "U" if test.human.U is not None else "z" if test.kind == "mannwhitney" else "t")
     stated = getattr(test.human, name, None)
     if stated is not None and test.kind not in {"contingency", *_SHARES}:
         half = numbers.half(stated, name)
@@ -240,12 +240,14 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
         return
     if n is not None and n != total:
         numbers.doubt(f"N = {n} is printed, the groups have {total:g}", "reported")
-    if test.kind == "anova" and is_repeated(sizes, dfs):
+    if test.kind == "anova" and not test.factors and is_repeated(sizes, dfs):
         check_repeated(numbers, sizes, dfs)
         return
-    free = _free(test, printed, total, len(levels_of(test, numbers.arms)))
+    free = _free(test, printed, total, sum(map(len, test.cells)))
     if free and dfs and dfs[-1] not in free:
-        numbers.doubt(f"{dfs[-1]:g} degrees of freedom are printed, sizes give {listed(free)}", "reported")
+        more = test.kind == "anova" and not test.factors and dfs[-1] < free[0]
+        hint = " (if the design has other factors, name them in `factors`)" if more else ""
+        numbers.doubt(f"{dfs[-1]:g} degrees of freedom are printed, sizes give {listed(free)}{hint}", "reported")
     if free and own and not dfs and own[-1] not in free:
         numbers.doubt(f"{own[-1]:g} degrees of freedom do not fit the sizes, which give {listed(free)}", "df2")
 
@@ -284,7 +286,7 @@ def _free(test: Test, printed: str, total: float, groups: int) -> list[float]:
         return []
     if test.kind == "ttest_ind":
         return [total - 2]
-    if test.kind == "anova":
+    if test.statistic_kind == "anova":
         return [total - groups] if groups > 1 else []
     if test.kind in {"correlation", "spearman"}:
         return [total - 2]

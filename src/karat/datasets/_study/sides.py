@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.datasets._study.format import Test, level_name
-from karat.datasets._study.human import statistic_of_means
+from karat.datasets._study.human import f_of_cells, statistic_of_means
 
 if TYPE_CHECKING:
     from karat.replication import Side
@@ -46,16 +46,24 @@ def agent_side(test: Test, data: Columns) -> Side:
 
 def columns_of(test: Test) -> list[str]:
     named = [test.groups.column] if test.groups is not None else []
-    return [*named, test.measure, *([test.against] if isinstance(test.against, str) else [])]
+    return [*named, *(test.factors or {}), test.measure, *([test.against] if isinstance(test.against, str) else [])]
 
 
 def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
-    """The rows of each level; without groups there are none."""
+    """The rows of each level, in a factorial design of each cell; without groups there are none."""
     if test.groups is None:
         return []
-    column = data[test.groups.column]
-    names = np.array([one if one is None or type(one) is str else level_name(one) for one in column], dtype=object)
-    return [np.flatnonzero(names == name) for name in test.groups.names]
+    names = {
+        name: np.array(
+            [one if one is None or type(one) is str else level_name(one) for one in data[name]], dtype=object
+        )
+        for name in (test.groups.column, *(test.factors or {}))
+    }
+    return [
+        np.flatnonzero(np.logical_and.reduce([names[name] == level_name(level) for name, level in cell.items()]))
+        for group in test.cells
+        for cell in group
+    ]
 
 
 def numbers_of(values: Sequence[Any]) -> Floats:
@@ -159,9 +167,8 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     from karat.replication import Side, ties_merged
 
     least = 1 if test.kind == "mannwhitney" else 2
-    few = [
-        name for name, one in zip(test.groups.names if test.groups else (), samples, strict=True) if len(one) < least
-    ]
+    cells = [" ".join(map(level_name, cell.values())) for group in test.cells for cell in group]
+    few = [name for name, one in zip(cells, samples, strict=True) if len(one) < least]
     if few or len(samples) < 2:
         return Side(missing=f"too few answers in {_named(few)}" if few else "there are no groups")
     sizes = [float(len(one)) for one in samples]
@@ -177,6 +184,8 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
         np.array([_mean(one) for one in samples]), largest=max(float(np.abs(one).max()) for one in samples)
     )
     described = [(len(one), float(mean), _sd(one)) for one, mean in zip(samples, means, strict=True)]
+    if test.factors:
+        return _factorial(test, described)
     statistic = statistic_of_means(test.kind, [(float(n), mean, sd) for n, mean, sd in described])
     if math.isnan(statistic):
         return Side(missing="all answers within each group are the same: there is no spread")
@@ -186,6 +195,24 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     above = float(np.sign(described[0][1] - described[1][1]))
     sign = int(above) if df1 == 1 and above else None
     return Side(statistic=statistic, df1=df1, df2=sum(sizes) - len(sizes), sizes=tuple(sizes), sign=sign, **pair)
+
+
+def _factorial(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
+    """F of one effect in a factorial design; `cells`: n, mean and sd of each."""
+    from karat.replication import Side, ties_merged
+
+    groups = np.array(cells).reshape(len(test.cells), -1, 3)
+    largest = float(np.abs(groups[:, :, 1]).max())
+    means = ties_merged(np.array([_mean(one) for one in groups[:, :, 1]]), largest=largest).tolist()
+    statistic, effective = f_of_cells([(float(n), mean, sd) for n, mean, sd in cells], means)
+    if math.isnan(statistic):
+        return Side(missing="all answers within each group are the same: there is no spread")
+    sizes, df1 = groups[:, :, 0].sum(axis=1).tolist(), len(means) - 1.0
+    above = float(np.sign(means[0] - means[1])) if df1 == 1 else 0.0
+    return Side(
+        statistic=statistic, df1=df1, df2=sum(sizes) - len(cells), sizes=tuple(sizes), effective=tuple(effective),
+        sign=int(above) or None, **({"n1": sizes[0], "n2": sizes[1]} if df1 == 1 else {}),
+    )  # fmt: skip
 
 
 def _mean(values: Floats) -> float:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from karat.datasets._study.columns import fields_needed, responses_types
-from karat.datasets._study.format import StudyFile, Test
-from karat.datasets._study.human import levels_of
+from karat.datasets._study.format import Groups, StudyFile, Test, level_name
 from karat.datasets._study.numbers import Numbers, check_numbers
 from karat.documents.nodes import Node, Place
 from karat.errors import did_you_mean
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["arms_of", "check_test", "test_label"]
 
 _GROUPS = {  # how many levels a kind compares; None: any number from two on
-    "ttest_ind": 2, "welch": 2, "mannwhitney": 2, "variance_ratio": 2, "anova": None, "contingency": None,
+    "ttest_ind": 2, "welch": 2, "mannwhitney": 2, "variance_ratio": 2, "interaction": 2, "anova": None,
+    "contingency": None,
 }  # fmt: skip
 _UNDIRECTED = {"equal", "different"}
 
@@ -44,7 +44,7 @@ def check_test(
     found.notes.extend(f"{test_label(found.root, place)}: {note}" for note in _of_design(study, test, shape))
     if test.use is not None and test.reason is None:
         found.fault((*place, "use"), "needs a `reason`: why the published numbers do not all hold")
-    if test.expect not in _UNDIRECTED and (test.outcomes is not None or len(levels_of(test, {})) > 2):
+    if test.expect not in _UNDIRECTED and (test.outcomes is not None or len(test.cells) > 2):
         found.fault(
             (*place, "expect"),
             f"must be 'equal' or 'different', got '{test.expect}': several groups or outcomes have no direction",
@@ -66,10 +66,11 @@ def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[st
         yield f"'{test.measure}' is compared with 0; `against` says with which number"
     if test.groups is None or test.kind not in _GROUPS:
         return
-    column = test.groups.column
-    made_of = {column} if shape is None else shape.sources.get(column, {column})
+    made_of: set[str] = set()
+    for column in (test.groups.column, *(test.factors or {})):
+        made_of |= {column} if shape is None else set(shape.sources.get(column, {column}))
     again = {"arm"} if study.design == "within" else {"round"} if study.plays else set()
-    if again & set(made_of):
+    if again & made_of:
         yield (
             f"the same people are in each of its groups, and a {test.kind} takes their answers as those of different "
             "people; a column for each and ttest_paired or wilcoxon takes them as pairs"
@@ -100,14 +101,38 @@ def _check_groups(
     if len(set(groups.names)) < count:
         found.fault((*place, "groups", "levels"), "a level stands twice")
         good = False
-    possible = _possible(study, groups.column, arms, shape)
-    for name in groups.names:
-        if possible is not None and name not in possible:
-            found.fault(
-                (*place, "groups", "levels"), f"'{groups.column}' is never '{name}'{did_you_mean(name, possible)}"
-            )
-            good = False
-    return good
+    for where, column, names in _columns_with_levels(test, groups, place):
+        possible = _possible(study, column, arms, shape)
+        for name in names:
+            if possible is not None and name not in possible:
+                found.fault(where, f"'{column}' is never '{name}'{did_you_mean(name, possible)}")
+                good = False
+    return _check_factors(found, test, groups, place) and good
+
+
+def _columns_with_levels(test: Test, groups: Groups, place: Place) -> Iterator[tuple[Place, str, Sequence[str]]]:
+    yield (*place, "groups", "levels"), groups.column, groups.names
+    for column, levels in (test.factors or {}).items():
+        yield (*place, "factors", column), column, [level_name(level) for level in levels]
+
+
+def _check_factors(found: Found, test: Test, groups: Groups, place: Place) -> bool:
+    """The other columns of a factorial design."""
+    factors, wrong = test.factors or {}, ""
+    if factors and test.statistic_kind != "anova":
+        wrong = f"are the other columns of an anova or an interaction; this is a {test.kind}"
+    elif groups.column in factors:
+        wrong = f"'{groups.column}' is the column of `groups` already: name the other columns of the design"
+    elif any(len({level_name(level) for level in levels}) < len(levels) for levels in factors.values()):
+        wrong = "a level stands twice"
+    elif test.kind == "interaction" and [len(levels) for levels in factors.values()] != [2]:
+        wrong = (
+            "an interaction is the contrast of four cells: one other column with two levels; "
+            "of a larger design, test the contrasts that the claim is about"
+        )
+    if wrong:
+        found.fault((*place, "factors"), wrong)
+    return not wrong
 
 
 def _possible(study: StudyFile, column: str, arms: Sequence[str], shape: Shape | None) -> list[str] | None:
@@ -131,6 +156,7 @@ def _check_columns(found: Found, test: Test, place: Place, shape: Shape | None, 
         named.append(((*place, "against"), test.against))
     if test.groups is not None:
         named.append(((*place, "groups", "column"), test.groups.column))
+        named += [((*place, "factors", name), name) for name in test.factors or {}]
     good = True
     if test.kind in {"correlation", "spearman"} and not isinstance(test.against, str):
         found.fault(place, "against is missing: the second column of a correlation")

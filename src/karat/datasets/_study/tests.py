@@ -106,7 +106,7 @@ def _both_sides(
         finding=finding.id,
         sub_study=finding.sub_study,
         test=test.id,
-        kind=test.kind,
+        kind=test.statistic_kind,
         domain=study.domain,
         human=human_side(test, study.arms),
         agent=agent,

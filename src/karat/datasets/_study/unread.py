@@ -81,7 +81,7 @@ def _answer(one: Answered, pick: int) -> float | str | list[str]:
 
 
 def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> str:
-    named = [name for name in columns_of(test) if test.groups is None or name != test.groups.column]
+    named = [name for name in columns_of(test) if test.groups is None or name not in test.cells[0][0]]
     if any(name not in columns for name in columns_of(test)):
         return ""
     rows = [int(at) for group in group_rows(test, columns) for at in group]

@@ -182,7 +182,7 @@ def pages_with(language: str) -> list[Path]:
 
 def write_files(page: Path, folder: Path) -> None:
     """What a page shows as a file: blocks marked ```python file=name.py, and the modules that its experiments name."""
-    for block in blocks(page, "python", "yaml", "json", "jsonl"):
+    for block in blocks(page, "python", "yaml", "json", "jsonl", "text"):
         if block.file:
             (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.text, encoding="utf-8")

@@ -137,7 +137,7 @@ def explain(error: ValidationError, values: Mapping[str, Any], *, place: str, mo
 
 
 def _of_shape(sentence: str) -> bool:
-    return sentence.startswith(("must be a mapping, got a ", "must be a list, got a "))
+    return sentence.startswith(("must be a mapping, got a ", "must be a list, got a ", "must be text, got a "))
 
 
 def shown(value: Any) -> str:

@@ -85,9 +85,48 @@ execution: {retry: {jitter: true}}
         "agent.max_turn (line 2): no such key (did you mean 'max_turns'?); it is ignored",
         "mcp_servers.docs.headers (line 5): a server of type stdio takes no `headers`; it is a program; write `env`",
         "conditions.a.sytem_prompt (line 6): no such key (did you mean 'system_prompt'?); it is ignored",
-        "judge.timeout (line 3): no such key",
+        "judge.timeout (line 3): no such key; it is ignored",
         "execution.retry.jitter (line 7): no such key",
     ]
     path.write_text(text.replace("claude_code_sdk", "claude"))
     with pytest.raises(BadExperiment, match="7 faults"):
         loaded(path)
+
+
+EARLIER = """\
+name: "terms"
+version: "1"
+dataset: {path: "./questions.jsonl", question_key: "question", answer_key: "answer"}
+agent: {type: "claude_code_sdk", model: "claude-sonnet-4-5"}
+judge: {model: "vertex_ai/claude-opus-4-5", temperature: 0.5}
+mcp_servers:
+  terms: {type: "http", url: "http://localhost:9090", headers: {X-API-Key: "${SEARCH_API_KEY}"}}
+conditions:
+  with_terms:
+    mcp_servers: [terms]
+    system_prompt_file: "prompt.md"
+    require_mcp_tool_use: true
+  files_only:
+    mcp_servers: []
+    allowed_tools: [Read, Grep]
+    system_prompt: |
+      Read the files.
+execution:
+  num_samples: 2
+  max_concurrent: 1
+  retry: {max_attempts: 1, initial_backoff_seconds: 20, backoff_multiplier: 2}
+"""
+
+
+def test_files_of_earlier_versions_are_read_with_their_meaning(tmp_path: Path) -> None:
+    (tmp_path / "questions.jsonl").write_text(QUESTIONS)
+    (tmp_path / "prompt.md").write_text("Use the server.")
+    (tmp_path / "e.yaml").write_text(EARLIER)
+    found = loaded(tmp_path / "e.yaml")
+    assert found.execution.num_repetitions == 2
+    assert [condition.system_prompt for condition in found.conditions] == ["Use the server.", "Read the files.\n"]
+    said = [warning.partition(" (known: ")[0] for warning in found.warnings]
+    assert said[0] == "conditions.files_only.allowed_tools (line 15): no such key"
+    assert said[1].startswith("execution.num_samples (line 19): is read as `num_repetitions`")
+    assert said[2].startswith("judge.temperature (line 5): above 0 the judge scores one answer differently")
+    assert len(list(plan(found, found.load_dataset()))) == 12 * 2 * 2

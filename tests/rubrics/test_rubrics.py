@@ -31,7 +31,27 @@ def test_the_default_rubric_has_three_metrics_of_five_levels_and_asks_for_claims
         assert all(metric.levels.values())
     assert [(field.name, field.type) for field in rubric.extra_fields] == [("unverified_claims", "list")]
     assert "block" in rubric.instructions
-    assert rubrics.names() == ["default"]
+    assert rubrics.names() == ["default", "v1"]
+
+
+def test_the_first_default_rubric_stays_and_keeps_its_digest():
+    # As run.json of earlier runs has it.
+    assert rubrics.load("v1").digest == "a50ba395e460fbe2a0bdd51506fbe598" != rubrics.load("default").digest
+    assert rubrics.load("rubrics/v1") == rubrics.load("v1")
+
+
+def test_levels_of_factual_adherence_from_3_on_ask_for_the_golden_core():
+    rubric = rubrics.load("default")
+    adherence, _, helpfulness = rubric.metrics
+    assert all("The golden core is there" in adherence.levels[level] for level in (3, 4, 5))
+    assert "abstains, is empty, or is true but beside the question has at most 2" in adherence.description
+    assert "lacks the golden core, has at most 2" in helpfulness.description
+    assert "give the lower one unless the answer meets the whole text of the upper one" in " ".join(
+        rubric.instructions.split()
+    )
+    assert "lenient" in rubric.instructions
+    assert rubric.instructions.count("Agent's answer:") == 2
+    assert rubric.of_empty_answers == {"factual_adherence": 2, "completeness": 1, "helpfulness_and_clarity": 1}
 
 
 def test_a_file_of_the_users_is_found_from_the_experiments_folder(tmp_path):
@@ -51,12 +71,12 @@ def test_the_digest_covers_what_the_judge_is_told_and_nothing_else():
 
 def test_every_fault_is_told_at_once_with_its_place():
     text = """
-    format: 2
+    format: 3
     metrcs: {}
     scale: {low: 1, high: 3}
     metrics:
       a b: {}
-      tone: {description: "", levels: {1: bad, 3: yes, 9: more}, direction: up}
+      tone: {description: "", levels: {1: bad, 3: yes, 9: more}, direction: up, empty: 4}
     extra_fields:
       tone: {type: words}
     """
@@ -64,12 +84,13 @@ def test_every_fault_is_told_at_once_with_its_place():
         "extra_fields.tone: is a metric too",
         "extra_fields.tone.description: is required",
         "extra_fields.tone.type: must be list, text, bool or number, got 'words'",
-        "format: this karat reads format 1, got 2",
+        "format: this karat reads formats 1 to 2, got 3",
         "instructions: is required",
         "metrcs: unknown key (did you mean 'metrics'?)",
         "metrics.a b: a name must be letters, digits and underscores",
         "metrics.tone.description: is required",
         "metrics.tone.direction: must be higher or lower, got 'up'",
+        "metrics.tone.empty: is no level: the scale goes from 1 to 3",
         "metrics.tone.levels.2: is missing",
         "metrics.tone.levels.3: must be a text, got true or false; put it in quotes to have a text",
         "metrics.tone.levels.9: is no level: the scale goes from 1 to 3",

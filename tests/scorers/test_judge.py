@@ -17,7 +17,7 @@ from karat import rubrics
 from karat.config import Experiment, Retry
 from karat.engine import Limits, Outcome, carry_out, rescore
 from karat.journal import Attempt
-from karat.records import Answer, Failure, Sample, Score, Turn
+from karat.records import Answer, Failure, Reply, Sample, Score, Turn
 from karat.scorers import Verdict
 from karat.scorers.judge import Judge
 from karat.summary import Summary, summarize
@@ -308,6 +308,7 @@ def test_scoring_identical_things_again_costs_nothing(bench: Bench) -> None:
         ({"output": "json"}, 1),
         ({"model": "openai:other"}, 1),
         ({"rubric": "own.yaml"}, 1),
+        ({"rubric": "v1"}, 1),
     ],
 )
 def test_what_a_judgement_depends_on_is_paid_for_again(
@@ -394,3 +395,60 @@ def test_several_rubrics_at_once(bench: Bench) -> None:
     outcome = bench.carry_out(both)
     assert {one.scorer: one.values["completeness"] for one in scores(outcome)} == {"judge": 4, "strict": 2}
     assert {metric.key for metric in summarize(outcome.run).metrics} >= {"judge.completeness", "strict.completeness"}
+
+
+@pytest.mark.parametrize("answer", ["", " \n", "\u200b", "\x00"], ids=ascii)
+def test_an_empty_answer_is_scored_by_the_rubric_without_a_call(bench: Bench, answer: str) -> None:
+    verdicts = asyncio.run(said_of(bench, answer, repeats=2))
+    assert bench.asked == 0
+    assert [verdict.values for verdict in verdicts] == [
+        {"factual_adherence": 2, "completeness": 1, "helpfulness_and_clarity": 1}
+    ] * 2
+    assert {(verdict.repeat, verdict.dollars, verdict.rows) for verdict in verdicts} == {(0, 0.0, 2), (1, 0.0, 2)}
+    assert "the answer is empty" in verdicts[0].reasons["factual_adherence"]
+
+
+def test_a_rubric_that_does_not_say_so_has_empty_answers_judged(bench: Bench) -> None:
+    bench.says[:] = [GOOD]
+    (verdict,) = asyncio.run(said_of(bench, "", rubric="v1"))
+    assert (bench.asked, verdict.values) == (1, dict.fromkeys(METRICS, 4))
+
+
+async def said_of(bench: Bench, answer: str, **options: Any) -> list[Verdict]:
+    judge = Judge(Judge.Options(model="openai:judge", base_url=bench.server.openai_url, **options))
+    sample = Sample(id="s", position=0, digest="d", turns=(Turn(question="q", golden="It is five."),))
+    reply = Reply(text=answer)
+    made = Answer(trial="t", sample="s", condition="c", repetition=0, replies=(reply,), started="now", seconds=0.1)
+    try:
+        return [verdict async for verdict in judge.score(sample, made)]
+    finally:
+        await judge.aclose()
+
+
+def for_one(request: Request) -> Any:
+    """Scores the one metric that the tool of this request asks for by its place in the rubric: 1, 2, 3."""
+    (offered,) = request.tools
+    (metric,) = [name for name in offered.schema["properties"] if name in METRICS]
+    given: dict[str, Any] = {metric: {"reasoning": f"because of {metric}", "score": METRICS.index(metric) + 1}}
+    given |= {"unverified_claims": ["It is fast."]} if "unverified_claims" in offered.schema["properties"] else {}
+    return {"tool_calls": [{"name": "record_judgement", "arguments": given}], "usage": CENT}
+
+
+def test_one_call_a_metric_asks_for_each_alone(bench: Bench) -> None:
+    bench.says[:] = [for_one]
+    outcome = bench.run(call_per_metric=True)
+    (score,) = scores(outcome)
+    assert score.values == {name: place + 1 for place, name in enumerate(METRICS)}
+    assert (score.claims, score.detail["asks"], score.dollars) == (("It is fast.",), 3, 0.03)
+    assert judge_bill(summarize(outcome.run)) == (0.03, 0)
+    for request in bench.server.requests:
+        assert sum(f"## {name} (whole number" in request.system for name in METRICS) == 1
+
+
+def test_one_call_a_metric_pays_for_none_twice_when_a_later_one_fails(bench: Bench) -> None:
+    bench.says[:] = [for_one, {"status": 500}, for_one]
+    outcome = bench.run(call_per_metric=True)
+    (score,) = scores(outcome)
+    assert score.values == {name: place + 1 for place, name in enumerate(METRICS)}
+    assert bench.asked == 4, "three metrics, and one refusal"
+    assert judge_bill(summarize(outcome.run)) == (0.03, 0)

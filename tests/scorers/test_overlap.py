@@ -60,8 +60,8 @@ def test_the_golden_answer_itself_has_the_highest_scores_and_no_claims(pair):
 
 
 @pytest.mark.parametrize("text", ["", " \n\t ", "\x00\x1b", "\u200b"], ids=ascii)
-def test_an_empty_answer_has_the_lowest_scores(text):
-    assert levels(TIMEOUT, text) == (1, 1, 1)
+def test_an_empty_answer_lacks_the_golden_core(text):
+    assert levels(TIMEOUT, text) == (2, 1, 1)
 
 
 @pytest.mark.parametrize(

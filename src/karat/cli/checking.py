@@ -80,7 +80,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: int
     agent: str
     agent_calls: int
-    judge_calls: int  # answers × scorers that ask a model × judges of a panel × repeats
+    judge_calls: int  # answers × scorers that ask a model × judges of a panel × repeats × calls of one judgement
     dataset: str
     dataset_kind: str
     sha256: str
@@ -114,7 +114,7 @@ def check(
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
     )
     used = _scorers(experiment)
-    asking = {one.info.name for one in used if not one.info.offline}
+    asking = {one.info.name: len(one.info.metrics) for one in used if not one.info.offline}
     found = asyncio.run(_started(experiment, selected, start)) if start else {}
     servers = _servers(selected, found)
     problems = [fault for one in used if (fault := _scorer_fault(one, dataset.samples[0]))]
@@ -129,7 +129,8 @@ def check(
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
         agent_calls=_agent_calls(selected),
-        judge_calls=len(selected) * sum(_calls(spec) for spec in experiment.scorers if spec.name in asking),
+        judge_calls=len(selected)
+        * sum(_calls(spec, asking[spec.name]) for spec in experiment.scorers if spec.name in asking),
         dataset=str(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
@@ -157,9 +158,10 @@ def _study(name: str, selected: Plan) -> CheckedStudy:
     )
 
 
-def _calls(spec: ScorerSpec) -> int:
-    """Scores that one answer gets."""
-    return max(1, len(spec.options.get("judges") or ())) * int(spec.options.get("repeats", 1))
+def _calls(spec: ScorerSpec, metrics: int) -> int:
+    """Calls of models that one answer needs."""
+    judges = max(1, len(spec.options.get("judges") or ()))
+    return judges * int(spec.options.get("repeats", 1)) * (metrics if spec.options.get("call_per_metric") else 1)
 
 
 def _agent_calls(selected: Plan) -> int:

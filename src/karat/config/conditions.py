@@ -9,6 +9,7 @@ from typing import Any
 from karat.config import digests
 from karat.config.model import ConditionModel, McpTraffic, RemoteServer, StdioServer
 from karat.config.presets import presets
+from karat.config.prompts import system_prompt
 from karat.config.reader import Reader
 from karat.documents.nodes import Node, plain
 from karat.errors import did_you_mean
@@ -164,15 +165,21 @@ def _condition(
     values = plain(node)
     chosen = _chosen(read, f"{place}.mcp_servers", values.get("mcp_servers"), known)
     variant = _variant(read, f"{place}.agent", node.get("agent"), base)
+    if "prompt_file" not in values and "system_prompt_file" in values:  # as some files of k-eval have it
+        values["prompt_file"] = values.pop("system_prompt_file")
     checked = read.model(ConditionModel, values, place)
-    if values.get("preset") is not None and values.get("system_prompt") is not None:
-        read.fault(f"{place}.preset", "is a system prompt of its own: leave out one of `preset` and `system_prompt`")
+    given = [key for key in ("preset", "system_prompt", "prompt_file") if values.get(key) is not None]
+    if len(given) > 1:
+        read.fault(f"{place}.{given[0]}", f"leave out one of `{given[0]}` and `{given[1]}`: each is the system prompt")
     if checked is None or variant is None:
         return None
+    text, from_file = system_prompt(read, place, checked)
     if checked.require_mcp_tool_use and not checked.mcp_servers:
         message = "no trial can meet this: the condition has no mcp_servers"
         read.fault(f"{place}.require_mcp_tool_use", message)
-    shown = read.shown(checked.model_dump(exclude={"agent"}), node)
+    shown = read.shown(checked.model_dump(exclude={"agent", "prompt_file"}), node)
+    if from_file:
+        shown |= {"system_prompt": text, **from_file}
     if checked.preset is None:
         del shown["preset"]
     else:
@@ -185,7 +192,7 @@ def _condition(
         position=position,
         digest=digests.condition_digest(shown["system_prompt"], [server.digest for server in chosen], gate),
         agent=variant.spec,
-        system_prompt=checked.system_prompt if checked.preset is None else shown["system_prompt"],
+        system_prompt=text if checked.preset is None else shown["system_prompt"],
         mcp_servers=tuple(chosen),
         gate=gate,
     )

@@ -19,6 +19,7 @@ __all__ = [
     "Execution",
     "McpTraffic",
     "PriceModel",
+    "PromptFile",
     "RemoteServer",
     "Retry",
     "StdioServer",
@@ -162,12 +163,22 @@ class McpTraffic(BaseModel):
         return self
 
 
+class PromptFile(BaseModel):
+    """A system prompt in a file of its own."""
+
+    model_config = Strictly
+
+    file: Name = Field(description="the file, from the experiment's folder; UTF-8, at most 1 MB")
+
+
 class ConditionModel(BaseModel):
     """One condition as the file writes it."""
 
     model_config = Strictly
 
-    system_prompt: Text | None = None  # null: none; of a study {{ profile.age }} stands for the participant's
+    # null: none; {file: PATH}: the text of that file; of a study {{ profile.age }} stands for the participant's
+    system_prompt: Text | PromptFile | None = None
+    prompt_file: Name | None = None  # the same as `system_prompt: {file: PATH}`
     preset: Literal["empty", "human", "demographic", "background"] | None = (
         None  # studies: one of karat's system prompts
     )

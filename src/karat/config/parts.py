@@ -71,7 +71,13 @@ class Parts:
         }
         if self.cassettes is not None:
             settings["mcp"] = {self.cassettes.mode: plain(root.get("mcp") or Node({}))[self.cassettes.mode]}
-        return dict(_choices(settings, root))
+        choices = dict(_choices(settings, root))
+        for part in self.conditions:
+            if "prompt_file" in part.shown:  # the text is the file's, under whichever key that was named
+                for key in ("system_prompt", "prompt_file.path", "prompt_file.sha256"):
+                    place = f"conditions.{part.spec.name}.{key}"
+                    choices[place] = msgspec.structs.replace(choices[place], source="file")
+        return choices
 
 
 def read_parts(root: Node, *, folder: Path, env: Mapping[str, str], name: str, before: Iterable[Fault]) -> Parts:

@@ -261,6 +261,9 @@ def execution(read: Reader) -> Execution:
     """How the run is carried out; the defaults where the section is absent or wrong."""
     found = read.mapping("execution", example="execution: {num_repetitions: 3}")
     values = {key: plain(node) for key, node in found.items() if node.value is not None}
+    if read.lenient and "num_samples" in values and "num_repetitions" not in values:
+        read.warn("execution.num_samples", "is read as `num_repetitions`, the name that k-eval gave it later")
+        values["num_repetitions"] = values.pop("num_samples")
     return read.model(Execution, values, "execution") or Execution()
 
 

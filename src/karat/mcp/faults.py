@@ -61,10 +61,10 @@ def fault_of(
     return InfrastructureFault(kind, text, retriable=retriable, retry_after=retry_after)
 
 
-def call_timeout(server: McpServer, tool: str) -> InfrastructureFault:
+def call_timeout(server: McpServer, tool: str, evidence: Evidence) -> InfrastructureFault:
     """A tool that did not answer in time."""
-    seconds = f"{server.call_timeout_seconds:g}"
-    message = f"MCP server '{server.name}': tool '{tool}' gave no result within {seconds} s (call_timeout_seconds)"
+    seconds = f"{server.call_timeout_seconds:g} s (call_timeout_seconds){_not_mcp(evidence)}"
+    message = f"MCP server '{server.name}': tool '{tool}' gave no result within {seconds}"
     return InfrastructureFault("mcp_call_timeout", message, retriable=True)
 
 

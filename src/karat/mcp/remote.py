@@ -11,10 +11,11 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from karat.mcp.evidence import Evidence
+from karat.mcp.replies import Pending
 from karat.mcp.results import LARGEST_RESULT
 from karat.records import McpServer
 
@@ -45,14 +46,14 @@ class RemoteLink:
             from mcp.client.sse import sse_client
 
             async with sse_client(self._server.url, httpx_client_factory=self._for_sse, sse_read_timeout=0) as streams:
-                yield streams
+                yield _watched(*streams)
             return
         from mcp.client.streamable_http import streamable_http_client
 
         async with self._client() as client:
             transport = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=LARGEST_EVENT)
             async with transport as streams:
-                yield streams
+                yield _watched(*streams)
 
     def _for_sse(self, headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
         return self._client()
@@ -82,6 +83,58 @@ class RemoteLink:
         evidence.retry_after = _seconds(response.headers.get("retry-after"))
         if self._server.type == "sse" and response.request.method == "POST" and response.status_code >= 400:
             self._on_broken()  # the SDK stops sending and would let every call wait for its timeout
+
+
+def _watched(incoming: Any, outgoing: Any, *_: Any) -> tuple[Any, Any]:
+    """The streams, with replies that are not valid turned into errors of their requests."""
+    pending = Pending()
+    return _Incoming(incoming, pending), _Outgoing(outgoing, pending)
+
+
+class _Wrapped:
+    """A stream of the SDK, closed with the block."""
+
+    def __init__(self, stream: Any, pending: Pending) -> None:
+        self._stream, self._pending = stream, pending
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class _Outgoing(_Wrapped):
+    async def send(self, item: Any) -> None:
+        self._pending.sent(item.message)
+        await self._stream.send(item)
+
+
+class _Incoming(_Wrapped):
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._stream, "last_context", None)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return self._seen(await self._stream.__anext__())
+
+    async def receive(self) -> Any:
+        return self._seen(await self._stream.receive())
+
+    def _seen(self, item: Any) -> Any:
+        from mcp.shared.message import SessionMessage
+
+        if isinstance(item, Exception):
+            found = self._pending.unreadable(item)
+            return item if found is item else SessionMessage(found)
+        (message,) = self._pending.received(item.message)
+        return item if message is item.message else SessionMessage(message)
 
 
 def is_loopback(url: str) -> bool:

@@ -165,7 +165,7 @@ class Session:
             return Outcome(result=asked.result(), milliseconds=milliseconds)
         if isinstance(error, mcp.MCPError):
             if error.code == REQUEST_TIMEOUT:
-                raise call_timeout(self.server, tool)
+                raise call_timeout(self.server, tool, self._link.evidence)
             if self.server.type == "http" and error.message == _HTTP_FAILED:
                 raise self._fault(error)  # of this request: the session goes on
             gone = error.code == CONNECTION_CLOSED or self._refused(error)

@@ -21,6 +21,7 @@ from typing import Any, cast
 import karat
 from karat.mcp.evidence import Evidence
 from karat.mcp.launch import VARIABLE
+from karat.mcp.replies import Pending
 from karat.records import McpServer
 
 __all__ = ["StdioLink", "launch_command"]
@@ -82,15 +83,16 @@ class StdioLink:
             arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
             async with anyio.create_task_group() as tasks, arriving, incoming, outgoing, leaving:
-                tasks.start_soon(self._receive, process, arriving)
-                tasks.start_soon(_send, process, leaving)
+                pending = Pending()
+                tasks.start_soon(self._receive, process, arriving, pending)
+                tasks.start_soon(_send, process, leaving, pending)
                 yield incoming, outgoing
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 await process.end(at_once=self.hurry)
 
-    async def _receive(self, process: _Process, arriving: Any) -> None:
+    async def _receive(self, process: _Process, arriving: Any, pending: Pending) -> None:
         """Hands on every message; says so when there can be no more."""
         import anyio
         from mcp.shared.message import SessionMessage
@@ -99,13 +101,14 @@ class StdioLink:
         async with arriving:
             while line := await _next_line(process.lines, self.evidence):
                 try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    messages = pending.received(jsonrpc_message_adapter.validate_json(line, by_name=False))
                 except ValueError:
-                    if line.strip() and self.evidence.not_mcp is None:
+                    messages = pending.malformed(line)
+                    if not messages and line.strip() and self.evidence.not_mcp is None:
                         self.evidence.not_mcp = line[:200].decode("utf-8", "replace").strip()
-                    continue
                 try:
-                    await arriving.send(SessionMessage(message))
+                    for message in messages:
+                        await arriving.send(SessionMessage(message))
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     return
         self._on_broken()
@@ -206,9 +209,10 @@ async def _next_line(lines: asyncio.StreamReader, evidence: Evidence) -> bytes:
         return b""
 
 
-async def _send(process: _Process, leaving: Any) -> None:
+async def _send(process: _Process, leaving: Any, pending: Pending) -> None:
     async with leaving:
         async for item in leaving:
+            pending.sent(item.message)
             text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
             if not process.write(text.encode("utf-8", "surrogatepass") + b"\n"):
                 return

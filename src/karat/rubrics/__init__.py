@@ -2,7 +2,7 @@
 
 A rubric is a YAML file: `rubrics/NAME.yaml` in this package, or a file of the user's.
 
-    format: 1
+    format: 2
     name: default
     instructions: |            what the judge is told before it reads the answer
     scale: {low: 1, high: 5}   whole numbers; a metric may have its own
@@ -10,6 +10,7 @@ A rubric is a YAML file: `rubrics/NAME.yaml` in this package, or a file of the u
       completeness:
         description: Is everything there?
         levels: {1: Nothing., 2: …, 5: Everything.}     one text a level
+        empty: 1                                        optional: the level of an answer without text
     extra_fields:              optional: what the judge gives besides scores
       unverified_claims: {type: list, description: …}    type: list, text, bool or number
 """
@@ -28,8 +29,8 @@ from karat.errors import BadOption, BadRubric, Fault, did_you_mean
 
 __all__ = ["FORMAT_VERSION", "ExtraField", "Rubric", "RubricMetric", "load", "names", "parse"]
 
-FORMAT_VERSION = 1
-"""1: the first."""
+FORMAT_VERSION = 2
+"""1: the first. 2: `empty`, the level of an answer without text."""
 
 _MAX_BYTES = 1_000_000
 _MAX_LEVELS = 101
@@ -45,6 +46,7 @@ class RubricMetric(msgspec.Struct, frozen=True, kw_only=True):
     high: int
     levels: dict[int, str]  # every whole number from low to high → its meaning
     direction: Literal["higher", "lower"] = "higher"  # which way is better
+    empty: int | None = None  # the level of an answer without text; None: the judge is asked
 
 
 class ExtraField(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +71,26 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
         """32 hex digits over everything that a judge is told; not over the name, comments or layout."""
         from hashlib import blake2b
 
-        told = (self.instructions, self.metrics, self.extra_fields)
+        metrics = [_without_none(metric) for metric in self.metrics]  # digests are older than `empty`
+        told = (self.instructions, metrics, self.extra_fields)
         return blake2b(msgspec.json.encode(told), digest_size=16).hexdigest()
+
+    @property
+    def of_empty_answers(self) -> dict[str, int] | None:
+        """Metric → level of an answer without text; None where the judge has to be asked for one of them."""
+        levels = {metric.name: metric.empty for metric in self.metrics if metric.empty is not None}
+        return levels if len(levels) == len(self.metrics) else None
+
+    def single(self) -> tuple[Rubric, ...]:
+        """One rubric for each metric; the first also asks for the extra fields."""
+        return tuple(
+            msgspec.structs.replace(self, metrics=(metric,), extra_fields=() if position else self.extra_fields)
+            for position, metric in enumerate(self.metrics)
+        )
+
+
+def _without_none(metric: RubricMetric) -> dict[str, object]:
+    return {name: value for name, value in msgspec.structs.asdict(metric).items() if value is not None}
 
 
 def names() -> list[str]:
@@ -82,11 +102,13 @@ def names() -> list[str]:
 def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
     """The built-in rubric of this name, or the one in this file, from `folder` on.
 
-    A name with a slash, a dot or a file that exists is a path. Raises BadRubric with every
-    fault of the file, and BadOption for a name that is none and a file that cannot be read.
+    A name with a slash, a dot or a file that exists is a path, except `rubrics/NAME` for a
+    built-in one. Raises BadRubric with every fault of the file, and BadOption for a name that
+    is none and a file that cannot be read.
     """
     asked = str(rubric)
-    if asked in names():
+    if asked.removeprefix("rubrics/") in names():
+        asked = asked.removeprefix("rubrics/")
         return parse((resources.files(__name__) / f"{asked}.yaml").read_bytes(), source=asked)
     path = (folder or Path()) / asked
     try:
@@ -112,8 +134,8 @@ def parse(raw: bytes, *, source: str) -> Rubric:
     root = _Section(values, "", faults)
     root.known("format", "name", "instructions", "scale", "metrics", "extra_fields")
     version = root.take("format", int, "a whole number")
-    if version is not None and version != FORMAT_VERSION:
-        root.fault("format", f"this karat reads format {FORMAT_VERSION}, got {version}")
+    if version is not None and not 1 <= version <= FORMAT_VERSION:
+        root.fault("format", f"this karat reads formats 1 to {FORMAT_VERSION}, got {version}")
     scale = _scale(root, required=False)
     metrics = [_metric(root.inner("metrics", name), name, scale) for name in root.keys_of("metrics", required=True)]
     extra = [_extra(root.inner("extra_fields", name), name) for name in root.keys_of("extra_fields")]
@@ -215,11 +237,14 @@ def _scale(section: _Section, *, required: bool) -> tuple[int, int] | None:
 
 
 def _metric(section: _Section, name: str, scale: tuple[int, int] | None) -> RubricMetric:
-    section.known("description", "scale", "levels", "direction")
+    section.known("description", "scale", "levels", "direction", "empty")
     own = _scale(section, required=scale is None) or scale or _NO_SCALE
     direction = section.take("direction", str, "a text", default="higher")
     if direction not in ("higher", "lower"):
         section.fault("direction", f"must be higher or lower, got '{direction}'")
+    empty = section.take("empty", int, "a whole number")
+    if empty is not None and own != _NO_SCALE and not own[0] <= empty <= own[1]:
+        section.fault("empty", f"is no level: the scale goes from {own[0]} to {own[1]}")
     return RubricMetric(
         name=name,
         description=section.text("description"),
@@ -227,6 +252,7 @@ def _metric(section: _Section, name: str, scale: tuple[int, int] | None) -> Rubr
         high=own[1],
         levels=_levels(section, own),
         direction="lower" if direction == "lower" else "higher",
+        empty=empty,
     )
 
 

@@ -41,6 +41,14 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     dollars: float | None
 
 
+class _Output(msgspec.Struct, frozen=True, kw_only=True):
+    """One usable output, and what came with it."""
+
+    judgement: Judgement
+    model: str | None
+    asks: int
+
+
 class Call:
     """One model with its parameters."""
 
@@ -52,7 +60,8 @@ class Call:
         self.name = parse_model(own, place=f"{setting.name}.model")
         self.address = _without_secrets(self._base_url) if self._base_url is not None else None
         self._options, self._rubric, self._setting = options, rubric, setting
-        self._instructions = instructions(rubric, options.output)
+        self._parts = rubric.single() if options.call_per_metric else (rubric,)  # each is asked for in a call
+        self._given: dict[str, dict[int, _Output]] = {}  # key → part → what was paid for before a later part failed
         self._opened: tuple[Model, ModelSettings] | None = None
 
     def open(self) -> tuple[Model, ModelSettings]:
@@ -93,28 +102,41 @@ class Call:
         return (
             *(str(self.name), self.address, options.temperature, options.top_p, options.max_tokens, options.seed),
             *(self._rubric.digest, prompt_digest(self._rubric, options.output)),
+            *(["call_per_metric"] if options.call_per_metric else []),
         )
 
-    async def ask(self, material: Material, repeat: int) -> Said:
-        """One usable output. Raises InfrastructureFault, and JudgeFault where none of several is usable."""
-        fault: str | None = None
+    async def ask(self, material: Material, repeat: int, *, key: str) -> Said:
+        """One usable judgement, in one call or in one call a metric.
+
+        Raises InfrastructureFault, and JudgeFault where no output of several is usable. What
+        was given until then is kept under `key`, so that asking again pays only for the rest.
+        """
+        given = self._given.setdefault(key, {})
         with metered() as meter:
-            for asks in range(1, self._options.max_asks + 1):
-                response = await self._request(message(material, fault=fault), repeat, meter)
-                try:
-                    found = _read(response, self._rubric, material[-1])
-                except Unusable as unusable:
-                    fault = str(unusable)
-                    continue
-                return Said(
-                    scores=found.scores,
-                    reasons=found.reasons,
-                    extra=found.extra,
-                    model=response.model_name,
-                    asks=asks,
-                    usage=meter.usage,
-                    dollars=meter.dollars,
-                )
+            for place, part in enumerate(self._parts):
+                if place not in given:
+                    given[place] = await self._usable(part, material, repeat, meter)
+        self._given.pop(key, None)
+        outputs = [given[place] for place in range(len(self._parts))]
+        return Said(
+            scores={name: score for output in outputs for name, score in output.judgement.scores.items()},
+            reasons={name: text for output in outputs for name, text in output.judgement.reasons.items()},
+            extra={name: value for output in outputs for name, value in output.judgement.extra.items()},
+            model=outputs[-1].model,
+            asks=sum(output.asks for output in outputs),
+            usage=meter.usage,
+            dollars=meter.dollars,
+        )
+
+    async def _usable(self, part: Rubric, material: Material, repeat: int, meter: Meter) -> _Output:
+        """One usable output of one call."""
+        fault: str | None = None
+        for asks in range(1, self._options.max_asks + 1):
+            response = await self._request(part, message(material, fault=fault), repeat, meter)
+            try:
+                return _Output(judgement=_read(response, part, material[-1]), model=response.model_name, asks=asks)
+            except Unusable as unusable:
+                fault = str(unusable)
         times = f"in {self._options.max_asks} outputs" if self._options.max_asks > 1 else "in its output"
         raise JudgeFault(
             "bad_output",
@@ -130,19 +152,20 @@ class Call:
         if opened is not None:
             await close_model(opened[0])
 
-    async def _request(self, text: str, repeat: int, meter: Meter) -> ModelResponse:
+    async def _request(self, part: Rubric, text: str, repeat: int, meter: Meter) -> ModelResponse:
         from pydantic_ai.exceptions import AgentRunError
         from pydantic_ai.messages import InstructionPart, ModelRequest, UserPromptPart
         from pydantic_ai.models import ModelRequestParameters
         from pydantic_ai.tools import ToolDefinition
 
-        asked = ModelRequest(parts=[UserPromptPart(content=text)], instructions=self._instructions)
-        parameters = ModelRequestParameters(instruction_parts=[InstructionPart(content=self._instructions)])
+        told = instructions(part, self._options.output)
+        asked = ModelRequest(parts=[UserPromptPart(content=text)], instructions=told)
+        parameters = ModelRequestParameters(instruction_parts=[InstructionPart(content=told)])
         if self._options.output == "tool":
             tool = ToolDefinition(
                 name=TOOL,
                 description="Records the judgement of the agent's answer.",
-                parameters_json_schema=schema_of(self._rubric),
+                parameters_json_schema=schema_of(part),
                 kind="output",
             )
             parameters = ModelRequestParameters(

@@ -51,6 +51,9 @@ class Judge:
         )
         rubric: Name = Field(default="default", description="a built-in one, or a file")
         repeats: Count = Field(default=1, ge=1, le=100, description="how often each judge scores each answer")
+        call_per_metric: bool = Field(
+            default=False, description="one call for each metric instead of one for all; costs more, no halo"
+        )
         temperature: Number | None = Field(
             default=0.0, ge=0, le=2, description="null: not sent, for models that refuse it"
         )
@@ -110,6 +113,7 @@ class Judge:
             **{name: getattr(options, name) for name in ("temperature", "seed", "top_p", "max_tokens", "output")},
             "base_url": [call.address for call in self._calls],
             "repeats": options.repeats,
+            **({"call_per_metric": True} if options.call_per_metric else {}),
             "prompt": told,
             "prices": "the experiment file, " * bool(setting.prices) + price_table(),
         }
@@ -137,12 +141,17 @@ class Judge:
             yield self._unscored("there is no golden answer")
             return
         material = (turn.question, turn.golden, answer.text)
+        empty = None if _has_text(answer.text) else self._rubric.of_empty_answers
         panel = len(self._calls) > 1
         for call in self._calls:
             judge = str(call.name) if panel else None
             for repeat in range(self._options.repeats):
                 if (None, judge, repeat) not in done:
-                    yield await self._verdict(call, judge, repeat, material, answer.trial)
+                    yield (
+                        self._of_empty(empty, judge, repeat)
+                        if empty
+                        else await self._verdict(call, judge, repeat, material, answer.trial)
+                    )
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -154,7 +163,7 @@ class Judge:
         # A judge that draws at random has its own number for each answer, equal ones included.
         key = key if self._options.temperature == 0 else f"{key}{trial}"
         before = self._recall(key, trial)
-        said = _again(before) if before is not None else await call.ask(material, repeat)
+        said = _again(before) if before is not None else await call.ask(material, repeat, key=key)
         fields = {name: value for name, value in said.extra.items() if name != _CLAIMS and value not in (None, [])}
         detail = {"key": key, "model": said.model, "asks": said.asks, "fields": fields, "cached": said.asks == 0}
         return Verdict(
@@ -169,9 +178,28 @@ class Judge:
             rows=len(self._calls) * self._options.repeats,
         )
 
+    def _of_empty(self, levels: Mapping[str, int], judge: str | None, repeat: int) -> Verdict:
+        """The rubric's levels for an answer without text; no model is asked."""
+        reason = "the answer is empty: the rubric gives it this level, and the judge is not asked"
+        return Verdict(
+            values=dict(levels),
+            judge=judge,
+            repeat=repeat,
+            reasons=dict.fromkeys(levels, reason),
+            detail={"asks": 0, "empty": True},
+            usage=Usage(),
+            dollars=0.0,
+            rows=len(self._calls) * self._options.repeats,
+        )
+
     def _unscored(self, reason: str) -> Verdict:
         names = [metric.name for metric in self.metrics]
         return Verdict(values=dict.fromkeys(names), reasons=dict.fromkeys(names, reason), usage=Usage(), dollars=0.0)
+
+
+def _has_text(answer: str) -> bool:
+    """Whether there is anything to read: not only spaces, control characters or characters without width."""
+    return any(character.isprintable() and not character.isspace() for character in answer)
 
 
 def _named(model: str) -> str:

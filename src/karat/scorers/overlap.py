@@ -21,6 +21,7 @@ _CLAIM_CHARACTERS = 300
 _ENOUGH = 6  # weight of facts that may stand for the yes or no before them
 _NEARLY_ALL = 0.85  # share of them that does
 _SHORT = 3  # content words of an answer that need not be about the question: "Yes, absolutely."
+_NO_CORE = "without the core of the golden answer at most 2"
 _FILLER = (
     "great question",
     "good question",
@@ -66,7 +67,7 @@ class Overlap:
         max_claims: int = Field(default=20, ge=0, le=1000, description="unverified claims kept of one answer")
 
     offline = True
-    fingerprint = "2"  # of these rules: another number tells new scores from old ones
+    fingerprint = "3"  # of these rules: another number tells new scores from old ones
     metrics = tuple(Metric(name=name, low=1, high=5, direction="higher", kind="ordinal") for name in METRICS)
 
     def __init__(self, options: Options | None = None) -> None:
@@ -84,7 +85,8 @@ class Overlap:
             return _verdict(*[(5, "is the golden answer")] * 3)
         reading = read(text)
         if not reading.words and not plain(text):
-            return _verdict(*[(1, "the answer is empty")] * 3)
+            reasons = (2, f"the answer is empty; {_NO_CORE}"), (1, "the answer is empty"), (1, "the answer is empty")
+            return _verdict(*reasons)
         match = _match(golden, reading)
         return _verdict(
             _adherence(match),
@@ -200,25 +202,23 @@ def _adherence(match: Match) -> tuple[int, str]:
         level = 1 if match.harmful else 3 if mild else 2 if len(match.against) == 1 or match.share >= 0.45 else 1
         return level, "contradicts: " + "; ".join(against.text for against in match.against[:_SHOWN])
     if not match.found:
-        return 2, "no golden fact is confirmed; none is contradicted"
+        return 2, f"no golden fact is confirmed; none is contradicted; {_NO_CORE}"
     if match.ignorant:
-        return 2, "says that it does not know"
+        return 2, f"says that it does not know; {_NO_CORE}"
     if match.echo:
-        return 2, "states nothing that the question does not hold"
+        return 2, f"states nothing that the question does not hold; {_NO_CORE}"
     found, every = match.critical
     level = max(2, _level(match.share, (0.1, 0.2, 0.4, 0.6)))
-    if every and not found and not match.stance.confirmed:
-        level = min(level, 3)
-    elif every and found == every:
+    if every and found == every:
         level = max(level, 4)
     reason = f"nothing found that contradicts; confirmed: {_list(match.found)}"
-    if match.evasive:
-        level = min(level, 3 if match.share >= 0.6 else 2)
-        reason += "; yes or no is not said"
-    if match.stray:
-        level = min(level, 2)
-        reason += "; little is about the question"
-    return level, reason
+    core_missing = {
+        "no number, name or command of the golden answer": every and not found and not match.stance.confirmed,
+        "yes or no is not said": match.evasive,
+        "little is about the question": match.stray,
+    }
+    missing = [words for words, so in core_missing.items() if so]
+    return (min(level, 2), "; ".join([reason, *missing, _NO_CORE])) if missing else (level, reason)
 
 
 def _helpfulness(golden: Golden, reading: Reading, match: Match) -> tuple[int, str]:

@@ -1,0 +1,133 @@
+"""Replies of MCP servers that are not what JSON-RPC says, turned into errors of the requests that they answer.
+
+The SDK drops such a line, and the request would wait for its timeout and be reported as slow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+__all__ = ["Pending"]
+
+_INVALID_REPLY = -32600
+_OF_THE_SDK = ("Failed to parse JSON response", "Failed to parse SSE message")
+_FAULT = re.compile(r"^JSONRPC(?:Response|Error)\.([\w.]+)\n\s+(.*?) \[type=", re.MULTILINE)
+_ABSENT = "Field required"  # said of the form of reply that it does not have
+_NO_JSON = re.compile(r"Invalid JSON: .*?(?= \[type=|$)", re.MULTILINE)
+_SHOWN = 200  # characters of a server's own error
+
+
+class Pending:
+    """The requests that a server has not answered yet."""
+
+    def __init__(self) -> None:
+        self._ids: dict[int | str, None] = {}
+
+    def sent(self, message: Any) -> None:
+        """Takes note of a request."""
+        number = getattr(message, "id", None)
+        if number is not None and hasattr(message, "method"):
+            self._ids[number] = None
+
+    def received(self, message: Any) -> list[Any]:
+        """The message, or an error in its place if its id has another type than the request's."""
+        number = getattr(message, "id", None)
+        if hasattr(message, "method"):
+            return [message]
+        if number in self._ids:
+            said = getattr(getattr(message, "error", None), "message", "")
+            if said.startswith(_OF_THE_SDK):
+                return [self._error(number, _in_short(said))]
+            del self._ids[number]
+            return [message]
+        meant = self._meant(number)
+        if meant is None:
+            return [message]
+        if number is None:  # an error that names no request: there is only one
+            return [self._error(meant, f"its error has no id: {message.error.message}")]
+        return [self._error(meant, f"its reply has the id {number!r}, the request has {meant!r}")]
+
+    def unreadable(self, error: Exception) -> Any:
+        """An error for the only request there is, or the exception itself: the SDK's SSE client drops the event."""
+        alone = list(self._ids) if len(self._ids) == 1 else []
+        return self._error(alone[0], _in_short(str(error))) if alone else error
+
+    def malformed(self, line: bytes) -> list[Any]:
+        """Errors for the requests that this line was meant to answer; none if it is no reply."""
+        try:
+            text, problem = line.decode(), None
+        except UnicodeDecodeError as error:
+            text, problem = line.decode("utf-8", "replace"), f"its reply is not UTF-8 (byte {error.start})"
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return []
+        if isinstance(found, list):
+            errors = [self._of(reply, "its reply is a batch, which the protocol does not have") for reply in found]
+        else:
+            errors = [self._of(found, problem or _problem(found))]
+        return [error for error in errors if error is not None]
+
+    def _of(self, reply: Any, problem: str) -> Any:
+        if not isinstance(reply, dict) or "method" in reply or not {"id", "result", "error"} & reply.keys():
+            return None
+        meant = self._meant(reply.get("id"))
+        return self._error(meant, problem) if meant is not None else None
+
+    def _meant(self, number: Any) -> int | str | None:
+        """The request that a reply with this id answers; None if it cannot be told."""
+        same = [known for known in self._ids if known == number and not isinstance(number, bool)]
+        alike = [known for known in self._ids if _spelled(known) == _spelled(number)]
+        alone = list(self._ids) if number is None and len(self._ids) == 1 else []
+        return next(iter([*same, *alike, *alone]), None)
+
+    def _error(self, number: int | str, problem: str) -> Any:
+        from mcp_types import ErrorData, JSONRPCError
+
+        self._ids.pop(number, None)
+        error = ErrorData(code=_INVALID_REPLY, message=f"the server does not follow the protocol: {problem}")
+        return JSONRPCError(jsonrpc="2.0", id=number, error=error)
+
+
+def _in_short(validation: str) -> str:
+    """What pydantic found wrong with a reply, without the forms that it was not meant to have."""
+    faults = [f"{where}: {what[:1].lower()}{what[1:]}" for where, what in _FAULT.findall(validation) if what != _ABSENT]
+    no_json = _NO_JSON.search(validation)
+    return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or (no_json[0] if no_json else validation)})"
+
+
+def _spelled(number: Any) -> str:
+    return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
+
+
+def _problem(reply: dict[str, Any]) -> str:
+    """What is wrong with a reply that is a JSON object."""
+    if reply.get("jsonrpc") != "2.0":
+        return f"its reply has jsonrpc {_kind(reply.get('jsonrpc'))} instead of '2.0'"
+    if not isinstance(reply.get("id"), (int, str)) or isinstance(reply.get("id"), bool):
+        return f"its reply has {_kind(reply.get('id'))} as id"
+    error = reply.get("error")
+    if error is not None:
+        if not isinstance(error, dict):
+            return f"its error must be an object with code and message, got {_kind(error)}"
+        if not isinstance(error.get("code"), int) or not isinstance(error.get("message"), str):
+            return f"its error needs a code (a whole number) and a message (a text), got {_kind(error)}"
+    elif "result" not in reply:
+        return "its reply has neither result nor error"
+    elif not isinstance(reply["result"], dict):
+        return f"its result must be an object, got {_kind(reply['result'])}"
+    return "its reply holds half of a surrogate pair (\\ud800 to \\udfff), which is no text"
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return repr(value[:_SHOWN])
+    if isinstance(value, bool):
+        return str(value).lower()
+    kinds = ((dict, "an object"), (list, "a list"), ((int, float), "a number"))
+    kind = next(name for types, name in kinds if isinstance(value, types))
+    return f"{kind}: {json.dumps(value)[:_SHOWN]}" if isinstance(value, dict) else kind

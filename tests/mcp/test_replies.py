@@ -1,0 +1,152 @@
+"""Replies that break the protocol: the call's error says what is wrong, without waiting for the timeout."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from karat.mcp import Toolbox
+from karat.records import AgentSpec, Condition, McpServer
+from karat.redact import Redactor
+
+# A stdio server that handles the handshake well and answers tools/call with the bytes of its first argument.
+_SERVER = r"""
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    number, method = message["id"], message["method"]
+    if method == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "odd", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": [{"name": "ask", "inputSchema": {"type": "object"}}]}
+    elif method == "tools/call" and message["params"]["name"] == "ask":
+        reply = sys.argv[1].replace("ID", json.dumps(number)).encode("latin-1")
+        sys.stdout.buffer.write(reply + b"\n")
+        sys.stdout.flush()
+        continue
+    else:
+        error = {"code": -32601, "message": "no such method"}
+        print(json.dumps({"jsonrpc": "2.0", "id": number, "error": error}), flush=True)
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}), flush=True)
+"""
+
+GOOD = '{"content": [{"type": "text", "text": "fine"}]}'
+NOT_FOLLOWED = "the server does not follow the protocol: "
+
+MALFORMED = [
+    pytest.param('{"jsonrpc": "2.0", "id": ID, "result": null}', "its result must be an object, got null", id="null"),
+    pytest.param('{"jsonrpc": "2.0", "id": ID, "result": [1]}', "its result must be an object, got a list", id="list"),
+    pytest.param('{"jsonrpc": "2.0", "id": ID, "result": "yes"}', "got 'yes'", id="text"),
+    pytest.param('{"jsonrpc": "2.0", "id": ID}', "its reply has neither result nor error", id="neither"),
+    pytest.param(
+        '{"jsonrpc": "2.0", "id": ID, "error": "no index"}',
+        "its error must be an object with code and message, got 'no index'",
+        id="error is text",
+    ),
+    pytest.param('{"jsonrpc": "2.0", "id": ID, "error": {"code": "x"}}', "its error needs a code", id="error code"),
+    pytest.param(
+        '{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "\\ud800"}]}}',
+        "half of a surrogate pair",
+        id="lone surrogate",
+    ),
+    pytest.param('{"id": ID, "result": GOOD}', "its reply has jsonrpc null instead of '2.0'", id="no jsonrpc"),
+    pytest.param('{"jsonrpc": "2.0", "id": "ID", "result": GOOD}', "its reply has the id '", id="id as text"),
+    pytest.param('{"jsonrpc": "2.0", "id": ID.0, "result": GOOD}', "as id", id="id as float"),
+    pytest.param('{"jsonrpc": "2.0", "id": null, "result": GOOD}', "its reply has null as id", id="id is null"),
+    pytest.param(
+        '{"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "cannot parse"}}',
+        "cannot parse",
+        id="error without id",
+    ),
+    pytest.param('[{"jsonrpc": "2.0", "id": ID, "result": GOOD}]', "its reply is a batch", id="batch"),
+    pytest.param('{"jsonrpc": "2.0", "id": ID, "result": {"x": "\xff"}}', "its reply is not UTF-8", id="not UTF-8"),
+]
+
+
+def called(server: McpServer, folder: Path) -> Any:
+    condition = Condition(name="c", position=0, digest="", agent=AgentSpec(type="floor"), mcp_servers=(server,))
+
+    async def run() -> Any:
+        async with (
+            Toolbox((server,), redact=Redactor({}), folder=folder) as toolbox,
+            toolbox.open(condition) as tools,
+        ):
+            first = await tools.call("odd", "ask", {})
+            return first, await tools.call("odd", "other", {})
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(("reply", "said"), MALFORMED)
+def test_a_stdio_server_is_told_what_is_wrong_with_its_reply(tmp_path: Path, reply: str, said: str) -> None:
+    args = ("-c", _SERVER, reply.replace("GOOD", GOOD))
+    server = McpServer(name="odd", type="stdio", command=sys.executable, args=args, call_timeout_seconds=60)
+    call, after = called(server, tmp_path)
+    assert call.error.startswith(NOT_FOLLOWED)
+    assert said in call.error
+    assert after.error == "no such method", "the session goes on"
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ('{"jsonrpc": "2.0", "id": ID, "result": null}', "result: input should be an object"),
+        ('{"jsonrpc": "2.0", "id": ID, "error": "no index"}', "error: input should be "),
+        ('{"jsonrpc": "2.0", "id": "ID", "result": GOOD}', "its reply has the id '"),
+        ('{"jsonrpc": "2.0", "id": ID, "result": {"x": "\\ud800"}}', "Invalid JSON: "),
+        ("<html>", "Invalid JSON: "),
+    ],
+)
+def test_an_http_server_is_told_what_is_wrong_with_its_reply(
+    tmp_path: Path, httpserver: HTTPServer, reply: str, said: str
+) -> None:
+    def answer(request: Request) -> Response:
+        if request.method != "POST":
+            return Response(status=405)
+        message = request.get_json()
+        if "id" not in message:
+            return Response(status=202)
+        number, method = message["id"], message["method"]
+        results = {
+            "initialize": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "odd", "version": "1"},
+            },
+            "tools/list": {"tools": [{"name": "ask", "inputSchema": {"type": "object"}}]},
+        }
+        whole: dict[str, Any] = {"jsonrpc": "2.0", "id": number}
+        if method in results:
+            text = json.dumps(whole | {"result": results[method]})
+        elif method == "tools/call" and message["params"]["name"] == "ask":
+            text = reply.replace("GOOD", GOOD).replace("ID", json.dumps(number))
+        else:
+            text = json.dumps(whole | {"error": {"code": -32601, "message": "no such method"}})
+        return Response(text, content_type="application/json")
+
+    httpserver.expect_request("/mcp").respond_with_handler(answer)
+    server = McpServer(name="odd", type="http", url=httpserver.url_for("/mcp"), call_timeout_seconds=60)
+    call, after = called(server, tmp_path)
+    assert call.error.startswith(NOT_FOLLOWED)
+    assert said in call.error
+    assert after.error == "no such method"
+
+
+def test_a_timeout_names_what_stood_on_stdout_instead_of_a_reply(tmp_path: Path) -> None:
+    from karat.errors import InfrastructureFault
+
+    args = ("-c", _SERVER, "Traceback: no such index")
+    server = McpServer(name="odd", type="stdio", command=sys.executable, args=args, call_timeout_seconds=1)
+    with pytest.raises(InfrastructureFault, match=r"gave no result within 1 s .*messages only: 'Traceback: no such"):
+        called(server, tmp_path)

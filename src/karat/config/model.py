@@ -176,8 +176,10 @@ class ConditionModel(BaseModel):
 
     model_config = Strictly
 
-    # null: none; {file: PATH}: the text of that file; of a study {{ profile.age }} stands for the participant's
-    system_prompt: Text | PromptFile | None = None
+    system_prompt: Text | PromptFile | None = Field(
+        default=None,
+        description="null: none; {file: PATH}: that file's text; of a study {{ profile.age }} is the participant's",
+    )
     prompt_file: Name | None = None  # the same as `system_prompt: {file: PATH}`
     preset: Literal["empty", "human", "demographic", "background"] | None = (
         None  # studies: one of karat's system prompts

@@ -51,7 +51,7 @@ class Pending:
 
     def unreadable(self, error: Exception) -> Any:
         """An error for the only request there is, or the exception itself: the SDK's SSE client drops the event."""
-        alone = list(self._ids) if len(self._ids) == 1 else []
+        alone = list(self._ids) if isinstance(error, ValueError) and len(self._ids) == 1 else []
         return self._error(alone[0], _in_short(str(error))) if alone else error
 
     def malformed(self, line: bytes) -> list[Any]:

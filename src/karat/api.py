@@ -172,18 +172,24 @@ def _find_run(run: str | os.PathLike[str], results: Path) -> RunFolder:
 
 
 def summarize(
-    run: RunLike, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: AllowCode = False
+    run: RunLike,
+    *,
+    scorings: Mapping[str, str] | None = None,
+    level: float = 0.95,
+    allow_code: AllowCode = False,
+    right: str | None = None,
 ) -> Summary:
     """Every number of a run, finished or not: `print` it, or use `.table()`, `.to_frame()` and its fields.
 
     `scorings` (scorer → digest, or its beginning) shows an older scoring than the newest;
     `level` is that of the intervals. `allow_code`: human studies may run
     code of their own, from the folder they lay in; "changed": also where it is not what it was when the run was
-    made. Asks nobody, changes nothing.
+    made. `right`: of conversations, the match that makes a turn right; None: the run's own. Asks nobody,
+    changes nothing.
     """
     from karat import summary
 
-    return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code)
+    return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code, right=right)
 
 
 def compare(
@@ -194,6 +200,7 @@ def compare(
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
     allow_code: AllowCode = False,
+    right: str | None = None,
 ) -> Comparison:
     """What changed, question by question: interval, p (Holm), and the questions that flipped.
 
@@ -205,11 +212,11 @@ def compare(
     first = open(run)
     if b is None:
         second = _second_run(first, a)
-        return summary.compare(first, second, scorings=scorings, level=level, allow_code=allow_code)
+        return summary.compare(first, second, scorings=scorings, level=level, allow_code=allow_code, right=right)
     if not isinstance(a, str):
         raise BadOption("karat.compare", "want (run, condition, condition) or (run, run)")
     return summary.compare(
-        first, first, condition_a=a, condition_b=b, scorings=scorings, level=level, allow_code=allow_code
+        first, first, condition_a=a, condition_b=b, scorings=scorings, level=level, allow_code=allow_code, right=right
     )
 
 

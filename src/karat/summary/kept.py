@@ -63,14 +63,18 @@ def is_large(run: RunFolder) -> bool:
 
 
 def summarize_and_keep(
-    run: RunFolder, *, scorings: Mapping[str, str] | None = None, allow_code: AllowCode = False
+    run: RunFolder,
+    *,
+    scorings: Mapping[str, str] | None = None,
+    allow_code: AllowCode = False,
+    right: str | None = None,
 ) -> Summary:
     """As `karat.summary.summarize`; of a large run that has ended the summary stays in its folder, where that can be.
 
-    Only the usual one does: of the newest scorings, without a study's own code.
+    Only the usual one does: of the newest scorings, without a study's own code, by the run's own `right`.
     """
-    before = _state(run) if is_large(run) and not scorings and not allow_code else ""
-    summary = summarize(run, scorings=scorings, allow_code=allow_code)
+    before = _state(run) if is_large(run) and not (scorings or allow_code or right) else ""
+    summary = summarize(run, scorings=scorings, allow_code=allow_code, right=right)
     if before and summary.status != "running":
         # A folder that is read-only, a disk that is full, no thread to be had: the next one adds up again.
         with suppress(OSError, RuntimeError, MemoryError, ValueError):

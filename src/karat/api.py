@@ -7,15 +7,13 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat.config import Experiment, load, rehearsal
 from karat.errors import BadOption, BadRun, did_you_mean, unreadable
-from karat.files import open_regular
 from karat.formats import excerpt
-from karat.journal import LARGEST_INFO, RunFolder
+from karat.journal import RunFolder
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,7 +28,6 @@ __all__ = [
     "arun",
     "carry_out",
     "compare",
-    "folders",
     "load",
     "open",
     "query",
@@ -141,31 +138,29 @@ def open(run: RunLike, *, results: str | os.PathLike[str] = "results") -> RunFol
 
     A folder of runs stands for the newest of them. Raises BadRun where none or several are meant.
     """
-    return run if isinstance(run, RunFolder) else _opened(folders(run, results=results)[-1])
-
-
-def folders(run: str | os.PathLike[str], *, results: str | os.PathLike[str] = "results") -> list[Path]:
-    """The run folders that are meant, the newest last: several only for a folder of runs. Raises as `open`."""
+    if isinstance(run, RunFolder):
+        return run
     if not isinstance(run, (str, os.PathLike)):
         raise BadOption("karat.open", f"want a run, its folder or the beginning of its name, got {run!r:.60}")
     try:
-        return _find_runs(run, Path(results))
+        return _find_run(run, Path(results))
     except OSError as error:  # a name that is too long, a folder that may not be read
         raise BadRun(excerpt(os.fspath(run), 60), f"cannot be opened: {unreadable(error)}") from error
 
 
-def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
+def _find_run(run: str | os.PathLike[str], results: Path) -> RunFolder:
     path, text = Path(run), os.fspath(run)
     if path.exists():
-        return ([] if path.is_file() or (path / "run.json").exists() else _runs(path)) or [path]
+        inside = [] if path.is_file() or (path / "run.json").exists() else _runs(path)
+        return _opened(inside[-1] if inside else path)
     below = _runs(results)
     if text == "latest" and below:
-        return below[-1:]
+        return _opened(below[-1])
     found = [
         folder for folder in below if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text)
     ]
     if len(found) == 1:
-        return found
+        return _opened(found[0])
     if found:
         shown = "".join(f"\n  {folder}" for folder in found[-5:])
         raise BadRun(text, f"{len(found)} runs in {results} are called so; say which, e.g. one of the newest:{shown}")
@@ -177,24 +172,18 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
 
 
 def summarize(
-    run: RunLike,
-    *,
-    scorings: Mapping[str, str] | None = None,
-    level: float = 0.95,
-    allow_code: AllowCode = False,
-    right: str | None = None,
+    run: RunLike, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: AllowCode = False
 ) -> Summary:
     """Every number of a run, finished or not: `print` it, or use `.table()`, `.to_frame()` and its fields.
 
     `scorings` (scorer → digest, or its beginning) shows an older scoring than the newest;
     `level` is that of the intervals. `allow_code`: human studies may run
     code of their own, from the folder they lay in; "changed": also where it is not what it was when the run was
-    made. `right`: of conversations, the match that makes a turn right; None: the run's own. Asks nobody,
-    changes nothing.
+    made. Asks nobody, changes nothing.
     """
     from karat import summary
 
-    return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code, right=right)
+    return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code)
 
 
 def compare(
@@ -205,7 +194,6 @@ def compare(
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
     allow_code: AllowCode = False,
-    right: str | None = None,
 ) -> Comparison:
     """What changed, question by question: interval, p (Holm), and the questions that flipped.
 
@@ -217,11 +205,11 @@ def compare(
     first = open(run)
     if b is None:
         second = _second_run(first, a)
-        return summary.compare(first, second, scorings=scorings, level=level, allow_code=allow_code, right=right)
+        return summary.compare(first, second, scorings=scorings, level=level, allow_code=allow_code)
     if not isinstance(a, str):
         raise BadOption("karat.compare", "want (run, condition, condition) or (run, run)")
     return summary.compare(
-        first, first, condition_a=a, condition_b=b, scorings=scorings, level=level, allow_code=allow_code, right=right
+        first, first, condition_a=a, condition_b=b, scorings=scorings, level=level, allow_code=allow_code
     )
 
 
@@ -263,7 +251,7 @@ def _second_run(first: RunFolder, run: RunLike) -> RunFolder:
 
 
 def _runs(folder: Path) -> list[Path]:
-    """The run folders in a folder, the newest last; those whose run.json cannot be read come first."""
+    """The run folders in a folder, the newest last."""
     import msgspec
 
     class Created(msgspec.Struct):
@@ -271,13 +259,10 @@ def _runs(folder: Path) -> list[Path]:
 
     found: list[tuple[str, Path]] = []
     for file in folder.glob("[!.]*/run.json"):
-        created = ""
-        with (
-            suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError),
-            open_regular(file, within=file.parent, at_most=LARGEST_INFO) as info,
-        ):
-            created = msgspec.json.decode(info.read(), type=Created).created
-        found.append((created, file.parent))
+        try:
+            found.append((msgspec.json.decode(file.read_bytes(), type=Created).created, file.parent))
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
     return [path for _, path in sorted(found)]
 
 

@@ -17,7 +17,6 @@ COMMANDS = (
     "score",
     "report",
     "plot",
-    "verify",
     "view",
     "compare",
     "query",

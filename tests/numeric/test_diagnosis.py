@@ -46,7 +46,8 @@ def label(expected, actual, program=None, *, history=(), **facts):
         (142.4, "1.424", SHARE, "scale"),
         (35.8, "35800", CHANGE, "scale"),
         (35.8e6, "35.8", CHANGE, "scale"),
-        (35.8, "358", CHANGE, "other"),
+        (35.8, "358", CHANGE, "power_of_ten"),
+        (35.8, "-3.58", CHANGE, "power_of_ten"),
         (35.8, "-35.8", CHANGE, "sign"),
         (1.42403, "-142.4", SHARE, "scale_and_sign"),
         (35.8, "-35800", CHANGE, "scale_and_sign"),
@@ -66,6 +67,17 @@ def label(expected, actual, program=None, *, history=(), **facts):
         ("yes", "no", "greater(5, 3)", "wrong_operation"),
         (1.42403, "35.8", SHARE, "stopped_early"),
         (35.8, "777", CHANGE, "other"),
+        ("25.14", "25.9", "25.14", "near_miss"),
+        ("40", "39", "40", "near_miss"),
+        ("40", "0.5", "40", "other"),
+        ("60.94", "35.8", "60.94", "level_vs_change"),  # 60.94 − 25.14
+        ("60.94", "142.4", "60.94", "level_vs_change"),
+        (35.8, "60.94", CHANGE, "level_vs_change"),
+        (35.8, "1.424", CHANGE, "level_vs_change"),
+        (86.08, "60.94", "add(60.94, 25.14)", "stopped_early"),
+        (1.42403, "-0.58746", SHARE, "swapped_operands"),
+        (0.5, "4", "divide(subtract(60.94, 60.44), 1)", "other"),
+        (4.0, "5", "subtract(2011, 2007)", "other"),
     ],
 )
 def test_each_label_has_its_answers(expected, actual, program, wanted):
@@ -103,6 +115,74 @@ def test_golden_answers_that_disagree_are_suspected_last():
     assert label(85.0, "-85", "subtract(205, 120)", executed=85.0, printed="193") == "sign"
     assert label(-0.09709, "777", executed=-0.09709, printed="-10%") == "other"
     assert label(-0.09709, "777", executed=-0.09709, printed="10%") == "gold_suspect"
+
+
+def test_the_golden_answer_that_was_not_compared_with_is_suspected_first():
+    assert label(-0.27, "27", "subtract(1, 1.27)", unit="percent", executed=-0.27, printed="27%") == "gold_suspect"
+    assert label(-0.27, "-27", "subtract(1, 1.27)", unit="percent", executed=-0.27, printed="27%") == "scale"
+    assert label("27%", "-27%", "subtract(1, 1.27)", executed=-0.27, printed="27%") == "gold_suspect"
+    assert label(0.27, "27", "subtract(1, 0.73)", executed=0.27, printed="27") == "scale"
+    assert label(0.27, "777", "subtract(1, 0.73)", executed=0.27, printed="27") == "other"
+
+
+def test_a_proof_comes_before_what_else_fits():
+    swapped = turns_of(("60.94", 60.94, "25.14", None), ("25.14", 25.14, "60.94", None))
+    assert label(35.8, "-35.8", CHANGE, history=swapped) == "propagated"
+    assert label(35.8, "-35.8", CHANGE) == "sign"
+    near = turns_of(("60.94", 60.94, "60", None))
+    assert label(2.42403, "242.4", "divide(60.94, 25.14)", history=near, unit="percent") == "scale"
+
+
+def test_a_number_of_the_report_comes_before_a_near_miss():
+    report = Document(table={"high": {"q1": 42.72, "q2": 41.31}})
+    found = diagnose(TurnFacts(expected=42.72, actual="41.31", program="42.72", document=report))
+    assert found is not None
+    assert (found.label, found.evidence["row"], found.evidence["column"]) == ("wrong_operand", "q2", "high")
+
+
+def test_two_operands_are_exchanged_where_they_move_together():
+    table = {"2011": {"funds": 9223.0, "total": 26410.0}, "2010": {"funds": 6850.0, "total": 8690.0}}
+    found = diagnose(
+        TurnFacts(expected=17720, actual="2373", program="subtract(26410, 8690)", document=Document(table))
+    )
+    assert found == Diagnosis(
+        "wrong_operand", {"moved": [-1, 0], "instead": [9223.0, 6850.0], "result": 2373.0, "reading": "answer"}
+    )
+    listed = Document(text="amortization of $ 98.1 million , $ 95.9 million , $ 92.4 million and $ 90.5 million")
+    found = diagnose(TurnFacts(expected=2.2, actual="1.9", program="subtract(98.1, 95.9)", document=listed))
+    assert found is not None
+    assert (found.label, found.evidence["instead"]) == ("wrong_operand", [92.4, 90.5])
+
+
+def test_an_operand_is_exchanged_beside_an_error_that_was_carried_on():
+    history = turns_of((CHANGE, 35.8, "50", None))
+    found = diagnose(TurnFacts(expected=1.42403, actual="1.25", program=SHARE, document=REPORT), history)
+    assert found is not None
+    assert (found.label, found.evidence["turn"], found.evidence["answer"]) == ("wrong_operand", 0, 50.0)
+    assert found.evidence["instead"] == 40.0
+
+
+def test_a_constant_of_the_table_is_an_operand():
+    index = Document(table={"2008": {"stock": 100.0, "peers": 59.03}, "2012": {"stock": 110.78}})
+    found = diagnose(TurnFacts(expected=10.78, actual="51.75", program="subtract(110.78, const_100)", document=index))
+    assert found is not None
+    assert (found.label, found.evidence["literal"], found.evidence["instead"]) == ("wrong_operand", "const_100", 59.03)
+
+
+@pytest.mark.parametrize(
+    ("stated", "actual", "wanted"),
+    [
+        ("subtract(90, 60.94)", "29.06", "wrong_operand"),
+        ("60.94 * 25.14 - 60.94", "1471.09", "wrong_operation"),
+        ("subtract(90, 60.94)", "31", "other"),  # not what the program gives
+        ("add(90, 17)", "107", "other"),
+        ("the difference", "777", "other"),
+    ],
+)
+def test_the_agents_own_program_says_what_is_wrong(stated, actual, wanted):
+    found = diagnose(TurnFacts(expected=35.8, actual=actual, program=CHANGE, stated=stated))
+    assert found is not None
+    assert found.label == wanted
 
 
 def test_a_wrong_operand_is_named_with_its_place_and_the_number_of_tries():
@@ -304,7 +384,7 @@ def test_real_errors_have_a_cause_and_carried_ones_a_proof(conversations):
                 check_proof(found.evidence["proof"], turn, turns[:at])
     assert labels.total() == 489
     assert 1 - labels["other"] / labels.total() >= 0.85
-    assert 52 <= labels["propagated"] <= 58
+    assert 70 <= labels["propagated"] <= 75, "55, and 17 that are off by their sign or by their scale as well"
     assert set(labels) <= set(LABELS)
 
 

@@ -27,7 +27,6 @@ _COMMANDS = (
     "score",
     "report",
     "plot",
-    "verify",
     "view",
     "compare",
     "query",

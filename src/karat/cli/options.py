@@ -159,7 +159,6 @@ class Shown:
     scorings: dict[str, str]  # scorer → digest, or its beginning
     allow_code: bool  # human studies may run their own
     allow_changed_code: bool  # … also where it changed since the run was made
-    right: str | None = None  # of conversations: the match that makes a turn right
 
     @property
     def code(self) -> AllowCode:
@@ -497,10 +496,4 @@ scoring = click.option(
     metavar="SCORER=DIGEST",
     help="Show this scoring instead of the newest (the beginning of its digest is enough). Repeatable.",
 )
-right = click.option(
-    "--right",
-    metavar="RULE",
-    help="Of conversations, what makes a turn right: numerical, soft, unit_agnostic, sign_agnostic, general, exact or "
-    "declared; default: `dataset.right` of the experiment, else numerical.",
-)
-shown = _gathered("shown", Shown, scoring, right, allow_code, allow_changed_code)
+shown = _gathered("shown", Shown, scoring, allow_code, allow_changed_code)

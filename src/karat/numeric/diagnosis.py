@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from karat.numeric.document import Document
+from karat.numeric.circuits import Circuit
+from karat.numeric.document import Document, is_year
 from karat.numeric.facts import TurnFacts
-from karat.numeric.matches import close, match, near
+from karat.numeric.matches import close, match, near, prints_as
 from karat.numeric.proofs import Proof, replay
+from karat.numeric.reasoning import compare_programs
 from karat.numeric.rounding import decimals
-from karat.numeric.tampering import exchanged_operand, exchanged_operation
+from karat.numeric.tampering import exchanged_operand, exchanged_operation, swapped_operands
 from karat.numeric.values import fold, parse_value
 
 __all__ = ["LABELS", "MEANINGS", "Diagnosis", "Document", "Label", "Proof", "TurnFacts", "diagnose", "replay"]
@@ -20,19 +22,22 @@ __all__ = ["LABELS", "MEANINGS", "Diagnosis", "Document", "Label", "Proof", "Tur
 Label = Literal[
     "unanswered",
     "unreadable",
+    "gold_suspect",
+    "propagated",
     "scale",
     "sign",
     "scale_and_sign",
-    "propagated",
     "rounding",
-    "near_miss",
     "reciprocal",
     "ratio_vs_change",
+    "swapped_operands",
     "wrong_operand",
-    "wrong_operation",
     "stopped_early",
+    "level_vs_change",
+    "wrong_operation",
+    "near_miss",
+    "power_of_ten",
     "repeats_earlier",
-    "gold_suspect",
     "other",
 ]
 Evidence = dict[str, Any]
@@ -60,7 +65,7 @@ def diagnose(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> Diagnosis | 
     """
     if turn.right:
         return None
-    for label, check in _CHECKS.items():
+    for label, check in _CHECKS:
         evidence = check(turn, history)
         if evidence is not None:
             return Diagnosis(label, evidence)
@@ -135,8 +140,25 @@ def _off_by_power(golden: float | None, number: float | None) -> Evidence | None
     return {"factor": factor} if close(golden * factor, number) else None
 
 
+def _other_gold(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+    """The two golden answers disagree, and the answer is the one that it is not compared with."""
+    evidence = _gold_suspect(turn, _history)
+    golden = turn.golden_number
+    if evidence is None or turn.answer is None:
+        return None
+    for which, form in evidence.items():
+        value = parse_value(form)
+        if value is None or (golden is not None and near(golden, value.number)):
+            continue
+        found = match(form, turn.actual, declared_unit=turn.unit if isinstance(turn.unit, str) else None, printed=form)
+        if found.right or found.declared or found.printed:
+            return {**evidence, "answer_is": which}
+    return None
+
+
 def _propagated(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
-    proof = replay(turn, history)
+    """A proof by replay; what is right in its declared unit needs none, its scale explains it."""
+    proof = None if turn.declared else replay(turn, history)
     return None if proof is None else {"proof": proof.told()}
 
 
@@ -182,29 +204,170 @@ def _reciprocal(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
 
 
 def _ratio_vs_change(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    golden = turn.golden_number
-    for reading in turn.readings if golden is not None else ():
+    """Of a golden program that divides, or of which nothing is known."""
+    golden, circuit = turn.golden_number, turn.circuit
+    if circuit is not None and not any(gate.operation == "divide" for gate in circuit.gates):
+        return None
+    for reading in turn.likely_readings if golden is not None else ():
         for step in (1, -1):
-            if golden is not None and near(golden + step, reading.number):
+            if golden is not None and abs(golden + step - reading.number) < 0.001:
                 return {"off_by": step, "reading": reading.by}
     return None
 
 
+def _power_of_ten(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+    """The powers that are no scale people use: 10, 10,000 …"""
+    golden, number = turn.golden_number, turn.number
+    if not golden or not number or not 0 < abs(number / golden) < math.inf:
+        return None
+    factor = 10.0 ** round(math.log10(abs(number / golden)))
+    return {"factor": factor} if factor != 1 and close(abs(golden) * factor, abs(number)) else None
+
+
 def _stopped_early(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """The answer is what a step before the last one gives."""
+    """The answer is what a step before the last one gives, or a number that the last steps needed."""
     circuit = turn.circuit
     slots = circuit.run() if circuit is not None and turn.readings else None
-    if circuit is None or slots is None:
+    if circuit is None or slots is None or not circuit.computes:
         return None
     steps = [*(slot for slot, _ in circuit.sources), *range(len(circuit.values), len(slots))]
     for at, slot in enumerate(steps):
-        value = slots[slot]
-        if slot == circuit.root or type(value) is not float:
-            continue
-        for reading in turn.readings:
-            if close(value, reading.number):
-                return {"step": at, "value": value, "reading": reading.by}
+        evidence = _is_slot(slots[slot], turn) if slot != circuit.root else None
+        if evidence is not None:
+            return {"step": at, **evidence}
+    if _changed(circuit):
+        return None
+    return next((found for slot in circuit.named if (found := _is_slot(slots[slot], turn)) is not None), None)
+
+
+def _is_slot(value: Any, turn: TurnFacts) -> Evidence | None:
+    if type(value) is not float:
+        return None
+    for reading in turn.likely_readings:
+        if turn.given_by(value, reading):
+            return {"value": value, "reading": reading.by}
     return None
+
+
+def _changed(circuit: Circuit) -> tuple[int, int, bool] | None:
+    """The slots of the two levels between which the golden program computes a change, and whether it is a relative one.
+
+    Constants may scale the change.
+    """
+    first = len(circuit.values)
+    slot, relative = circuit.root, False
+    while slot >= first and (gate := circuit.gates[slot - first]).operation in {"divide", "multiply"}:
+        constant = gate.right < first and gate.right not in circuit.named
+        relative = relative or not (constant or gate.operation == "multiply")
+        slot = gate.left
+    if slot < first or circuit.gates[slot - first].operation != "subtract":
+        return None
+    gate = circuit.gates[slot - first]
+    return gate.left, gate.right, relative
+
+
+def _level_vs_change(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+    """A level in place of a change between levels, a change in place of a level, or a relative change for an absolute.
+
+    The change of a level is the one from another number of its row or its column of the table.
+    """
+    circuit, golden = turn.circuit, turn.golden_number
+    slots = circuit.run() if circuit is not None and turn.readings else None
+    if circuit is None or slots is None or golden is None:
+        return None
+    if not circuit.computes:
+        return _change_of(golden, turn)
+    levels = _changed(circuit)
+    if levels is None:
+        return None
+    new, old = slots[levels[0]], slots[levels[1]]
+    for level in (new, old):
+        evidence = _is_slot(level, turn)
+        if evidence is not None:
+            return {"level": level, **evidence}
+    for base in () if levels[2] else (old, new):
+        evidence = _is_slot(_quotient(new - old, base), turn)
+        if evidence is not None:
+            return {"relative_to": base, **evidence}
+    return None
+
+
+def _quotient(above: float, below: float) -> float:
+    """NaN where it is not a number of any use."""
+    return above / below if below and math.isfinite(above / below) else math.nan
+
+
+def _change_of(level: float, turn: TurnFacts) -> Evidence | None:
+    document = turn.document
+    place = document.cells.get(level) if document is not None else None
+    if document is None or place is None:
+        return None
+    for base in (number for (row, column), number in document.grid.items() if row == place[0] or column == place[1]):
+        if base == level:
+            continue
+        for change in (level - base, _quotient(level - base, base), 100 * _quotient(level - base, base)):
+            evidence = _is_slot(change, turn)
+            if evidence is not None:
+                return {"level": level, "from": base, **evidence}
+    return None
+
+
+def _literal_operand(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+    """Of a bare-number program: the answer is, digit for digit, another number of the report."""
+    circuit, document, number = turn.circuit, turn.document, turn.number
+    if (
+        circuit is None
+        or circuit.computes
+        or document is None
+        or number is None
+        or number not in document.places
+        or is_year(number)
+    ):
+        return None
+    return {
+        "literal": circuit.texts[circuit.root],
+        "instead": number,
+        **document.told(number),
+        "result": number,
+        "reading": "answer",
+        "tried": len(document.numbers),
+        "fits": 1,
+    }
+
+
+def _own_program(turn: TurnFacts, history: Sequence[TurnFacts]) -> tuple[float, float, float] | None:
+    """Of the agent's own program: F1 of its operations, recall and precision of its numbers, as in `Reasoning`.
+
+    Operations are those of this turn alone; numbers too, unless earlier turns had said them
+    all. None where the program does not give the agent's answer.
+    """
+    if turn.stated is None or turn.program is None:
+        return None
+    earlier = [(each.program, each.expected, each.actual) for each in history]
+    table = turn.document.table if turn.document is not None else None
+    unit = turn.unit if isinstance(turn.unit, str) else None
+    chain = compare_programs(
+        turn.program, turn.stated, earlier=earlier, table=table, expected=turn.expected, stated=turn.actual, unit=unit
+    )
+    step = chain.step
+    if step is None or not chain.self_consistent or step.logic_f1 is None:
+        return None
+    numbers = step if step.operand_recall is not None else chain
+    if numbers.operand_recall is None:
+        return None
+    return step.logic_f1, numbers.operand_recall, numbers.operand_precision or 0.0
+
+
+def _own_operand(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
+    """The agent's own program has the golden operations, and other numbers."""
+    found = _own_program(turn, history)
+    return {"program": _shown(turn.stated)} if found and found[0] == 1.0 and found[1:] != (1.0, 1.0) else None
+
+
+def _own_operation(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
+    """The agent's own program has all golden numbers, and other operations."""
+    found = _own_program(turn, history)
+    return {"program": _shown(turn.stated)} if found and found[0] < 1.0 and found[1] == 1.0 else None
 
 
 def _repeats_earlier(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
@@ -219,51 +382,69 @@ def _repeats_earlier(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence 
 
 
 def _gold_suspect(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """The two golden answers disagree: executed is neither near printed nor rounds to it."""
-    executed, printed = parse_value(turn.executed), parse_value(turn.printed)
-    if executed is None or printed is None:
+    """The two golden answers disagree: executed is neither near printed nor rounds to it, in no usual scale."""
+    executed = turn.golden if turn.executed is turn.expected else parse_value(turn.executed)
+    printed = parse_value(turn.printed)
+    if executed is None or printed is None or (executed.boolean is not None and executed.boolean is printed.boolean):
         return None
-    found = match(turn.printed, turn.executed, printed=turn.printed)
-    return None if found.right or found.printed else {"executed": turn.executed, "printed": turn.printed}
+    for scale in _SCALES if executed.boolean is None else ():
+        scaled = executed.number * scale
+        if near(printed.number, scaled) or prints_as(turn.printed, printed, executed._replace(number=scaled)):
+            return None
+    return {"executed": turn.executed, "printed": turn.printed}
 
 
-_CHECKS: Final[Mapping[Label, Callable[[TurnFacts, Sequence[TurnFacts]], Evidence | None]]] = {
-    "unanswered": _unanswered,
-    "unreadable": _unreadable,
-    "scale": _scale,
-    "sign": _sign,
-    "scale_and_sign": _scale_and_sign,
-    "propagated": _propagated,
-    "rounding": _rounding,
-    "near_miss": _near_miss,
-    "reciprocal": _reciprocal,
-    "ratio_vs_change": _ratio_vs_change,
-    "wrong_operand": exchanged_operand,
-    "wrong_operation": exchanged_operation,
-    "stopped_early": _stopped_early,
-    "repeats_earlier": _repeats_earlier,
-    "gold_suspect": _gold_suspect,
-}
+_SCALES: Final = (1.0, 100.0, 0.01, 1e3, 1e-3, 1e6, 1e-6)
 
-LABELS: Final[tuple[Label, ...]] = (*_CHECKS, "other")
-"""All labels, in the order in which they are tried."""
+_Check = Callable[[TurnFacts, Sequence[TurnFacts]], Evidence | None]
+_CHECKS: Final[Sequence[tuple[Label, _Check]]] = (
+    ("unanswered", _unanswered),
+    ("unreadable", _unreadable),
+    ("gold_suspect", _other_gold),
+    ("propagated", _propagated),
+    ("scale", _scale),
+    ("sign", _sign),
+    ("scale_and_sign", _scale_and_sign),
+    ("rounding", _rounding),
+    ("reciprocal", _reciprocal),
+    ("ratio_vs_change", _ratio_vs_change),
+    ("swapped_operands", swapped_operands),
+    ("wrong_operand", _own_operand),
+    ("wrong_operand", _literal_operand),
+    ("stopped_early", _stopped_early),
+    ("level_vs_change", _level_vs_change),
+    ("wrong_operand", exchanged_operand),
+    ("wrong_operation", exchanged_operation),
+    ("wrong_operation", _own_operation),
+    ("near_miss", _near_miss),
+    ("power_of_ten", _power_of_ten),
+    ("repeats_earlier", _repeats_earlier),
+    ("gold_suspect", _gold_suspect),
+)
+"""In this order. What is proved comes before what fits, and what one number fits before what one of thousands does."""
+
+LABELS: Final[tuple[Label, ...]] = (*dict.fromkeys(label for label, _ in _CHECKS), "other")
+"""All labels, in the order in which they are tried first."""
 
 MEANINGS: Final[Mapping[Label, str]] = {
     "unanswered": "nothing was answered, or that it is not known",
     "unreadable": "one side is no number, or yes or no stands against a number",
+    "gold_suspect": "printed and executed golden answer disagree; the answer is the other one, or nothing fits",
+    "propagated": "what the golden program gives with the agent's own wrong earlier answers: proved by replay",
     "scale": "off by a factor of 100 or of a power of 1,000",
     "sign": "right but for the sign",
     "scale_and_sign": "right but for such a factor and the sign",
-    "propagated": "what the golden program gives with the agent's own wrong earlier answers: proved by replay",
     "rounding": "equal when rounded to the digits of the shorter one",
-    "near_miss": "off by 1 to 5 %",
     "reciprocal": "the golden number turned over",
     "ratio_vs_change": "off by exactly 1, as a ratio is from a change",
-    "wrong_operand": "what the golden program gives with another number of the report in one place",
-    "wrong_operation": "what the golden program gives with one other operation, or its arguments swapped",
-    "stopped_early": "what a step before the last one gives",
+    "swapped_operands": "what the golden program gives with two of its operands exchanged",
+    "wrong_operand": "what the golden program gives with other numbers, of the report or of the agent's own program",
+    "stopped_early": "what a step before the last one gives, or one of its numbers",
+    "level_vs_change": "a level for a change, a change for a level, or a relative change for an absolute one",
+    "wrong_operation": "what the golden program gives with one other operation, or its numbers in another program",
+    "near_miss": "off by 1 to 5 %",
+    "power_of_ten": "off by 10, 10,000 or another power of ten that is no usual scale",
     "repeats_earlier": "an answer that was given before",
-    "gold_suspect": "nothing fits, and the printed and the executed golden answer disagree",
     "other": "nothing fits",
 }
 """What each label says of an answer, in half a sentence."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["MAX_NUMBERS", "MAX_TEXT", "Document", "Place"]
+__all__ = ["MAX_NUMBERS", "MAX_TEXT", "Document", "Place", "is_year"]
 
 MAX_TEXT: Final = 400_000
 """Characters of a document's text that are searched for numbers."""
@@ -54,11 +54,46 @@ class Document:
             found.setdefault(value, place)
             if len(found) >= MAX_NUMBERS:
                 return found
-        for value, at in _in_text(self.text[:MAX_TEXT]):
+        for value, at in self._in_text:
             found.setdefault(value, Place(at=at))
             if len(found) >= MAX_NUMBERS:
                 return found
         return found
+
+    @cached_property
+    def _in_text(self) -> list[tuple[float, int]]:
+        return list(_in_text(self.text[:MAX_TEXT]))
+
+    @cached_property
+    def grid(self) -> dict[tuple[int, int], float]:
+        """The numbers of the table's cells, by row and column, both from 0."""
+        rows: dict[str, int] = {}
+        columns: dict[str, int] = {}
+        grid: dict[tuple[int, int], float] = {}
+        for row, column, cell in _cells(self.table):
+            number = cell_number(cell)
+            if number is not None and len(grid) < MAX_NUMBERS:
+                grid[rows.setdefault(row, len(rows)), columns.setdefault(column, len(columns))] = number
+        return grid
+
+    @cached_property
+    def cells(self) -> dict[float, tuple[int, int]]:
+        """The first cell of the table that holds a number, with either sign."""
+        cells: dict[float, tuple[int, int]] = {}
+        for place, number in self.grid.items():
+            cells.setdefault(number, place)
+        return {**{-number: place for number, place in cells.items()}, **cells}
+
+    @cached_property
+    def sequence(self) -> dict[tuple[int, int], float]:
+        """The numbers of the text in their order, repeated as often as they stand there, without signs and years."""
+        numbers = (value for value, _ in self._in_text if value > 0 and not is_year(value))
+        return {(0, at): value for at, value in zip(range(MAX_NUMBERS), numbers, strict=False)}
+
+    @cached_property
+    def in_sequence(self) -> dict[float, tuple[int, int]]:
+        """Where each number of the text stands first in the sequence."""
+        return {value: at for at, value in reversed(self.sequence.items())}
 
     def told(self, number: float) -> dict[str, str]:
         """Where the number stands, in words for people."""
@@ -71,10 +106,18 @@ class Document:
 
     @cached_property
     def numbers(self) -> npt.NDArray[np.float64]:
-        """The numbers of `places`, in their order."""
+        """The numbers of `places`, in their order, but for the years."""
         import numpy as np
 
-        return np.fromiter(self.places, dtype=np.float64, count=len(self.places))
+        return np.array([number for number in self.places if not is_year(number)], dtype=np.float64)
+
+
+def is_year(number: float) -> bool:
+    """Whether a number of a report is more likely a year than an amount."""
+    return number in _YEARS
+
+
+_YEARS: Final = frozenset(map(float, range(1980, 2051)))
 
 
 def _numbers_of_table(table: Table | None) -> Iterator[tuple[float, Place]]:

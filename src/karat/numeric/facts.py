@@ -11,6 +11,7 @@ from karat.numeric.circuits import Circuit, circuit_of
 from karat.numeric.document import Document
 from karat.numeric.matches import near
 from karat.numeric.programs import Readable
+from karat.numeric.rounding import decimals
 from karat.numeric.values import Value, parse_value, unit_power
 
 __all__ = ["Reading", "TurnFacts"]
@@ -30,14 +31,15 @@ class TurnFacts:
 
     `expected` and `actual` are numbers or text; `actual` is None where nothing was
     answered. `unit` is the unit that the agent declared. `program` is the golden program,
-    in any spelling. `executed` and `printed` are the two golden answers, where both are
-    known. `document` is shared by the turns of a conversation.
+    in any spelling, `stated` the agent's own where it gave one. `executed` and `printed` are
+    the two golden answers, where both are known. `document` is shared by the turns of a conversation.
     """
 
     expected: Any
     actual: Any
     unit: str | None = None
     program: Readable = None
+    stated: Readable = None
     executed: Any = None
     printed: Any = None
     document: Document | None = None
@@ -90,6 +92,37 @@ class TurnFacts:
             return (plain,)
         return plain, Reading("percent" if power == _PERCENT else str(self.unit), number, power)
 
+    @property
+    def likely_readings(self) -> tuple[Reading, ...]:
+        """Those to search with: of a percentage, where one was printed and one was declared, its share alone."""
+        printed = parse_value(self.printed)
+        percent = [reading for reading in self.readings if reading.power == _PERCENT]
+        return tuple(percent) if percent and printed is not None and printed.percent else self.readings
+
+    @cached_property
+    def declared(self) -> bool:
+        """Whether the answer is right in the unit that the agent declared."""
+        golden = self.golden_number
+        return golden is not None and any(near(golden, reading.number) for reading in self.readings)
+
+    def given_by(self, value: Any, reading: Reading) -> Any:
+        """Whether the value, a float or an array, gives the answer to the digits that the answer has.
+
+        Off by at most half a unit of its last digit, or 0.1 % where that is more, and never
+        by more than 1 %: answers are rounded, and so is what they are computed from.
+        """
+        digits = self._digits
+        unit = 0.0 if digits is None else 10.0 ** max(-308, reading.power - digits)
+        size = abs(value)
+        off = abs(value - reading.number)
+        return (off <= _LARGEST_SHARE * size) & ((off <= unit / 2 * _GUARD) | (off <= _SMALLEST_SHARE * size))
+
+    @cached_property
+    def _digits(self) -> int | None:
+        """Decimals of the answer. 130 may have been rounded to tens, but here it is taken at its word."""
+        digits = decimals(self.answer) if self.answer is not None else None
+        return digits if digits is None or self.answer is None or self.answer.unit else max(0, digits)
+
     @cached_property
     def circuit(self) -> Circuit | None:
         """The golden program, ready to be computed otherwise; None where there is none."""
@@ -97,6 +130,9 @@ class TurnFacts:
 
 
 _PERCENT = -2
+_GUARD = 1 + 1e-9
+_LARGEST_SHARE = 0.01 * _GUARD
+_SMALLEST_SHARE = 0.001 * _GUARD
 
 
 def _number(value: Value | None) -> float | None:

@@ -164,16 +164,19 @@ class _Reader:
             if text:
                 self._open[-1].parts.append(text)
             return
-        before, *after = _EOF.split(text)
+        if not text:
+            return
+        before, *after = _EOF.split(text) if "EOF" in text else [text]
         if any(piece.strip(_NOTHING) for piece in ([before, *after] if self._ended else after)):
             raise FormError("something follows EOF")
         at = 0
-        for comma in _COMMA.finditer(before):
+        for comma in _COMMA.finditer(before) if "," in before else ():
             if comma["comma"]:
                 self._item.append(before[at : comma.start()])
                 self._end_item()
                 at = comma.end()
-        self._item.append(before[at:])
+        if before[at:].strip():
+            self._item.append(before[at:])
         self._ended = self._ended or bool(after)
 
     def _end_item(self) -> None:
@@ -197,7 +200,7 @@ class _Reader:
             raise FormError(f"{operation[:40]!r} is not an operation")
         if len(self._open) == MAX_DEPTH:
             raise FormError(f"deeper than {MAX_DEPTH} parentheses")
-        if not self._open and operation is not None:
+        if not self._open and operation is not None and self._item:
             before = _joined(self._item)
             if before and isinstance(before[-1], Argument):
                 self._end_item()  # steps need no comma between them
@@ -278,6 +281,8 @@ class _Reader:
 
 def _joined(parts: Sequence[_Part]) -> list[_Part]:
     """Neighbouring texts as one, without those that are blank."""
+    if len(parts) == 1:
+        return [*parts] if not isinstance(parts[0], str) or parts[0].strip() else []
     joined: list[_Part] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
@@ -295,6 +300,9 @@ def _unbracketed(value: Argument | Bracketed) -> Argument:
 
 def _sides(operation: str, parts: list[_Part]) -> list[list[_Part]]:
     """The two arguments: of all commas one separates them, and every other one is a thousands separator."""
+    if len(parts) == 1 and isinstance(parts[0], str) and parts[0].count(",") == 1:  # what nearly all calls are
+        left, _, right = parts[0].partition(",")
+        return [_joined([left]), _joined([right])]
     commas = [(at, place) for at, part in enumerate(parts) if isinstance(part, str) for place in _commas(part)]
     if len(commas) > _MOST_COMMAS or not commas:
         raise FormError(f"{operation} has {len(commas) + 1} arguments")

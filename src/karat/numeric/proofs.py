@@ -12,7 +12,7 @@ from karat.numeric.facts import Reading, TurnFacts
 from karat.numeric.kept import read_program
 from karat.numeric.matches import near
 
-__all__ = ["MOST_CANDIDATES", "MOST_TURNS", "Proof", "proofs", "replay", "would_be_right"]
+__all__ = ["MOST_CANDIDATES", "MOST_TURNS", "Proof", "proofs", "replay", "substitutions", "would_be_right"]
 
 MOST_TURNS: Final = 3
 """Earlier turns that are replaced at once."""
@@ -81,7 +81,7 @@ def proofs(turn: TurnFacts, history: Sequence[TurnFacts]) -> Iterator[Proof]:
     if circuit is None or not circuit.computes or not readings:
         return
     readings = tuple(reading for reading in readings if reading.power in {0, -2})
-    wrong = list(_wrong_turns(circuit, history))[-MOST_CANDIDATES:]
+    wrong = substitutions(circuit, history)[-MOST_CANDIDATES:]
     for size in range(1, MOST_TURNS + 1):
         for some in combinations(wrong, size):
             proof = _proof(turn, circuit, readings, some)
@@ -89,13 +89,16 @@ def proofs(turn: TurnFacts, history: Sequence[TurnFacts]) -> Iterator[Proof]:
                 yield proof
 
 
-def _wrong_turns(circuit: Circuit, history: Iterable[TurnFacts]) -> Iterator[_Earlier]:
+def substitutions(circuit: Circuit, history: Iterable[TurnFacts]) -> list[_Earlier]:
+    """The wrong earlier turns whose program stands in this one's, with what the agent answered there."""
+    wrong = []
     for at, earlier in enumerate(history):
         if earlier.numerical or earlier.number is None or earlier.circuit is None:
             continue
         slots = tuple(_slots(circuit, earlier.circuit))
         if slots:
-            yield _Earlier(at, earlier.circuit.value(), earlier.number, slots)
+            wrong.append(_Earlier(at, earlier.circuit.value(), earlier.number, slots))
+    return wrong
 
 
 def _slots(circuit: Circuit, part: Circuit) -> Iterator[int]:

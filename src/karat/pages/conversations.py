@@ -76,8 +76,7 @@ def accuracies(part: ConversationSummary) -> Iterator[Block]:
 
     heads = ("rule", "right", "interval", "n", "design effect", *(_NULLS.get(name, name) for name in nulls))
     yield Table(
-        caption=f"Accuracy under each rule, with {formats.level(part.level)} intervals clustered by conversation, "
-        f"right: {part.right}",
+        caption=f"Accuracy under each rule, with {formats.level(part.level)} intervals clustered by conversation",
         columns=columns(*heads),
         rows=_each(part, rows),
         legend=_accuracy_legend(part),
@@ -87,7 +86,6 @@ def accuracies(part: ConversationSummary) -> Iterator[Block]:
 def _accuracy_legend(part: ConversationSummary) -> str:
     unreached = sum(one.unreached for one in part.conditions)
     parts = [f"Over all {formats.plural(sum(one.turns for one in part.conditions), 'declared turn')}."]
-    parts.append(f"Right, and conversations: {part.right}, or the same yes or no.")
     if unreached:
         parts.append(f"{formats.plural(unreached, 'turn')} never reached: wrong.")
     parts.append("Design effect: how many times the variance is that of independent turns.")
@@ -167,7 +165,7 @@ def ladder(part: ConversationSummary) -> Iterator[Block]:
 def strata(
     part: ConversationSummary, caption: str, head: str, of: Callable[[ConversationResult], Sequence[Stratum]]
 ) -> Iterator[Block]:
-    """Accuracy along turns, or operations."""
+    """Numerical accuracy along turns, or operations."""
 
     def rows(one: ConversationResult) -> list[Row]:
         return [
@@ -189,10 +187,10 @@ def strata(
     listed = _each(part, rows)
     if listed:
         yield Table(
-            caption=f"{caption}, right: {part.right}",
+            caption=caption,
             columns=columns(head, "right", "interval", "right turns", "turns", *_OPERATIONS),
             rows=listed,
-            legend="Operations: on average, of the golden program and of the agent's, where it "
+            legend="Numerical accuracy. Operations: on average, of the golden program and of the agent's, where it "
             "gave one that can be read.",
             folded=True,
         )
@@ -212,7 +210,7 @@ def diagnoses(part: ConversationSummary) -> Iterator[Block]:
     listed = _each(part, rows)
     if listed:
         yield Table(
-            caption=f"Diagnoses of wrong turns, right: {part.right}",
+            caption="Diagnoses of wrong turns",
             columns=columns("diagnosis", "turns", "of wrong turns", "for example", text=("for example",)),
             rows=listed,
             legend="The first diagnosis that fits, for each wrong turn; then a turn: expected → answered.",
@@ -287,12 +285,8 @@ def propagation(part: ConversationSummary) -> Iterator[Block]:
     if any(one.conversations > part.conversations for one in part.conditions):
         legend += " A conversation that was asked several times counts each time."
     heads = ("what", "share", "interval", "n", "of")
-    yield Table(
-        caption=f"Propagation of errors, right: {part.right}",
-        columns=columns(*heads, text=("of",)),
-        rows=_each(part, rows),
-        legend=legend,
-    )
+    yield Table(caption="Propagation of errors", columns=columns(*heads, text=("of",)), rows=_each(part, rows),
+                legend=legend)  # fmt: skip
 
 
 def features(part: ConversationSummary) -> Iterator[Block]:
@@ -314,7 +308,7 @@ def features(part: ConversationSummary) -> Iterator[Block]:
     listed = _each(part, rows)
     if listed:
         yield Table(
-            caption=f"Accuracy by feature of the dataset, right: {part.right}",
+            caption="Accuracy by feature of the dataset",
             columns=columns("feature", "right", "interval", "turns", "correlation"),
             rows=listed,
             legend="Correlation: over turns, of the feature and being right.",

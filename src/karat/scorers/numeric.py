@@ -182,6 +182,7 @@ def _facts(turn: Turn, said: Stated, document: Document) -> TurnFacts:
         actual=said.answer,
         unit=said.unit,
         program=turn.detail.get("program") or None,
+        stated=said.program,
         executed=turn.detail.get("executed"),
         printed=turn.detail.get("printed"),
         document=document,

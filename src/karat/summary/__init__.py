@@ -65,19 +65,13 @@ def __getattr__(name: str) -> object:
 
 
 def summarize(
-    run: RunFolder,
-    *,
-    scorings: Mapping[str, str] | None = None,
-    level: float = 0.95,
-    allow_code: AllowCode = False,
-    right: str | None = None,
+    run: RunFolder, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: AllowCode = False
 ) -> Summary:
     """Every number of a run, finished or not.
 
     `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
     `allow_code`: human studies may run code of their own, their `reducer`, from where they lay; "changed": also
     where it is not what it was when the run was made.
-    `right`: of conversations, the match that makes a turn right (`karat.numeric.RIGHT_RULES`); None: the run's own.
     The journal is streamed; what is kept grows with the planned trials by a few bytes
     each, and with scores by some twenty. Raises BadRun for a damaged run, BadOption for a
     scoring that the run does not have.
@@ -85,25 +79,10 @@ def summarize(
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
-        return _summary(run, scorings or {}, level, allow_code=allow_code, right=_right(run, right))
+        return _summary(run, scorings or {}, level, allow_code=allow_code)
 
 
-def _right(run: RunFolder, wanted: str | None) -> str:
-    """The match that makes a turn right: the one asked for, else the experiment's."""
-    from karat.numeric import RIGHT_RULES
-
-    if wanted is not None and run.info.kind != "conversation":
-        raise BadOption("--right", "is for runs over conversations")
-    setting = run.info.experiment.get("dataset.right")
-    chosen = wanted or (setting.value if setting is not None else "numerical")
-    if chosen not in RIGHT_RULES:
-        raise BadOption("--right", f"there is no '{chosen}'{did_you_mean(str(chosen), RIGHT_RULES)}")
-    return str(chosen)
-
-
-def _summary(
-    run: RunFolder, scorings: Mapping[str, str], level: float, *, allow_code: AllowCode, right: str
-) -> Summary:
+def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow_code: AllowCode) -> Summary:
     # The status first: a run that ends in between is then taken as running.
     status, info, reading, scorers = run.status(), run.info, read(run), run.scorers()
     shown = chosen_scorings(reading, (*run.info.scorers, *scorers), scorings)
@@ -112,8 +91,8 @@ def _summary(
     failures = failure_kinds(run, reading, ended)
     told = [*_unannounced(reading, scorers, shown), *_server_warnings(run, each, failures)]
     told += _warnings(run, reading, status, total)
-    figures = _figures(run, reading, scorers, shown, level=level, right=right) if shown else _NOTHING
-    conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level, right=right)
+    figures = _figures(run, reading, scorers, shown, level=level) if shown else _NOTHING
+    conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level)
     study = _study(run, reading, scorers, shown, ended, level=level, allow_code=allow_code)
     return Summary(
         format=FORMAT_VERSION,
@@ -153,13 +132,12 @@ def _conversation(
     spent: tuple[Outcome, Mapping[str, Account]],
     *,
     level: float,
-    right: str,
 ) -> ConversationSummary | None:
     if run.info.kind != "conversation":
         return None
     from karat.summary.conversation import conversation
 
-    return conversation(run, reading, scorers, shown, spent, level=level, right=right)
+    return conversation(run, reading, scorers, shown, *spent, level=level)
 
 
 def _study(
@@ -213,13 +191,7 @@ _NOTHING = _Figures()
 
 
 def _figures(
-    run: RunFolder,
-    reading: Reading,
-    scorers: tuple[ScorerInfo, ...],
-    shown: Mapping[str, str],
-    *,
-    level: float,
-    right: str,
+    run: RunFolder, reading: Reading, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str], *, level: float
 ) -> _Figures:
     import numpy as np
 
@@ -230,7 +202,7 @@ def _figures(
 
     conditions = tuple(reading.conditions)
     conversations = declared(run, reading)
-    found = grids(reading, scorers, shown, conversations, right=right)
+    found = grids(reading, scorers, shown, conversations)
     if not found:
         return _NOTHING
     shape = (len(reading.samples), len(conditions), reading.repetitions)

@@ -26,7 +26,7 @@ FLIPS = 10  # how many questions are listed
 NOISE = 1e-12  # thirds do not subtract exactly
 
 
-def compare(  # noqa: PLR0913 -- two runs, a condition of each, and what `summarize` is told
+def compare(
     a: RunFolder,
     b: RunFolder,
     *,
@@ -35,7 +35,6 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and what `summar
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
     allow_code: AllowCode = False,
-    right: str | None = None,
 ) -> Comparison:
     """What changed from `a` to `b`, over the questions that both have, by id and content.
 
@@ -45,10 +44,8 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and what `summar
     condition each are compared whatever it is called. Raises BadOption where there is
     nothing to compare, and what `summarize` raises.
     """
-    asked: dict[str, Any] = {"scorings": scorings, "level": level, "allow_code": allow_code, "right": right}
+    asked: dict[str, Any] = {"scorings": scorings, "level": level, "allow_code": allow_code}
     first = summarize(a, **asked)
-    if first.conversation is not None and b.info.kind == "conversation":
-        asked["right"] = first.conversation.right  # one rule for both
     second = first if b.path == a.path else summarize(b, **asked)
     pairs = _conditions(first, second, condition_a, condition_b)
     labels = _labels(first, second, condition_a, condition_b)
@@ -64,7 +61,6 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and what `summar
     return Comparison(
         format=FORMAT_VERSION,
         unit=unit,
-        right=first.conversation.right if first.conversation is not None else None,
         a=sides[0],
         b=sides[1],
         level=level,
@@ -221,8 +217,10 @@ def _pairings(
 
 def _tested(summary: Summary, metric: MetricInfo) -> bool:
     """Whether a metric stands for itself; most of those of `numeric` read the same answers once more."""
+    from karat.summary.grids import TESTED
+
     part = summary.conversation
-    return part is None or metric.scorer != part.scorer or metric.name in part.tested
+    return part is None or metric.scorer != part.scorer or metric.name in TESTED
 
 
 def _untested(one: Pairing) -> Pairing:

@@ -65,7 +65,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     changed: int  # questions with the same id and another content: left out
     warnings: tuple[str, ...]
     unit: str = "question"  # what is paired: question, conversation or participant
-    right: str | None = None  # of conversations: by which match a turn is right
     study: StudyComparison | None = None  # of human studies, which have no pairings
 
     def percent(self, one: Pairing) -> bool:
@@ -116,7 +115,6 @@ def _row(one: Pairing) -> dict[str, Any]:
 def _text(found: Comparison) -> str:
     """Plain text, for `print` and for a terminal."""
     lines = [found.headline, "", f"{found.a.label} → {found.b.label}; differences are the second minus the first"]
-    lines += [] if found.right is None else [f"right: {found.right}, or the same yes or no"]
     for one in found.pairings:
         lines += ["", *_pairing_lines(one, found.unit, percent=found.percent(one))]
     lines += [] if found.study is None else text_of(found.study)

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat.errors import BadRun
-from karat.files import make_folder, new_file_mode, open_regular
 from karat.journal import RunFolder, RunLock
 from karat.summary import summarize
 from karat.summary.model import Summary
@@ -65,18 +63,14 @@ def is_large(run: RunFolder) -> bool:
 
 
 def summarize_and_keep(
-    run: RunFolder,
-    *,
-    scorings: Mapping[str, str] | None = None,
-    allow_code: AllowCode = False,
-    right: str | None = None,
+    run: RunFolder, *, scorings: Mapping[str, str] | None = None, allow_code: AllowCode = False
 ) -> Summary:
     """As `karat.summary.summarize`; of a large run that has ended the summary stays in its folder, where that can be.
 
-    Only the usual one does: of the newest scorings, without a study's own code, by the run's own `right`.
+    Only the usual one does: of the newest scorings, without a study's own code.
     """
-    before = _state(run) if is_large(run) and not (scorings or allow_code or right) else ""
-    summary = summarize(run, scorings=scorings, allow_code=allow_code, right=right)
+    before = _state(run) if is_large(run) and not scorings and not allow_code else ""
+    summary = summarize(run, scorings=scorings, allow_code=allow_code)
     if before and summary.status != "running":
         # A folder that is read-only, a disk that is full, no thread to be had: the next one adds up again.
         with suppress(OSError, RuntimeError, MemoryError, ValueError):
@@ -99,7 +93,7 @@ def kept(run: RunFolder) -> Summary | None:
         if (not head.state or head.state != _state(run)) and head.content != _digest(run):
             return None
         return msgspec.json.decode(body, type=Summary)
-    except (BadRun, OSError, ValueError, msgspec.DecodeError, RuntimeError, MemoryError):
+    except (OSError, ValueError, msgspec.DecodeError, RuntimeError, MemoryError):
         return None
 
 
@@ -121,14 +115,17 @@ def _line(head: _Head, told: str) -> bytes:
 
 
 def _read(run: RunFolder) -> bytes:
-    with open_regular(run.path / _FOLDER / _FILE, within=run.path, at_most=_MOST_BYTES) as file:
-        return file.read(_MOST_BYTES)
+    with _folder(run) as folder:
+        fd = os.open(_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(fd, "rb") as file:
+        told = os.fstat(fd)
+        return file.read(_MOST_BYTES) if stat.S_ISREG(told.st_mode) and told.st_size <= _MOST_BYTES else b""
 
 
 def _replace(folder: int, data: bytes) -> None:
     """Puts the file there, whole."""
     part = f"{_PART}{secrets.token_hex(8)}"
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, new_file_mode(folder), dir_fd=folder)
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
@@ -159,7 +156,7 @@ def _folder(run: RunFolder, *, make: bool = False) -> Iterator[int]:
     """The cache as a descriptor: it does not become a link while it is used. Raises OSError for a link."""
     path = run.path / _FOLDER
     if make:
-        make_folder(path)
+        path.mkdir(exist_ok=True)
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         yield fd
@@ -201,7 +198,7 @@ def _size(path: Path) -> int:
 
 def _piece(path: Path, start: int) -> str:
     digest, left = hashlib.sha256(), _PIECE
-    with open_regular(path) as file:
+    with path.open("rb") as file:
         file.seek(start)
         while left and (part := file.read(min(left, 2**20))):
             digest.update(part)

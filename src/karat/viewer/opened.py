@@ -15,7 +15,7 @@ import msgspec
 
 from karat.charts import Chart, charts
 from karat.errors import BadRun
-from karat.journal import Labels, LineDamaged, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels
+from karat.journal import Labels, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels
 from karat.summary import Summary
 from karat.summary.kept import is_large
 from karat.viewer.columns import Column, columns
@@ -37,7 +37,6 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     conditions: tuple[str, ...]
     texts: Any  # Texts
-    right: str = "numerical"  # of conversations: by which match a turn is right
 
 
 class Opened:
@@ -49,8 +48,6 @@ class Opened:
         self.run, self.name = run, run.path.name
         self._pool, self._going_on = pool, going_on
         self.index = Index(run, elsewhere=elsewhere)
-        rule = run.info.experiment.get("dataset.right")
-        self._right = str(rule.value) if rule is not None else "numerical"
         self._guard = threading.Lock()
         self._catching: Future[bool] | None = None
         self._sum: _Sum | None = None
@@ -66,7 +63,7 @@ class Opened:
         """Whether some process is writing to the run."""
         try:
             return RunLock(self.run.path).held()
-        except (BadRun, OSError):
+        except OSError:
             return False
 
     def fresh(self) -> Progress:
@@ -109,9 +106,8 @@ class Opened:
                     columns=columns(base, announced, latest),
                     conditions=tuple(str(name) for (name,) in names),
                     texts=Texts(self.run, base, latest),
-                    right=self._right,
                 )
-        except (Moved, LineDamaged, sqlite3.DatabaseError, msgspec.DecodeError) as error:
+        except (Moved, sqlite3.DatabaseError, msgspec.DecodeError) as error:
             if is_passing(error):
                 raise NotYet("index", progress) from error
             self.index.discard()
@@ -125,11 +121,13 @@ class Opened:
         ).fetchall()
         if not places:
             return tuple(found.values())
-        for at, length in reversed(places):
-            resume = msgspec.json.decode(self.run.line(at, length), type=Resume)
-            for scorer in resume.scorers:
-                found.pop(scorer.scoring, None)
-                found[scorer.scoring] = scorer
+        with self.run.journal.open("rb") as file:
+            for at, length in reversed(places):
+                file.seek(at)
+                resume = msgspec.json.decode(file.read(length), type=Resume)
+                for scorer in resume.scorers:
+                    found.pop(scorer.scoring, None)
+                    found[scorer.scoring] = scorer
         return tuple(found.values())
 
     def summary(self) -> Summary:

@@ -42,7 +42,7 @@ def command(
     from karat.summary.words import REHEARSED
 
     opened = api.open(run, results=results)
-    found = charts(api.summarize(opened, scorings=shown.scorings, allow_code=shown.code, right=shown.right))
+    found = charts(api.summarize(opened, scorings=shown.scorings, allow_code=shown.code))
     drawn = draw(found, out, forms, dark=dark, output=output)
     output.result(str(drawn), drawn)
     if not found:

@@ -46,7 +46,7 @@ def command(
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
     reporting.check(name, folder, asked)
-    summary = summarize_and_keep(folder, scorings=shown.scorings, allow_code=shown.code, right=shown.right)
+    summary = summarize_and_keep(folder, scorings=shown.scorings, allow_code=shown.code)
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
     if folder.info.rehearsed and name != "terminal":  # a spreadsheet has no place for it

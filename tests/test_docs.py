@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import doctest
 import importlib
 import json
@@ -18,6 +19,9 @@ import pytest
 import yaml
 
 from karat import errors
+from karat.mcp import Toolbox
+from karat.records import AgentSpec, Condition, McpServer
+from karat.redact import Redactor
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "karat"
@@ -193,6 +197,23 @@ def write_files(page: Path, folder: Path) -> None:
         defining = [one for one in shown if re.search(rf"^(?:async )?(?:def|class) {name}\b", one, re.MULTILINE)]
         if defining and not path.exists():
             path.write_text(defining[0], encoding="utf-8")
+
+
+def test_the_guides_mcp_server_answers_as_it_is_pasted(workplace):
+    write_files(ROOT / "docs" / "how-to" / "measure-an-mcp-server.md", workplace)
+    (workplace / "docs").mkdir(exist_ok=True)
+    (workplace / "docs" / "lamps.md").write_text("# Lamps\n\nA lamp burns for six hours.\n", encoding="utf-8")
+    server = McpServer(name="docs", type="stdio", command="python", args=("docs_server.py",), env={"INDEX": "./docs"})
+    condition = Condition(name="c", position=0, digest="", agent=AgentSpec(type="floor"), mcp_servers=(server,))
+
+    async def found() -> str | None:
+        async with (
+            Toolbox((server,), redact=Redactor({}), folder=workplace) as toolbox,
+            toolbox.open(condition) as tools,
+        ):
+            return (await tools.call("docs", "search", {"query": "How long does a lamp burn?"})).result
+
+    assert (asyncio.run(found()) or "").strip() == "A lamp burns for six hours."
 
 
 @pytest.mark.parametrize("page", pages_with("python"), ids=place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import time
 
 import pytest
@@ -316,3 +317,16 @@ def test_two_dozen_servers_may_start_at_once(toolbox, condition):
             return [call.result for call in calls]
 
     assert asyncio.run(story()) == [f"s{number}" for number in range(24)]
+
+
+def test_a_server_that_cannot_import_says_which_interpreter_it_ran_in(toolbox, condition):
+    server = McpServer(name="odd", type="stdio", command="python", args=("-c", "import no_such_package"))
+
+    async def fault() -> str:
+        async with toolbox(server) as opened:
+            return (await opened.preflight())["odd"].message
+
+    message = asyncio.run(fault())
+    assert f"`python` is karat's own interpreter, {sys.executable}: " in message
+    assert "give the full path of its python as `command`" in message
+    assert "ModuleNotFoundError: No module named 'no_such_package'" in message

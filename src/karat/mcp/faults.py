@@ -16,6 +16,8 @@ mcp_tool_list         no          a list of tools without end
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator
 
 from karat.errors import InfrastructureFault
@@ -47,7 +49,9 @@ def fault_of(
     if known is not None:
         return known
     found = (
-        _from_process(evidence, ready, redact) or _from_status(evidence) or _from_error(server, error, evidence, ready)
+        _from_process(server, evidence, ready, redact)
+        or _from_status(evidence)
+        or _from_error(server, error, evidence, ready)
     )
     kind, message, retriable = found
     about = f"MCP server '{server.name}'"
@@ -71,7 +75,7 @@ def call_timeout(server: McpServer, tool: str, evidence: Evidence) -> Infrastruc
 _Found = tuple[str, str, bool]
 
 
-def _from_process(evidence: Evidence, ready: bool, redact: Redactor) -> _Found | None:
+def _from_process(server: McpServer, evidence: Evidence, ready: bool, redact: Redactor) -> _Found | None:
     code = evidence.exit_code
     if code is None:
         return None
@@ -82,7 +86,21 @@ def _from_process(evidence: Evidence, ready: bool, redact: Redactor) -> _Found |
     ended = f"ended with exit code {code}" if code >= 0 else f"was killed by signal {-code}"
     if ready:
         return "mcp_server_down", f"{ended} while in use", True
-    return "mcp_server_start", f"{ended} before the handshake{_not_mcp(evidence)}", True
+    return "mcp_server_start", f"{ended} before the handshake{_not_mcp(evidence)}{_program(server, words)}", True
+
+
+def _program(server: McpServer, words: str) -> str:
+    """Which interpreter a server ran in that lacks a package: often another one than the user meant."""
+    command = server.command or ""
+    if "ModuleNotFoundError" not in words and "ImportError" not in words and "No module named" not in words:
+        return ""
+    if command in ("python", "python3"):
+        return (
+            f"; `{command}` is karat's own interpreter, {sys.executable}: "
+            "if the server's packages are in another environment, give the full path of its python as `command`"
+        )
+    found = shutil.which(command) if "/" not in command else None
+    return f"; `{command}` is {found}" if found is not None else ""
 
 
 def _from_status(evidence: Evidence) -> _Found | None:

@@ -11,7 +11,7 @@ import pytest
 
 from karat import plugins
 from karat.agents import AgentSetting
-from karat.agents.floor import NO_TOOL, NOTHING_FOUND, Floor
+from karat.agents.floor import NO_TOOL, NOTHING_FOUND, Floor, _search_tool, unsuitable
 from karat.errors import InfrastructureFault
 from karat.mcp import Tool, Toolbox
 from karat.records import AgentSpec, Condition, McpServer, Reply, Sample, ToolCall, Turn
@@ -207,3 +207,48 @@ def test_of_a_report_it_looks_the_number_up(tmp_path, questions, answer, rows):
 
     said = json.loads(asyncio.run(story()).text)
     assert said == {"answer": answer, "unit": "none", "program": answer}
+
+
+REFERENCE = json.loads((Path(__file__).parent / "reference_servers.json").read_text(encoding="utf-8"))
+"""The tools of the official reference servers (November 2026): names, first words of descriptions, arguments."""
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ("memory", "search_nodes"),
+        ("filesystem", "search_files needs path, pattern"),
+        ("everything", "simulate-research-query does more than search"),
+        ("fetch", "fetch needs url"),
+        ("git", "git_status needs repo_path"),
+        ("time", "get_current_time needs timezone"),
+    ],
+)
+def test_the_search_tool_of_reference_servers_is_found_or_it_is_said_why_none_is(server, expected):
+    tools = tuple(Tool(server=server, **tool) for tool in REFERENCE[server])
+    found = _search_tool(tools)
+    if found is not None:
+        assert (found[0].name, unsuitable(tools)) == (expected, None)
+    else:
+        assert f"no tool here searches with a question alone ({expected}" in unsuitable(tools)
+
+
+@pytest.mark.parametrize(
+    ("name", "properties", "required", "taken"),
+    [
+        ("searchDocs", {"query": {"type": "string"}}, ["query"], True),
+        ("lookup", {"term": {"type": "string"}}, ["term"], True),
+        ("docs", {"query": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, [], True),
+        ("docs", {"query": {"type": ["string", "null"]}}, [], True),
+        ("delete_by_query", {"query": {"type": "string"}}, ["query"], False),
+        ("research", {"path": {"type": "string"}}, ["path"], False),
+    ],
+)
+def test_a_search_tool_is_one_that_takes_a_question_and_changes_nothing(name, properties, required, taken):
+    schema = {"type": "object", "properties": properties, "required": required}
+    tool = Tool(server="s", name=name, description="", input_schema=schema)
+    assert (_search_tool((tool,)) is not None) == taken
+
+
+def test_without_tools_there_is_nothing_to_explain():
+    assert unsuitable(()) is None

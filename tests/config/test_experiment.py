@@ -293,3 +293,9 @@ def test_rest_of_the_file_is_read_though_the_dataset_is_wrong(read: Read) -> Non
         "dataset.path",
         "conditions.baseline.mcp_servers.0",
     ]
+
+
+def test_the_search_baseline_has_its_plain_name(read: Read) -> None:
+    text = "dataset: {path: questions.jsonl}\nagent: {type: NAME}\njudge: {type: overlap}\nconditions: {a: {}}\n"
+    new, old = read(text.replace("NAME", "search-baseline")), read(text.replace("NAME", "floor"))
+    assert new.agent == old.agent

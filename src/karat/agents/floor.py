@@ -23,9 +23,16 @@ __all__ = ["Floor"]
 NO_TOOL = "I do not know: I know nothing by myself, and there is nothing here to search in."
 NOTHING_FOUND = "I do not know: I know nothing by myself, and the search found nothing."
 
-_SEARCH_WORDS = re.compile(r"search|find|query|look|retriev|ask", re.IGNORECASE)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SEARCH_WORDS = re.compile(r"(?:search|find|quer|look|retriev|ask|recall)", re.IGNORECASE)
+# A baseline changes nothing and plays no games: such tools are never called, whatever they take.
+_ACTING = re.compile(
+    r"(?i:add|append|checkout|commit|copy|create|delete|drop|echo|edit|insert|move|publish|put|remove|rename|reset|"
+    r"save|send|set|simulate|start|stop|store|submit|toggle|trigger|update|upload|write)"
+)
 _QUERY_NAMES = ("query", "q", "question", "search", "search_query", "keywords", "terms", "text", "input", "prompt")
 _LIMIT_NAMES = ("limit", "k", "top_k", "n", "count", "max_results", "num_results")
+_TOOLS_SHOWN = 3  # in the reason why none is suitable
 _TEXT_KEYS = ("text", "content", "snippet", "answer", "body", "description")
 _ONE_SENTENCE = re.compile(r"\b(?:one|a single|single)[- ]sentence\b", re.IGNORECASE)
 _SHORT = re.compile(r"\b(?:terse|tersely|short|shortly|brief|briefly|concise|concisely)\b", re.IGNORECASE)
@@ -56,6 +63,11 @@ class Floor:
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._options, self._toolbox = options, setting.toolbox
+
+    @staticmethod
+    def tool_advice(tools: Sequence[Tool]) -> str | None:
+        """Why the tools of a condition are of no use to it, for `karat check`; None where one is."""
+        return unsuitable(tools)
 
     @asynccontextmanager
     async def session(
@@ -106,7 +118,8 @@ class _Session:
         question, found = turn.question, _search_tool(self._tools.tools)
         if found is None:
             earlier = takewhile(lambda one: one is not turn, self._sample.turns)
-            return looked_up(question, [one.question for one in earlier], self._sample.detail) or NO_TOOL
+            found_here = looked_up(question, [one.question for one in earlier], self._sample.detail)
+            return found_here or unsuitable(self._tools.tools) or NO_TOOL
         tool, arguments = found
         call = await self._tools.call(tool.server, tool.name, {**arguments, _query_name(tool): question})
         result = _first_result(call.result or "")
@@ -118,13 +131,40 @@ def _search_tool(tools: tuple[Tool, ...]) -> tuple[Tool, dict[str, Any]] | None:
 
     By its name first, then by its description, then any that takes a query.
     """
-    usable = [tool for tool in tools if _query_name(tool)]
-    for says_so in (lambda tool: tool.name, lambda tool: tool.description, lambda _: "search"):
+    usable = [tool for tool in tools if _query_name(tool) and not _acts(tool)]
+    for says_so in (_words, lambda tool: _WORD.findall(tool.description), lambda _: ["search"]):
         for tool in usable:
-            if _SEARCH_WORDS.search(says_so(tool)):
+            if any(_SEARCH_WORDS.match(word) for word in says_so(tool)):
                 limit = next((name for name in _LIMIT_NAMES if _type_of(tool, name) in ("integer", "number")), None)
                 return tool, {limit: 1} if limit else {}
     return None
+
+
+def unsuitable(tools: Sequence[Tool]) -> str | None:
+    """Why none of the tools can be searched with; None where one can, or where there are none."""
+    if not tools or _search_tool(tuple(tools)) is not None:
+        return None
+    searching = [tool for tool in tools if any(_SEARCH_WORDS.match(word) for word in _words(tool))]
+    shown = [f"{tool.name} {_obstacle(tool)}" for tool in (searching or tools)[:_TOOLS_SHOWN]]
+    more = len(searching or tools) - len(shown)
+    listed = "; ".join(shown) + (f"; {more} more" if more else "")
+    return f"I do not know: I know nothing by myself, and no tool here searches with a question alone ({listed})."
+
+
+def _obstacle(tool: Tool) -> str:
+    if _acts(tool):
+        return "does more than search"
+    required = tool.input_schema.get("required") or []
+    return f"needs {', '.join(map(str, required))}" if required else "takes no query"
+
+
+def _words(tool: Tool) -> list[str]:
+    """search_files, search-files and searchFiles are two words."""
+    return _WORD.findall(tool.name)
+
+
+def _acts(tool: Tool) -> bool:
+    return any(_ACTING.fullmatch(word) for word in _words(tool))
 
 
 def _query_name(tool: Tool) -> str:
@@ -133,15 +173,24 @@ def _query_name(tool: Tool) -> str:
     for name in _QUERY_NAMES:
         if _type_of(tool, name) == "string" and set(required) <= {name, *_LIMIT_NAMES}:
             return name
-    if len(required) == 1 and _type_of(tool, required[0]) == "string" and _SEARCH_WORDS.search(tool.name):
+    searches = any(_SEARCH_WORDS.match(word) for word in _words(tool))
+    if len(required) == 1 and _type_of(tool, required[0]) == "string" and searches:
         return str(required[0])
     return ""
 
 
 def _type_of(tool: Tool, name: str) -> str | None:
+    """The argument's type; `string` also where null is allowed besides, as optional arguments have it."""
     described = (tool.input_schema.get("properties") or {}).get(name)
-    kind = described.get("type") if isinstance(described, dict) else None
-    return kind if isinstance(kind, str) else None
+    if not isinstance(described, dict):
+        return None
+    choices = [described, *(one for one in described.get("anyOf") or () if isinstance(one, dict))]
+    kinds = [kind for one in choices for kind in _listed(one.get("type")) if kind != "null"]
+    return kinds[0] if kinds else None
+
+
+def _listed(kind: Any) -> list[str]:
+    return [one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)]
 
 
 def _first_result(text: str) -> str:

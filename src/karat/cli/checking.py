@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat import formats
+from karat import formats, plugins
 from karat.plan import Plan, plan
 from karat.records import Sample, ScorerSpec
 from karat.redact import Redactor
@@ -144,7 +144,7 @@ def check(
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
-        warnings=experiment.warnings,
+        warnings=(*experiment.warnings, *_tool_advice(experiment, selected, found)),
         studies=tuple(_study(study.study, selected) for study in dataset.studies),
     )
 
@@ -216,6 +216,18 @@ async def _started(
             return await toolbox.preflight()
         finally:
             await close_agents(agents)
+
+
+def _tool_advice(experiment: Experiment, selected: Plan, found: dict[str, ToolList | ServerFault]) -> list[str]:
+    """What agents say of the tools that a condition gives them."""
+    advice = []
+    for condition in selected.conditions:
+        plugin = plugins.find("agents", condition.agent.type, folder=experiment.folder)
+        lists = [getattr(found.get(server.name), "tools", ()) for server in condition.mcp_servers]
+        advise = getattr(plugin, "tool_advice", None)
+        said = advise([tool for listed in lists for tool in listed]) if advise is not None else None
+        advice += [f"conditions.{condition.name}.mcp_servers: every answer will be: {said}"] if said else []
+    return advice
 
 
 def _servers(selected: Plan, found: dict[str, ToolList | ServerFault]) -> tuple[CheckedServer, ...]:

@@ -17,7 +17,7 @@ from karat.records import AgentSpec, Cassettes, Condition, Gate, McpServer
 
 __all__ = ["AgentPart", "ConditionPart", "ServerPart", "agent", "conditions", "servers", "traffic"]
 
-_ALIASES = {"claude_code_sdk": "claude"}  # k-eval's name
+_ALIASES = {"claude_code_sdk": "claude", "search-baseline": "floor"}  # k-eval's name; what `floor` does
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ def test_a_declared_unit_is_read_before_the_answer_is_compared():
     assert label(4.0, "25", unit="percent") == "reciprocal"
     assert label(0.42, "142", unit="percent") == "ratio_vs_change"
     assert label(0.126, "13%", unit="percent") == "rounding"
+    assert label(0.00455, "0.46", unit="percent") == "scale"
 
 
 def test_only_a_printed_golden_answer_was_rounded():
@@ -160,6 +161,10 @@ def test_an_operand_is_exchanged_beside_an_error_that_was_carried_on():
     assert found is not None
     assert (found.label, found.evidence["turn"], found.evidence["answer"]) == ("wrong_operand", 0, 50.0)
     assert found.evidence["instead"] == 40.0
+    report = Document(text="60.94 and 25.14 and -7")
+    carried = turns_of((CHANGE, 35.8, "100", None))
+    turn = TurnFacts(expected=42.8, actual="93", program=f"{CHANGE}, add(#0, 7)", document=report)
+    assert diagnose(turn, carried) == Diagnosis("other", {})
 
 
 def test_a_constant_of_the_table_is_an_operand():

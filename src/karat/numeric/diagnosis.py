@@ -111,7 +111,12 @@ def _shown(actual: Any) -> str:
 
 
 def _scale(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    return _off_by_power(turn.golden_number, turn.number)
+    """Also what is right in its declared unit, although rounding puts it more than 1 % off the factor."""
+    golden = turn.golden_number
+    if golden is None:
+        return None
+    right = next((reading for reading in turn.readings if near(golden, reading.number)), None)
+    return _off_by_power(golden, turn.number) or (None if right is None else {"factor": 10.0**-right.power})
 
 
 def _sign(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:

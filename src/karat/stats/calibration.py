@@ -69,8 +69,8 @@ def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the 
     answers that people scored, as they are.
 
     Without strata, it is made for many more answers that were not read than were. With few its interval is wider than
-    that of `people`: 100 read and 10 not have an error of about 0.35 where the people's own mean has 0.10. With one question
-    not read it has no interval, and `reason` says so; with none it is the people's own mean.
+    that of `people`: 100 read and 10 not have an error of about 0.35 where the people's own mean has 0.10. With one
+    question not read it has no interval, and `reason` says so; with none it is the people's own mean.
 
     >>> found = calibrate([5, 4, 5, 3, 4, 5, 5, 2], [4, 4, 5, 2, None, None, None, None], categories=[1, 2, 3, 4, 5])
     >>> found.bias.value, found.exact, found.corrected.value

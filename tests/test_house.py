@@ -19,7 +19,7 @@ PACKAGE = ROOT / "src" / "karat"
 NOT_OURS = {"results", "build", "dist", "__pycache__"}
 HIDDEN = {".ci", ".github"}
 LONGEST_FUNCTION = 40
-LONGEST_FILE = 500
+LONGEST_FILE = 800
 
 
 def tree() -> Iterator[Path]:

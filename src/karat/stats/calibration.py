@@ -79,10 +79,6 @@ def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the 
     Angelopoulos et al. (2023), Science 382:669; Särndal et al. (1992), Model Assisted Survey Sampling, 3.7 and 5.
     """
     check_level(level)
-    if target not in ("questions", "answers"):
-        raise ValueError(f"target: must be questions or answers, got {target!r}")
-    if strata is not None and weights is not None:
-        raise ValueError("weights: strata say them already; give one of the two")
     judged, told = columns("judge", judge), columns("human", human)
     if judged.size != told.size:
         raise ValueError(f"human: must be one an answer, as judge ({judged.size}), got {told.size}")
@@ -95,11 +91,8 @@ def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the 
     def over(values: Floats, rows: Bools) -> Interval:
         return mean_interval(values[rows], _at(at, rows), level=level)
 
-    if strata is not None:
-        corrected = _of_strata(_Draw(judged, told, at), list(strata), target, level)
-    elif weights is not None:
-        corrected = _of_weights(_Draw(judged, told, at), columns("weights", weights), level)
-    else:
+    corrected = _of_design(_Draw(judged, told, at), strata, weights, target, level)
+    if corrected is None:
         _refuse_strata(judged[has_judge], both[has_judge])
         corrected = _corrected(_by(at, judged, alone), _by(at, told - judged, both), over(told, both))
     confusion, exact = _confusion(judged[both], told[both], categories)
@@ -138,6 +131,19 @@ class _Draw:
         if len(values) != self.judged.size:
             raise ValueError(f"{name}: want one an answer ({self.judged.size}), got {len(values)}")
         return np.flatnonzero(np.isfinite(self.judged))
+
+
+def _of_design(
+    draw: _Draw, strata: Iterable[Any] | None, weights: Iterable[Any] | None, target: Target, level: float
+) -> Interval | None:
+    """None where nothing is said of how the answers were drawn."""
+    if target not in ("questions", "answers"):
+        raise ValueError(f"target: must be questions or answers, got {target!r}")
+    if strata is not None and weights is not None:
+        raise ValueError("weights: strata say them already; give one of the two")
+    if strata is not None:
+        return _of_strata(draw, list(strata), target, level)
+    return None if weights is None else _of_weights(draw, columns("weights", weights), level)
 
 
 def _refuse_strata(judged: Floats, labelled: Bools) -> None:

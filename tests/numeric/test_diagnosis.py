@@ -162,8 +162,8 @@ def test_an_operand_is_exchanged_beside_an_error_that_was_carried_on():
     assert (found.label, found.evidence["turn"], found.evidence["answer"]) == ("wrong_operand", 0, 50.0)
     assert found.evidence["instead"] == 40.0
     report = Document(text="60.94 and 25.14 and -7")
-    carried = turns_of((CHANGE, 35.8, "100", None))
-    turn = TurnFacts(expected=42.8, actual="93", program=f"{CHANGE}, add(#0, 7)", document=report)
+    carried = turns_of((CHANGE, 35.8, "200", None))
+    turn = TurnFacts(expected=42.8, actual="193", program=f"{CHANGE}, add(#0, 7)", document=report)
     assert diagnose(turn, carried) == Diagnosis("other", {})
 
 

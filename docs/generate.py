@@ -175,6 +175,7 @@ def study_page() -> str:
         "fields.NAME": parts.Answered,
         "relabel": parts.Relabelled,
         "rounds": parts.Rounds,
+        "roles.NAME": parts.Role,
         "findings, a list": parts.Finding,
         "tests, a list": parts.Test,
         "groups": parts.Groups,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,10 @@ def check(
     if study.study and not _SHORT.match(study.study):
         found.fault(("study",), f"must be a short name of letters, digits, _, . and -, got {shown(study.study)}")
     for name, arm in study.arms.items():
-        _check_arm(found, study, name, arm, whole=whole)
+        if arm.rounds is not None and arm.rounds.roles:
+            _check_roles(found, study, arm, ("arms", name), whole=whole)
+        else:
+            _check_arm(found, study, name, arm, whole=whole)
     _check_types(found, study)
     _check_people(found, study)
     columns_hold = not any(re.search(r"\.(fields|profile)\b", fault.place) for fault in found.faults)
@@ -113,6 +117,47 @@ def _check_arm(found: Checked, study: StudyFile, name: str, arm: Arm, *, whole: 
     _check_relabelled(found, arm.relabel, arm.answered, (*place, "relabel", "fields"))
     if rounds is not None:
         _check_rounds(found, study, arm, place, whole=whole)
+
+
+def _check_roles(found: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool) -> None:
+    """A game in which each member of a group has a role: what one answers may be shown to those who are asked later."""
+    rounds, here = arm.rounds, (*place, "rounds", "roles")
+    assert rounds is not None
+    roles = rounds.roles or {}
+    if any((arm.tasks, arm.shown, rounds.prompt, rounds.first, rounds.fields, rounds.group)):
+        found.fault(here, "each role has its own prompt and fields, and a group one of each: leave out the others")
+    if arm.relabel is not None:
+        found.fault((*place, "relabel"), "does not change roles: leave it out")
+    if len(roles) < 2:
+        found.fault(here, "a game has two roles or more")
+    size = arm.n if study.participants.per_arm == "human" else study.participants.per_arm
+    if size is None:
+        found.fault(place, "n is missing: how many people there were (participants.per_arm is 'human')")
+    elif int(size) % len(roles):
+        found.fault(place, f"{size} participants cannot be divided into groups of {len(roles)} roles")
+    twice = Counter(name for role in roles.values() for name in role.fields)
+    for name in roles:
+        for column, times in twice.items():
+            if times > 1 and column in roles[name].fields:
+                found.fault((*here, name, "fields", column), "another role has a field of this name")
+        _check_role(found, study, arm, name, (*here, name), whole=whole)
+
+
+def _check_role(found: Checked, study: StudyFile, arm: Arm, name: str, place: Place, *, whole: bool) -> None:
+    rounds = arm.rounds
+    assert rounds is not None
+    role = (rounds.roles or {})[name]
+    if not _NAME.match(name) or name in _NO_ROLES:
+        found.fault(place, f"is no name of a role: letters, digits and _, none of {', '.join(_NO_ROLES)}")
+    _check_fields(found, study, (*place, "fields"), role.fields)
+    for number in {1, min(2, rounds.count)}:
+        task = round_task(arm, number, name)
+        own = "first" if number == 1 and role.first is not None else "prompt"
+        known = [*known_names(study, arm, task), *round_names(arm, first=number == 1, role=name)] if whole else None
+        _check_material(found, study, arm, task, (*place, own), known=known)
+
+
+_NO_ROLES = ("last", "others", "profile", "round", "answer_form")
 
 
 def _check_rounds(found: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool) -> None:

@@ -132,7 +132,8 @@ def finding_name(finding: Finding) -> str:
 def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
     own = [one for one in samples if any(turn.detail["arm"] == name for turn in one.turns)]
     rounds = arm.rounds
-    shown = arm.shown if rounds is None else (round_task(arm, min(2, rounds.count)),)
+    roles: list[str | None] = list((rounds.roles if rounds is not None else None) or [None])
+    shown = arm.shown if rounds is None else tuple(round_task(arm, min(2, rounds.count), role) for role in roles)
     return HeldArm(
         name=name,
         people=arm.n,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from karat.datasets._rows import read_rows
 from karat.datasets._study.fields import read_answers
-from karat.datasets._study.format import StudyFile, Test
+from karat.datasets._study.format import Answered, Arm, StudyFile, Test
 from karat.datasets._study.human import cell_sizes, human_side, levels_of
 from karat.datasets._study.sides import agent_side
 from karat.datasets._study.tests import Response
@@ -77,7 +77,8 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
         scales = {name: one.scale for name, one in arm.answered.items() if one.scale != 1}
         told = _shown(said, scales) if study.relabel and isinstance(said, dict) else said
         text = _written(told) if isinstance(told, dict) else str(row.get("text", ""))
-        read = read_answers(text, arm.answered)
+        asked = _asked(arm, said)
+        read = read_answers(text, asked)
         faults += [
             Fault(place=place, message=f"arm '{row['arm']}' has no field '{name}'{did_you_mean(name, arm.answered)}")
             for name in (said if isinstance(said, dict) else ())
@@ -85,18 +86,26 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
         ]
         faults += [
             Fault(place=place, message=f"'{name}' is {kind}") for name, kind in read.kinds.items()
-            if not arm.answered[name].optional
+            if not asked[name].optional
         ]  # fmt: skip
         found.append(
             Response(
                 participant=str(row.get("participant", number)), arm=str(row["arm"]),
                 values=_counted(read.values, scales), profile={name: row.get(name) for name in study.attributes},
                 group=row.get("group"), round=row.get("round"),
+                fields=tuple(asked) if len(asked) < len(arm.answered) else None,
             )
         )  # fmt: skip
     if faults:
         raise BadDataset(str(path), faults)
     return found
+
+
+def _asked(arm: Arm, said: Any) -> Mapping[str, Answered]:
+    """The fields of a row: in a game with roles those of the role whose fields it has."""
+    roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
+    own = [role.fields for role in roles.values() if isinstance(said, dict) and set(role.fields) & set(said)]
+    return own[0] if len(own) == 1 else arm.answered
 
 
 def _shown(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:

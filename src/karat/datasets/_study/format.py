@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -21,6 +21,7 @@ __all__ = [
     "Level",
     "Participants",
     "Relabelled",
+    "Role",
     "Rounds",
     "StudyDraft",
     "StudyFile",
@@ -99,6 +100,14 @@ class Task(_Part):
     relabel: Relabelled | None = None  # what `dataset.relabel` changes
 
 
+class Role(_Part):
+    """One role of a game: what who has it is shown and answers. Its prompt may show what earlier roles answered."""
+
+    prompt: Text  # of every round but the first
+    first: Text | None = None  # of the first round; null: as the others
+    fields: dict[str, Answered]  # what is answered
+
+
 class Rounds(_Part):
     """A game: every participant of a group is asked once a round, and shown what the others did in the last one."""
 
@@ -107,6 +116,12 @@ class Rounds(_Part):
     prompt: Text | None = None  # of every round but the first; null: the arm's
     first: Text | None = None  # of the first round; null: as the others
     fields: dict[str, Answered] | None = None  # null: the arm's
+    roles: dict[Text, Role] | None = None  # one for each member of a group, asked in this order in every round
+
+    @property
+    def size(self) -> int | None:
+        """Members of a group; None: each plays alone."""
+        return len(self.roles) if self.roles else self.group
 
 
 class Arm(_Part):
@@ -131,7 +146,16 @@ class Arm(_Part):
     def answered(self) -> dict[str, Answered]:
         """Every field of the arm."""
         own = {name: one for task in self.shown for name, one in task.fields.items()}
+        roles = self.rounds.roles if self.rounds is not None else None
+        own |= {name: one for role in (roles or {}).values() for name, one in role.fields.items()}
         return own | ((self.rounds.fields or {}) if self.rounds is not None else {})
+
+    def people_with(self, fields: Collection[str]) -> int | None:
+        """How many people were asked any of these fields: of a game with roles those who have such a role."""
+        roles = self.rounds.roles if self.rounds is not None else None
+        if self.n is None or not roles:
+            return self.n
+        return self.n // len(roles) * sum(bool(set(role.fields) & set(fields)) for role in roles.values())
 
 
 class Participants(_Part):

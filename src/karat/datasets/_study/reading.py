@@ -274,6 +274,11 @@ def _prompts(arm: Arm) -> list[tuple[Place, str]]:
     own: list[tuple[Place, str | None]] = [(("prompt",), arm.prompt)]
     if arm.rounds is not None:
         own += [(("rounds", "prompt"), arm.rounds.prompt), (("rounds", "first"), arm.rounds.first)]
+        for name, role in (arm.rounds.roles or {}).items():
+            own += [
+                (("rounds", "roles", name, "prompt"), role.prompt),
+                (("rounds", "roles", name, "first"), role.first),
+            ]
     return [*((place, prompt) for place, prompt in own if prompt is not None), *tasks]
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from karat.datasets._study.format import Answered, Arm, Rounds, StudyFile, Task
 from karat.datasets._study.people import Person
 from karat.datasets._study.prompts import prompt_text
+from karat.errors import BadOption
 from karat.templates import fill
 
-__all__ = ["filled_round", "groups_of", "round_names", "round_task", "round_template", "seen_of_others"]
+__all__ = ["filled_role", "filled_round", "groups_of", "round_names", "round_task", "round_template", "seen_of_others"]
 
 Answers = Mapping[str, Any]
 
@@ -20,11 +21,15 @@ Answers = Mapping[str, Any]
 def groups_of(rounds: Rounds, persons: Sequence[Person]) -> list[list[Person]]:
     """Who plays together: as many groups as `group` asks for, whose sizes differ by one at most.
 
-    67 persons in groups of 17 are 17, 17, 17 and 16. Without `group` everybody plays alone.
+    67 persons in groups of 17 are 17, 17, 17 and 16. Without `group` everybody plays alone. With roles each group has
+    one person for each of them; raises BadOption where some would be left.
     """
     if not persons:
         return []
-    count = len(persons) if rounds.group is None else -(-len(persons) // rounds.group)
+    if rounds.roles and len(persons) % len(rounds.roles):
+        roles = f"{len(rounds.roles)} roles ({', '.join(rounds.roles)})"
+        raise BadOption("dataset.per_arm", f"{len(persons)} participants cannot be divided into groups of {roles}")
+    count = len(persons) if rounds.size is None else -(-len(persons) // rounds.size)
     size, larger = divmod(len(persons), count)
     found, at = [], 0
     for number in range(count):
@@ -34,23 +39,26 @@ def groups_of(rounds: Rounds, persons: Sequence[Person]) -> list[list[Person]]:
     return found
 
 
-def round_task(arm: Arm, number: int) -> Task:
-    """What is shown and answered in a round (from 1)."""
+def round_task(arm: Arm, number: int, role: str | None = None) -> Task:
+    """What is shown and answered in a round (from 1), by who has the role where there are roles."""
     rounds = arm.rounds
     assert rounds is not None
+    if role is not None and rounds.roles:
+        own = rounds.roles[role]
+        return Task(prompt=(own.first if number == 1 else None) or own.prompt, fields=own.fields)
     prompt = (rounds.first if number == 1 else None) or rounds.prompt or arm.prompt or rounds.first
     assert prompt is not None
     return Task(prompt=prompt, fields=rounds.fields or arm.fields or {})
 
 
-def round_template(study: StudyFile, arm: Arm, profile: Mapping[str, Any], number: int) -> str:
+def round_template(study: StudyFile, arm: Arm, profile: Mapping[str, Any], number: int, role: str | None = None) -> str:
     """The text of a round for one participant, with {{ last.… }} and {{ others.… }} still open where it has any.
 
     Raises BadOption where the material asks for what its round may not see.
     """
-    task = round_task(arm, number)
+    task = round_task(arm, number, role)
     open_: dict[str, Any] = {}
-    for name in round_names(arm, first=number == 1):
+    for name in round_names(arm, first=number == 1, role=role):
         *path, last = name.split(".")
         here = open_
         for part in path:
@@ -66,6 +74,16 @@ def filled_round(template: str, fields: Mapping[str, Answered], *, own: Answers,
     """
     last = {name: _plain(own.get(name, "unknown")) for name in fields}
     return fill(template, {"last": last, "others": seen_of_others(fields, others)}, place="rounds")
+
+
+def filled_role(template: str, *, now: Mapping[str, Answers], last: Mapping[str, Answers]) -> str:
+    """A role's template as it is asked: role → what was answered, of earlier roles in this round, of all in the last.
+
+    What could not be read is the word `unknown`.
+    """
+    seen = {role: {name: _plain(value) for name, value in answers.items()} for role, answers in now.items()}
+    before = {role: {name: _plain(value) for name, value in answers.items()} for role, answers in last.items()}
+    return fill(template, {**seen, "last": before}, place="rounds")
 
 
 def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) -> dict[str, Any]:
@@ -92,8 +110,13 @@ def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) ->
     return found
 
 
-def round_names(arm: Arm, *, first: bool) -> list[str]:
+def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
     """What {{ … }} of a round's material may be, besides the names of every material."""
+    roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
+    if role is not None and role in roles:
+        earlier = list(roles)[: list(roles).index(role)]
+        names = ["round", *(f"{one}.{name}" for one in earlier for name in roles[one].fields)]
+        return names + ([] if first else [f"last.{one}.{name}" for one in roles for name in roles[one].fields])
     if first or arm.rounds is None:
         return ["round"]
     fields = round_task(arm, 2).fields

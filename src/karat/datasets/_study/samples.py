@@ -13,7 +13,7 @@ from karat.datasets._study.fields import Read, read_answers
 from karat.datasets._study.format import Answered, Arm, StudyFile
 from karat.datasets._study.people import Person
 from karat.datasets._study.prompts import shown_to
-from karat.datasets._study.rounds import filled_round, round_names, round_task, round_template
+from karat.datasets._study.rounds import filled_role, filled_round, round_names, round_task, round_template
 from karat.datasets._study.tests import Response
 from karat.errors import BadOption
 from karat.records import Sample, Turn
@@ -64,13 +64,17 @@ def group_sample(
     rounds = study.arms[arm].rounds
     assert rounds is not None
     turns, fields = [], []
+    roles: list[str | None] = list(rounds.roles) if rounds.roles else [None] * len(members)
     for number in range(1, rounds.count + 1):
-        task = round_task(study.arms[arm], number)
-        for at, member in enumerate(members):
-            text = round_template(study, study.arms[arm], member.profile, number)
-            _check_open(study.arms[arm], text, number=number, who=member.id)
-            detail = {"arm": arm, "task": task.prompt, "round": number, "member": at}
-            turns.append(Turn(question=text, detail=detail, seat=at, open=number > 1))
+        for at, (member, role) in enumerate(zip(members, roles, strict=True)):
+            task = round_task(study.arms[arm], number, role)
+            text = round_template(study, study.arms[arm], member.profile, number, role)
+            filled = number > 1 or (role is not None and at > 0)
+            if filled:
+                _check_open(study.arms[arm], text, first=number == 1, role=role, who=member.id)
+            detail: dict[str, Any] = {"arm": arm, "task": task.prompt, "round": number, "member": at}
+            detail |= {} if role is None else {"role": role}
+            turns.append(Turn(question=text, detail=detail, seat=at, open=filled))
             fields.append(_as_data(task.fields))
     people = [{"participant": member.id, "profile": member.profile} for member in members]
     stop = stop_after_unread if stop_after_unread is not None and rounds.count > stop_after_unread else None
@@ -84,9 +88,10 @@ def group_sample(
     )
 
 
-def _check_open(arm: Arm, text: str, *, number: int, who: str) -> None:
+def _check_open(arm: Arm, text: str, *, first: bool, role: str | None, who: str) -> None:
     """Raises BadOption where a value that was put in would be filled again, and cannot be."""
-    strange = [name for name in names(text) if name not in round_names(arm, first=False)] if number > 1 else []
+    known = round_names(arm, first=first, role=role)
+    strange = [name for name in names(text) if name not in known]
     if strange:
         message = f"{{{{ {strange[0]} }}}} stands in a value of '{who}': values of games must not look like fields"
         raise BadOption("participants", message)
@@ -104,6 +109,8 @@ def question_of(sample: Sample, turn: int, replies: Sequence[str | None]) -> str
     """
     detail = sample.turns[turn].detail
     number = detail.get("round", 1)
+    if "role" in detail:
+        return _role_question(sample, turn, replies)
     if number == 1:
         return sample.turns[turn].question
     members = len(sample.detail["members"])
@@ -112,6 +119,24 @@ def question_of(sample: Sample, turn: int, replies: Sequence[str | None]) -> str
     own = answers.pop(detail["member"])
     others = [one for one in answers if one]
     return filled_round(sample.turns[turn].question, fields_of(sample, turn), own=own, others=others)
+
+
+def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:
+    """What a role is asked: earlier roles have answered in this round already, and all of them in the last one."""
+    detail, members = sample.turns[turn].detail, len(sample.detail["members"])
+    if not sample.turns[turn].open:
+        return sample.turns[turn].question
+    begin = turn - detail["member"]
+
+    def answers(turns: range) -> dict[str, dict[str, Any]]:
+        found = {}
+        for at in turns:
+            read = _read(sample, at, replies[at])
+            found[sample.turns[at].detail["role"]] = {name: read.get(name, "unknown") for name in fields_of(sample, at)}
+        return found
+
+    last = answers(range(begin - members, begin)) if detail["round"] > 1 else {}
+    return filled_role(sample.turns[turn].question, now=answers(range(begin, turn)), last=last)
 
 
 def fields_of(sample: Sample, turn: int) -> dict[str, Answered]:
@@ -125,12 +150,16 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
     A participant has a row for each arm they were in; a member of a group one for each round.
     """
     rows: dict[tuple[str, str, int | None], list[Mapping[str, Any] | None]] = {}
+    asked: dict[tuple[str, str, int | None], tuple[str, ...]] = {}  # in games with roles: of each role its own
     alone = sample.id.removeprefix(f"{sample.detail['study']}/")  # as in a run of this study alone
     for at, turn in enumerate(sample.turns):
         member = turn.detail.get("member")
         who = alone if member is None else sample.detail["members"][member]["participant"]
         said = _in_units(sample, at, values[at]) if at < len(values) else None
-        rows.setdefault((who, turn.detail["arm"], turn.detail.get("round")), []).append(said)
+        key = who, turn.detail["arm"], turn.detail.get("round")
+        rows.setdefault(key, []).append(said)
+        if "role" in turn.detail:
+            asked[key] = tuple(sample.detail["fields"][at])
     profiles = {one["participant"]: one["profile"] for one in sample.detail.get("members", ())}
     return [
         Response(
@@ -139,6 +168,7 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
             profile=profiles.get(who, sample.detail.get("profile", {})),
             values={name: value for one in said if one is not None for name, value in one.items()},
             answered=any(one is not None for one in said),
+            fields=asked.get((who, arm, number)),
             group=alone if number is not None else None,
             round=number,
         )

@@ -202,11 +202,11 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
 
     Where a person gives several rows, n is a multiple of the people, and the file says why.
     """
-    test = numbers.test
+    test, needed = numbers.test, fields_needed(study, numbers.test, shape)
     levels = [numbers.test.human.levels.get(name) for name in (test.groups.names if test.groups else ())]
     if test.groups is not None and test.groups.column == "arm":
         for name, level in zip(test.groups.names, levels, strict=True):
-            own = study.arms[name].n if name in study.arms else None
+            own = study.arms[name].people_with(needed) if name in study.arms else None
             n = level.n if level is not None and level.n is not None else test.human.n if len(levels) == 1 else None
             if own is not None and n is not None and not _fits(test, n, {own}, {_groups_in(study, name)}):
                 numbers.doubt(f"n is {n}, arm '{name}' has {own} people", name, "n", key="n_reason")
@@ -215,8 +215,8 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
         return  # whose answers it is made of is not known
     together = [level.n for level in levels if level is not None and level.n is not None]
     n = sum(together) if together and len(together) == len(levels) else test.human.n
-    arms = arms_of(study, test, fields_needed(study, test, shape))
-    sizes = [size for name in arms if (size := study.arms[name].n) is not None]
+    arms = arms_of(study, test, needed)
+    sizes = [size for name in arms if (size := study.arms[name].people_with(needed)) is not None]
     if n is None or len(sizes) < len(arms) or not sizes:
         return
     people = {sum(sizes), max(sizes)} if study.design == "within" else {sum(sizes)}
@@ -233,4 +233,4 @@ def _fits(test: Test, n: int, people: set[int], groups: set[int]) -> bool:
 def _groups_in(study: StudyFile, arm: str) -> int:
     """How many groups play in an arm; 0 where nobody plays."""
     rounds, n = study.arms[arm].rounds, study.arms[arm].n
-    return -(-n // rounds.group) if rounds is not None and rounds.group is not None and n is not None else 0
+    return -(-n // rounds.size) if rounds is not None and rounds.size is not None and n is not None else 0

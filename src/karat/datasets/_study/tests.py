@@ -43,6 +43,7 @@ class Response:
     answered: bool = True  # False: asked, and no answer came
     group: str | None = None  # games only
     round: int | None = None  # from 1; games only
+    fields: tuple[str, ...] | None = None  # that were asked: in games with roles those of the role; None: the arm's
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,14 +152,19 @@ def tallied(
     found = {}
     rows: dict[str, list[Response]] = {name: [] for name in arms_of(study, test, fields)}
     for one in responses:
-        if one.arm in rows:
+        if one.arm in rows and (one.fields is None or set(one.fields) & set(fields)):  # else another role's
             rows[one.arm].append(one)
     for name, own in rows.items():
         asked = study.arms[name].answered
         wanted = [column for column in fields if column in asked and not asked[column].optional]
-        parsed = sum(one.answered and all(one.values.get(column) is not None for column in wanted) for one in own)
+        parsed = sum(one.answered and _has_all(one, wanted) for one in own)
         found[name] = Tallied(asked=len(own), answered=sum(one.answered for one in own), parsed=parsed)
     return found
+
+
+def _has_all(one: Response, wanted: Sequence[str]) -> bool:
+    """Whether each of these fields could be read, of those that the participant was asked."""
+    return all(one.values.get(name) is not None for name in wanted if one.fields is None or name in one.fields)
 
 
 def arms_of_finding(study: StudyFile, finding: Finding) -> list[str]:

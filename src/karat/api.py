@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from karat.config import Experiment, load, rehearsal
 from karat.errors import BadOption, BadRun, did_you_mean, unreadable
@@ -172,18 +172,27 @@ def _find_run(run: str | os.PathLike[str], results: Path) -> RunFolder:
 
 
 def summarize(
-    run: RunLike, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: AllowCode = False
+    run: RunLike,
+    *,
+    scorings: Mapping[str, str] | None = None,
+    level: float = 0.95,
+    allow_code: AllowCode = False,
+    pairs: Literal["baseline", "all"] = "baseline",
+    baseline: str | None = None,
 ) -> Summary:
     """Every number of a run, finished or not: `print` it, or use `.table()`, `.to_frame()` and its fields.
 
     `scorings` (scorer → digest, or its beginning) shows an older scoring than the newest;
     `level` is that of the intervals. `allow_code`: human studies may run
     code of their own, from the folder they lay in; "changed": also where it is not what it was when the run was
-    made. Asks nobody, changes nothing.
+    made. `pairs`: "baseline"
+    compares each condition with `baseline` (default: the experiment's, else the first) and with the best, "all" each
+    with each. Asks nobody, changes nothing.
     """
     from karat import summary
 
-    return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code)
+    compared: dict[str, Any] = {"pairs": pairs, "baseline": baseline}
+    return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code, **compared)
 
 
 def compare(

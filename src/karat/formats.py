@@ -12,6 +12,7 @@ import re
 import unicodedata
 
 __all__ = [
+    "POINT",
     "UNKNOWN",
     "brief",
     "clean",
@@ -38,6 +39,9 @@ __all__ = [
 
 UNKNOWN = "–"
 """What stands where no number is known."""
+
+POINT = "*"
+"""Marks an interval without width."""
 
 _MINUS = "−"
 _ENDLESS = 1e15  # from here on nobody counts digits, and a double has not even all of them
@@ -80,12 +84,14 @@ def signed(value: float | None, *, digits: int = 2) -> str:
 def interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
     """An interval; nothing at all where there is none.
 
-    >>> interval(3.9, 4.52), interval(None, None)
-    ('[3.90, 4.52]', '')
+    `POINT` marks one without width: what is alike everywhere says nothing of how others would differ.
+
+    >>> interval(3.9, 4.52), interval(4.0, 4.0), interval(None, None)
+    ('[3.90, 4.52]', '[4.00, 4.00]*', '')
     """
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
-    return f"[{number(low, digits=digits)}, {number(high, digits=digits)}]"
+    return f"[{number(low, digits=digits)}, {number(high, digits=digits)}]{POINT if low == high else ''}"
 
 
 def signed_interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
@@ -96,7 +102,7 @@ def signed_interval(low: float | None, high: float | None, *, digits: int = 2) -
     """
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
-    return f"[{signed(low, digits=digits)}, {signed(high, digits=digits)}]"
+    return f"[{signed(low, digits=digits)}, {signed(high, digits=digits)}]{POINT if low == high else ''}"
 
 
 def estimate(value: float | None, low: float | None, high: float | None, *, digits: int = 2) -> str:

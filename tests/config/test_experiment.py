@@ -299,3 +299,12 @@ def test_the_search_baseline_has_its_plain_name(read: Read) -> None:
     text = "dataset: {path: questions.jsonl}\nagent: {type: NAME}\njudge: {type: overlap}\nconditions: {a: {}}\n"
     new, old = read(text.replace("NAME", "search-baseline")), read(text.replace("NAME", "floor"))
     assert new.agent == old.agent
+
+
+def test_the_baseline_is_one_of_the_conditions(read):
+    name = read(GOOD).conditions[0].name
+    assert read(f"{GOOD}\nbaseline: {name}\n").resolved["baseline"].value == name
+    with pytest.raises(BadExperiment) as bad:
+        read(f"{GOOD}\nbaseline: {name}x\n")
+    assert [fault.place for fault in bad.value.faults] == ["baseline"]
+    assert f"no condition is called '{name}x' (did you mean '{name}'?)" in str(bad.value)

@@ -51,6 +51,7 @@ __all__ = [
     "settings",
     "show_help",
     "shown",
+    "shown_and_compared",
     "study_tests",
     "viewing",
 ]
@@ -159,11 +160,19 @@ class Shown:
     scorings: dict[str, str]  # scorer → digest, or its beginning
     allow_code: bool  # human studies may run their own
     allow_changed_code: bool  # … also where it changed since the run was made
+    pairs: str = "baseline"  # which conditions are compared: baseline or all
+    baseline: str | None = None  # None: the experiment's, else its first condition
 
     @property
     def code(self) -> AllowCode:
         """As `karat.summarize` takes it."""
         return "changed" if self.allow_changed_code else self.allow_code
+
+    @property
+    def compared(self) -> dict[str, Any]:
+        """As `karat.summarize` takes it; nothing where nothing was asked for."""
+        usual = self.pairs == "baseline" and self.baseline is None
+        return {} if usual else {"pairs": self.pairs, "baseline": self.baseline}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -497,3 +506,17 @@ scoring = click.option(
     help="Show this scoring instead of the newest (the beginning of its digest is enough). Repeatable.",
 )
 shown = _gathered("shown", Shown, scoring, allow_code, allow_changed_code)
+
+pairs = click.option(
+    "--pairs",
+    type=click.Choice(["baseline", "all"]),
+    default="baseline",
+    show_default=True,
+    help="Compare each condition with the baseline and the best, or each with each.",
+)
+baseline = click.option(
+    "--baseline",
+    metavar="CONDITION",
+    help="Compare with this condition. Default: the experiment's `baseline`, else its first.",
+)
+shown_and_compared = _gathered("shown", Shown, scoring, allow_code, allow_changed_code, pairs, baseline)

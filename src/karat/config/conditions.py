@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from karat.documents.nodes import Node, plain
 from karat.errors import did_you_mean
 from karat.records import AgentSpec, Cassettes, Condition, Gate, McpServer
 
-__all__ = ["AgentPart", "ConditionPart", "ServerPart", "agent", "conditions", "servers", "traffic"]
+__all__ = ["AgentPart", "ConditionPart", "ServerPart", "agent", "baseline", "conditions", "servers", "traffic"]
 
 _ALIASES = {"claude_code_sdk": "claude", "search-baseline": "floor"}  # k-eval's name; what `floor` does
 
@@ -139,6 +139,17 @@ _TYPES: dict[str, dict[str, str]] = {
 
 MOST_CONDITIONS = 500
 """As many as a summary reads."""
+
+
+def baseline(read: Reader, known: Iterable[ConditionPart]) -> str | None:
+    """The condition that the others are compared with; None where the file names none."""
+    node, names = read.root.get("baseline"), [part.spec.name for part in known]
+    if node is None or node.value is None:
+        return None
+    name = node.value if isinstance(node.value, str) else node.written or str(node.value)
+    if names and name not in names:
+        read.fault("baseline", f"no condition is called '{name}'{did_you_mean(name, names)}")
+    return name
 
 
 def conditions(read: Reader, known: Mapping[str, ServerPart | None], base: AgentPart | None) -> list[ConditionPart]:

@@ -26,7 +26,7 @@ from karat.redact import Redactor
 __all__ = ["Parts", "read_parts"]
 
 _SECTIONS = {
-    *("name", "version", "dataset", "agent", "judge", "mcp_servers"),
+    *("name", "version", "dataset", "agent", "judge", "mcp_servers", "baseline"),
     *("conditions", "execution", "scorers", "secrets", "prices", "mcp"),
 }
 
@@ -41,6 +41,7 @@ class Parts:
     agent: conditions.AgentPart | None
     servers: dict[str, conditions.ServerPart | None]
     conditions: list[conditions.ConditionPart]
+    baseline: str | None  # the condition that the others are compared with; None: the first
     scorers: list[sections.ScorerPart]
     execution: Execution
     cassettes: Cassettes | None
@@ -69,6 +70,8 @@ class Parts:
             "secrets": self.named,
             "prices": {model: msgspec.structs.asdict(price) for model, price in self.prices.items()},
         }
+        if self.baseline is not None:
+            settings["baseline"] = self.baseline
         if self.cassettes is not None:
             settings["mcp"] = {self.cassettes.mode: plain(root.get("mcp") or Node({}))[self.cassettes.mode]}
         choices = dict(_choices(settings, root))
@@ -101,6 +104,7 @@ def read_parts(root: Node, *, folder: Path, env: Mapping[str, str], name: str, b
         agent=agent,
         servers=servers,
         conditions=conditioned,
+        baseline=conditions.baseline(read, conditioned),
         scorers=sections.scorers(read, dataset),
         execution=sections.execution(read),
         cassettes=conditions.traffic(read),

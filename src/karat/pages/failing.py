@@ -136,7 +136,7 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
             cells=(
                 words(_where(one)),
                 Cell(text=formats.count(one.trials), tone="bad" if one.trials else "quiet"),
-                *numbers(formats.count(one.attempts)),
+                *numbers(formats.count(one.attempts) if one.calls is None else formats.plural(one.calls, "call")),
                 words(one.example),
             ),
         )
@@ -144,6 +144,8 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
     )
     left = len(kinds) - len(rows)
     legend = "Trials: that ended so. Attempts: that failed so, whether a later one succeeded or not."
+    if any(one.calls for one in kinds):
+        legend += " Class mcp: calls of the server that failed; the agent went on."
     if left > 0:
         legend += f" {formats.plural(left, 'rarer kind')} left out."
     heads = ("failure", "class", "trials", "failed attempts", "newest message")

@@ -10,14 +10,14 @@ from karat.charts.written import estimated, is_share, signed_estimate, unit_of
 from karat.pages.blocks import Block, Cell, Column, Group, Note, Row, Span, Table, columns, numbers, words
 from karat.summary import Summary
 from karat.summary.model import Difference, Estimate, MetricInfo, Result
-from karat.summary.words import NO_DIFFERENCE, NOT_TESTED
+from karat.summary.words import NO_DIFFERENCE, NOT_TESTED, family_words
+from karat.summary.written import POINT_LEGEND, is_point
 
 __all__ = ["differences", "matrix", "measured", "rests_on", "scale"]
 
 _MOST_REASONS = 6
 _MOST_OPEN = 60  # rows of differences: more say less than the chart before them
 _WIDE = 3  # metrics, from which on a table takes the whole width
-POINT = "Where an interval has no width, all {unit}s gave the same value: nothing is known of how others would differ."
 
 
 def measured(summary: Summary) -> list[MetricInfo]:
@@ -54,9 +54,7 @@ def _matrix_legend(summary: Summary, metrics: Sequence[MetricInfo]) -> str:
         f"The mean over {_averaged(summary, metrics, unit)}; repetitions of a {unit} are averaged first.",
         f"The interval says where it would lie for other {unit}s of this kind. A line is as long as its interval.",
     ]
-    known = [one.mean for one in summary.results]
-    if any(one.low is not None and one.low == one.high for one in known):
-        parts.append(POINT.format(unit=unit))
+    parts += [POINT_LEGEND] if any(is_point(one.mean) for one in summary.results) else []
     if any(info.offline for info in metrics):
         parts.append("Offline: scored by a rule, not by a model that understands.")
     return " ".join(parts)
@@ -224,6 +222,8 @@ def _differences_legend(summary: Summary, tested: Sequence[Difference], unit: st
         parts.append("An interval stands for its comparison alone, so it may leave out 0 where p shows no difference.")
     if any(one.verdict == NO_DIFFERENCE for one in tested):
         parts.append("“No difference shown” does not mean that there is none.")
+    parts += [family_words(summary.family)] if summary.family is not None and summary.family.left_out else []
+    parts += [POINT_LEGEND] if any(is_point(one.estimate) for one in tested) else []
     others = len(summary.differences) - len(tested)
     if others:
         parts.append(f"{formats.plural(others, 'further reading')} of the same answers not tested.")

@@ -9,29 +9,18 @@ from rich.text import Text
 from karat import formats
 from karat.reports._layout import Cell, Columns
 from karat.summary import Summary
-from karat.summary.model import Account, Difference, Estimate, MetricInfo, Result
-from karat.summary.words import NO_DIFFERENCE
+from karat.summary.model import Account, Difference, MetricInfo, Result
+from karat.summary.words import NO_DIFFERENCE, NOT_MEASURED
 from karat.summary.written import between, interval_of, measured
 
 __all__ = [
-    "POINT",
     "conditions_table",
     "differences_table",
     "has_steps",
-    "is_point",
     "judges_table",
     "scores_table",
     "servers_table",
 ]
-
-
-POINT = "*"
-"""Marks an interval without width."""
-
-
-def is_point(found: Estimate) -> bool:
-    """Whether all questions gave the same value, so that nothing is known of how questions differ."""
-    return found.low is not None and found.low == found.high
 
 
 def has_steps(summary: Summary) -> bool:
@@ -74,7 +63,6 @@ def _score_cells(metric: MetricInfo, result: Result, heads: Sequence[str]) -> li
         "reliable": formats.share(result.reliability.value),
     }
     interval = interval_of(mean, percent=metric.percent) or formats.UNKNOWN
-    interval += POINT if is_point(mean) else ""
     return [(texts.get(head, interval), "") for head in heads]
 
 
@@ -187,7 +175,7 @@ def _difference_cells(one: Difference, *, wide: bool, percent: bool) -> list[Cel
     extra = [(formats.number(one.effect), ""), (formats.count(one.n_pairs), "")]
     return [
         (value, ""),
-        (interval + (POINT if is_point(found) else ""), ""),
+        (interval, ""),
         (formats.p_value(one.p_adjusted), ""),
         *(extra if wide else []),
         (_verdict(one, wide=wide), "green" if one.winner is not None else ""),
@@ -197,8 +185,8 @@ def _difference_cells(one: Difference, *, wide: bool, percent: bool) -> list[Cel
 def _verdict(one: Difference, *, wide: bool) -> str:
     if one.winner is not None:
         return "better" if one.winner == one.b else "worse"
-    if one.verdict == NO_DIFFERENCE and not wide:
-        return "not shown"
+    if one.verdict in (NO_DIFFERENCE, NOT_MEASURED) and not wide:
+        return "not shown" if one.verdict == NO_DIFFERENCE else "no MCP"
     return one.verdict.rpartition(" is ")[2]
 
 

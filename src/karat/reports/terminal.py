@@ -18,18 +18,17 @@ from karat.journal import RunFolder
 from karat.reports import _conversation, _study
 from karat.reports._layout import Columns
 from karat.reports._tables import (
-    POINT,
     conditions_table,
     differences_table,
     has_steps,
-    is_point,
     judges_table,
     scores_table,
     servers_table,
 )
 from karat.summary import Summary
 from karat.summary.model import FailureKind, LowCell, LowSample, Result
-from karat.summary.words import NO_DIFFERENCE, NOT_TESTED
+from karat.summary.words import NO_DIFFERENCE, NOT_TESTED, family_words
+from karat.summary.written import POINT_LEGEND, is_point
 
 __all__ = ["Terminal"]
 
@@ -37,7 +36,6 @@ _WIDE = 100  # columns from which on there is room for more numbers
 _SERVERS_LEGEND = "≈ tokens: what the results come to at four characters a token, each read once; an estimate."
 _MOST_REASONS = 3
 _MOST_KINDS = 10  # of failure that are shown
-_POINT_LEGEND = f"{POINT}: all questions alike, so nothing is known of how others would differ."
 
 
 class Terminal:
@@ -207,7 +205,7 @@ def _section(title: str, table: Columns, width: int, legend: str = "") -> Iterab
 def _scores_legend(summary: Summary, *, wide: bool) -> str:
     level = formats.level(summary.level)
     parts = [f"mean over questions with its {level} interval; ± is the spread between repetitions of one question."]
-    parts += [_POINT_LEGEND] if any(is_point(result.mean) for result in summary.results) else []
+    parts += [POINT_LEGEND] if any(is_point(result.mean) for result in summary.results) else []
     parts += [f"No interval: {reason}." for reason in _reasons(summary)]
     if any(result.n_missing for result in summary.results):
         parts.append("bounds: the mean if every missing score were the worst, or the best, of the scale.")
@@ -269,7 +267,8 @@ def _differences_legend(summary: Summary, *, wide: bool) -> str:
     legend = f"second minus first, paired by {unit}; p after Holm over {count}{effect}."
     if len(summary.differences) > 1:
         legend += " An interval stands for its comparison alone, so it may leave out 0 where p shows no difference."
-    legend += f" {_POINT_LEGEND}" if any(is_point(one.estimate) for one in summary.differences) else ""
+    legend += f" {family_words(summary.family)}".rstrip()
+    legend += f" {POINT_LEGEND}" if any(is_point(one.estimate) for one in summary.differences) else ""
     if all(one.verdict != NO_DIFFERENCE for one in summary.differences):
         return legend
     meant = "“No difference shown” does not mean" if wide else "“Not shown”: no difference shown, which does not mean"
@@ -311,10 +310,11 @@ def _failures(kinds: Iterable[FailureKind]) -> Iterable[Text | Padding]:
         counts = [
             *([formats.plural(kind.trials, "trial")] if kind.trials else []),
             *([formats.plural(kind.attempts, "failed attempt")] if kind.attempts else []),
+            *([formats.plural(kind.calls, "failed call")] if kind.calls else []),
         ]
         what = f"{kind.kind} (scorer {kind.scorer})" if kind.scorer is not None else kind.kind
         text = f"{kind.cls}: {what}, {', '.join(counts)}: {formats.excerpt(kind.example, 200)}"
-        yield Padding(_line(text, style="red" if kind.trials else ""), (0, 0, 0, 2))
+        yield Padding(_line(text, style="red" if kind.trials or kind.calls else ""), (0, 0, 0, 2))
 
 
 def _warnings(warnings: Iterable[str]) -> Iterable[Text | Padding]:

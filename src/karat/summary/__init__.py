@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import structs
 
 from karat.errors import BadOption, did_you_mean
 from karat.journal import RunFolder, ScorerInfo
 from karat.records import Metric
-from karat.summary.accounts import Outcome, accounts, outcome
+from karat.summary.accounts import Outcome, accounts, outcome, server_problems
 from karat.summary.conversation_model import ConversationSummary
 from karat.summary.failures import failure_kinds
 from karat.summary.model import (
@@ -19,6 +22,7 @@ from karat.summary.model import (
     Account,
     Difference,
     FailureKind,
+    Family,
     JudgePair,
     LowSample,
     MetricInfo,
@@ -31,7 +35,17 @@ from karat.summary.model import (
 from karat.summary.reading import Reading, plan_of, read, trusted
 from karat.summary.study_model import StudySummary
 from karat.summary.study_words import study_headline
-from karat.summary.words import REHEARSED, alone, conversation_warnings, headline, loss_warnings, unnumbered
+from karat.summary.words import (
+    REHEARSED,
+    alone,
+    conversation_warnings,
+    headline,
+    loss_warnings,
+    said,
+    server_warnings,
+    unmeasured,
+    unnumbered,
+)
 
 if TYPE_CHECKING:
     from karat.datasets import AllowCode
@@ -65,13 +79,21 @@ def __getattr__(name: str) -> object:
 
 
 def summarize(
-    run: RunFolder, *, scorings: Mapping[str, str] | None = None, level: float = 0.95, allow_code: AllowCode = False
+    run: RunFolder,
+    *,
+    scorings: Mapping[str, str] | None = None,
+    level: float = 0.95,
+    allow_code: AllowCode = False,
+    pairs: Literal["baseline", "all"] = "baseline",
+    baseline: str | None = None,
 ) -> Summary:
     """Every number of a run, finished or not.
 
     `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
     `allow_code`: human studies may run code of their own, their `reducer`, from where they lay; "changed": also
     where it is not what it was when the run was made.
+    `pairs`: "baseline" compares each condition with `baseline` (default: the experiment's `baseline`, else its
+    first condition) and with the best on the metric, "all" each with each; p-values are adjusted over what is shown.
     The journal is streamed; what is kept grows with the planned trials by a few bytes
     each, and with scores by some twenty. Raises BadRun for a damaged run, BadOption for a
     scoring that the run does not have.
@@ -79,21 +101,57 @@ def summarize(
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
-        return _summary(run, scorings or {}, level, allow_code=allow_code)
+        compared = _Asked(_baseline(run, baseline), pairs == "all")
+        return _with_problems(run, _summary(run, scorings or {}, level, compared, allow_code))
 
 
-def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow_code: AllowCode) -> Summary:
+class _Asked(NamedTuple):
+    """What the numbers depend on besides the run."""
+
+    baseline: str
+    every: bool  # whether every pair of conditions is compared
+
+
+def _with_problems(run: RunFolder, summary: Summary) -> Summary:
+    """The summary with the conditions in front whose MCP servers were not used: nothing is said of their effect."""
+    problems = server_problems(summary.accounts, run.info.condition_servers)
+    if not problems:
+        return summary
+    names, words = {one.condition for one in problems}, server_warnings(problems)
+    differences = tuple(unmeasured(one, names) for one in summary.differences)
+    gates = "`require_mcp_tool_use` and `require_mcp_tool_success` of the condition make such answers failures"
+    rest = summary.headline
+    if differences != summary.differences:
+        rest = said(differences, summary.metrics, unit="conversation" if summary.kind == "conversation" else "question")
+    return structs.replace(
+        summary,
+        server_problems=problems,
+        headline=". ".join([*words, rest]),
+        differences=differences,
+        warnings=(*(f"{text} (see Failures); {gates}" for text in words), *summary.warnings),
+    )
+
+
+def _baseline(run: RunFolder, name: str | None) -> str:
+    """The condition that the others are compared with."""
+    conditions, choice = plan_of(run).conditions, run.info.experiment.get("baseline")
+    if name is not None and name not in conditions:
+        raise BadOption("baseline", f"run {run.info.run} has no condition '{name}'{did_you_mean(name, conditions)}")
+    wanted = name if name is not None else choice.value if choice is not None else None
+    return wanted if wanted in conditions else conditions[0]  # a part of a run may lack the file's
+
+
+def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode) -> Summary:
     # The status first: a run that ends in between is then taken as running.
     status, info, reading, scorers = run.status(), run.info, read(run), run.scorers()
     shown = chosen_scorings(reading, (*run.info.scorers, *scorers), scorings)
     ended = outcome(reading, shown)
     each, total = accounts(reading, ended)
     failures = failure_kinds(run, reading, ended)
-    told = [*_unannounced(reading, scorers, shown), *_server_warnings(run, each, failures)]
-    told += _warnings(run, reading, status, total)
-    figures = _figures(run, reading, scorers, shown, level=level) if shown else _NOTHING
+    told = [*_server_warnings(run, each, failures), *_warnings(run, reading, status, total)]
+    figures = _figures(run, reading, scorers, shown, asked, level=level) if shown else _Figures()
     conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level)
-    study = _study(run, reading, scorers, shown, ended, level=level, allow_code=allow_code)
+    study = _study(run, reading, scorers, shown, ended, level=level, allow_code=code)
     return Summary(
         format=FORMAT_VERSION,
         run=info.run,
@@ -114,6 +172,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, *, allow
         differences=figures.differences,
         lowest=figures.lowest,
         failures=failures,
+        family=figures.family,
         duplicates=reading.duplicates,
         warnings=(*told, *_own(conversation, study), *figures.losses(total, info.kind)),
         provenance=_provenance(run, scorers, shown),
@@ -172,9 +231,10 @@ class _Figures:
         lowest: tuple[LowSample, ...] = (),
         samples: SampleTable | None = None,
         panel: tuple[JudgePair, ...] = (),
+        family: Family | None = None,
     ) -> None:
         self.metrics, self.results, self.differences = metrics, results, differences
-        self.lowest, self.samples, self.panel = lowest, samples, panel
+        self.lowest, self.samples, self.panel, self.family = lowest, samples, panel, family
 
     def losses(self, total: Account, kind: str) -> list[str]:
         if kind == "study":  # what is read of participants is no score that is compared
@@ -187,11 +247,14 @@ class _Figures:
         return headline(self.results, self.differences, self.metrics, total, unit=unit)
 
 
-_NOTHING = _Figures()
-
-
 def _figures(
-    run: RunFolder, reading: Reading, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str], *, level: float
+    run: RunFolder,
+    reading: Reading,
+    scorers: tuple[ScorerInfo, ...],
+    shown: Mapping[str, str],
+    asked: _Asked,
+    *,
+    level: float,
 ) -> _Figures:
     import numpy as np
 
@@ -204,17 +267,31 @@ def _figures(
     conversations = declared(run, reading)
     found = grids(reading, scorers, shown, conversations)
     if not found:
-        return _NOTHING
+        return _Figures()
     shape = (len(reading.samples), len(conditions), reading.repetitions)
     retried = np.frombuffer(reading.retried, dtype=np.uint8).reshape(shape).astype(bool)
+    first = conditions.index(asked.baseline)
+    apart = tuple(differences(found, conditions, level=level, baseline=first, every=asked.every))
     columns = tuple(column for grid in found for column in sample_columns(grid, conditions))
     return _Figures(
         metrics=tuple(grid.info for grid in found),
         results=tuple(one for grid in found for one in results(grid, conditions, retried, level=level)),
-        differences=tuple(differences(found, conditions, level=level)),
+        differences=apart,
         lowest=lowest(run, reading, found[0], conditions),
         samples=_table(run, reading, columns, None if conversations is None else conversations.weights.tolist()),
         panel=tuple(judge_pairs(found)),
+        family=_family(apart, asked, possible=len(found) * math.comb(len(conditions), 2)),
+    )
+
+
+def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) -> Family | None:
+    if not differences:
+        return None
+    return Family(
+        pairs="all" if asked.every else "baseline",
+        baseline=asked.baseline,
+        tests=sum(one.p_adjusted is not None for one in differences),
+        left_out=possible - len(differences),
     )
 
 
@@ -261,7 +338,7 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
             yield f"MCP server '{server.name}' did not answer: {clean(server.fault)}"
 
 
-def _unannounced(reading: Reading, scorers: Iterable[ScorerInfo], shown: Mapping[str, str]) -> Iterator[str]:
+def _unannounced(reading: Reading, scorers: Iterable[ScorerInfo]) -> Iterator[str]:
     """Metrics that a scorer gave and did not announce, as versions of karat allowed that wrote format 1 in 2026."""
     from karat.formats import clean
 
@@ -293,7 +370,8 @@ def _made_up(run: RunFolder) -> list[str]:
 def _warnings(run: RunFolder, reading: Reading, status: str, total: Account) -> list[str]:
     from karat.formats import plural
 
-    found, left = _made_up(run), plural(total.ledger.not_run, "trial")
+    found = [*_unannounced(reading, run.scorers()), *_made_up(run)]
+    left = plural(total.ledger.not_run, "trial")
     unscored = sum(tally.answered for tally in reading.tallies) - total.ledger.scored - total.ledger.judge
     unasked = total.ledger.not_run - unscored
     if status != "done" and total.ledger.not_run:

@@ -9,11 +9,11 @@ from math import ceil, fsum
 from typing import get_args
 
 from karat.records import LedgerClass
-from karat.summary.model import Account, Cost, Latency, Ledger, Money, ServerUse, Tokens
+from karat.summary.model import Account, Cost, FailureKind, Latency, Ledger, Money, ServerProblem, ServerUse, Tokens
 from karat.summary.reading import Kind, Reading
 from karat.summary.tallies import Calls, Tally
 
-__all__ = ["JUDGE_GAP", "Outcome", "accounts", "outcome", "quantile"]
+__all__ = ["JUDGE_GAP", "Outcome", "accounts", "call_failures", "outcome", "quantile", "server_problems"]
 
 CHARACTERS_A_TOKEN = 4
 """The usual rule of thumb for English. No provider tells what a single result cost, and tokenisers differ."""
@@ -138,6 +138,35 @@ def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retr
         retried=retried,
         servers=_servers(tallies),
     )
+
+
+def server_problems(accounts: Mapping[str, Account], servers: Mapping[str, Sequence[str]]) -> tuple[ServerProblem, ...]:
+    """Conditions whose answers do not show what their MCP servers do: no call was made, or half of them failed.
+
+    `servers`: condition → the names of its servers. Without an answer there is nothing to say.
+    """
+    found = []
+    for condition, account in accounts.items():
+        calls, errors = (sum(getattr(use, part) for use in account.servers) for part in ("calls", "errors"))
+        if servers.get(condition) and account.latency.n and 2 * errors >= calls:
+            problem = ServerProblem(condition=condition, answers=account.latency.n, calls=calls, errors=errors)
+            found.append(problem)
+    return tuple(found)
+
+
+def call_failures(reading: Reading) -> list[FailureKind]:
+    """Failed MCP calls by server and message, the most frequent first; the trials went on behind them."""
+    whole: dict[str, Calls] = {}
+    for tally in (*reading.tallies, reading.elsewhere):
+        for server, calls in tally.servers.items():
+            for message, count in calls.messages.values():
+                whole.setdefault(server, Calls()).failed(message, count)
+    kinds = [
+        FailureKind(cls="mcp", stage="call", kind=server, trials=0, attempts=0, calls=count, example=message)
+        for server, calls in whole.items()
+        for message, count in calls.messages.values()
+    ]
+    return sorted(kinds, key=lambda kind: (-(kind.calls or 0), kind.kind, kind.example))
 
 
 def _sum(parts: object) -> float:

@@ -11,10 +11,10 @@ from msgspec import structs
 from karat import formats
 from karat.errors import BadOption, did_you_mean
 from karat.journal import RunFolder
-from karat.summary import summarize
+from karat.summary import plan_of, summarize
 from karat.summary.comparison import FORMAT_VERSION, Comparison, Flip, Pairing, Side
-from karat.summary.model import MetricInfo, SampleTable, Summary
-from karat.summary.words import NOT_TESTED, REHEARSED, said
+from karat.summary.model import MetricInfo, SampleTable, ServerProblem, Summary
+from karat.summary.words import NOT_TESTED, REHEARSED, said, server_warnings, unmeasured
 
 if TYPE_CHECKING:
     from karat.datasets import AllowCode
@@ -44,16 +44,24 @@ def compare(
     condition each are compared whatever it is called. Raises BadOption where there is
     nothing to compare, and what `summarize` raises.
     """
+    pairs = _conditions(a, b, condition_a, condition_b)  # before anything is read whole
     asked: dict[str, Any] = {"scorings": scorings, "level": level, "allow_code": allow_code}
     first = summarize(a, **asked)
     second = first if b.path == a.path else summarize(b, **asked)
-    pairs = _conditions(first, second, condition_a, condition_b)
     labels = _labels(first, second, condition_a, condition_b)
     sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
     if first.study is not None and second.study is not None:
         from karat.summary.study_against import compare_studies
 
-        return compare_studies((a, b), (first, second), pairs, sides, allow_code=allow_code)
+        found = compare_studies((a, b), (first, second), pairs, sides, allow_code=allow_code)
+    else:
+        found = _compared(first, second, pairs, sides, level=level)
+    return _with_problems(structs.replace(found, conditions=tuple(pairs)), _problems(first, second, pairs))
+
+
+def _compared(
+    first: Summary, second: Summary, pairs: Sequence[tuple[str, str]], sides: tuple[Side, Side], *, level: float
+) -> Comparison:
     metrics = _metrics(first, second)
     rows_a, rows_b, changed = _shared(first, second)
     pairings = _pairings(first, second, pairs, metrics, (rows_a, rows_b), level=level)
@@ -76,22 +84,35 @@ def compare(
     )
 
 
-def _conditions(a: Summary, b: Summary, one: str | None, two: str | None) -> list[tuple[str, str]]:
-    for summary, name in ((a, one), (b, two)):
-        if name is not None and name not in summary.conditions:
-            hint = did_you_mean(name, summary.conditions)
-            raise BadOption("condition", f"run {summary.run} has no condition '{name}'{hint}")
-    if one is None and two is None and a.run != b.run:
-        same = [(name, name) for name in a.conditions if name in b.conditions]
+def _with_problems(found: Comparison, problems: tuple[ServerProblem, ...]) -> Comparison:
+    unused = server_warnings(problems)
+    return structs.replace(
+        found,
+        server_problems=problems,
+        headline=". ".join([*unused, found.headline]),
+        warnings=(*unused, *found.warnings),
+    )
+
+
+def _conditions(a: RunFolder, b: RunFolder, one: str | None, two: str | None) -> list[tuple[str, str]]:
+    """Which conditions are compared: the ones named, else those of the same name, else the only one of each run."""
+    ours, theirs = plan_of(a).conditions, plan_of(b).conditions
+    same_run = a.path == b.path or a.info.run == b.info.run
+    for run, name, known in ((a, one, ours), (b, two, theirs)):
+        if name is not None and name not in known:
+            raise BadOption("condition", f"run {run.info.run} has no condition '{name}'{did_you_mean(name, known)}")
+    if one is None and two is None and not same_run:
+        same = [(name, name) for name in ours if name in theirs]
         if same:
             return same
-    left = one or (a.conditions[0] if len(a.conditions) == 1 else None)
-    right = two or (b.conditions[0] if len(b.conditions) == 1 else None)
+    left = one or (two if two in ours and not same_run else ours[0] if len(ours) == 1 else None)
+    right = two or (one if one in theirs and not same_run else theirs[0] if len(theirs) == 1 else None)
     if left is None or right is None:
-        known = f"{', '.join(a.conditions)} | {', '.join(b.conditions)}"
-        raise BadOption("condition", f"say which conditions to compare, as RUN:CONDITION (known: {known})")
-    if (a.run, left) == (b.run, right):
-        raise BadOption("condition", f"'{left}' of run {a.run} cannot be compared with itself")
+        both = f"{', '.join(ours)} | {', '.join(theirs)}"
+        why = "the runs have no condition in common; " if one is None and two is None and not same_run else ""
+        raise BadOption("condition", f"{why}say which conditions to compare, as RUN:CONDITION (known: {both})")
+    if same_run and left == right:
+        raise BadOption("condition", f"'{left}' of run {a.info.run} cannot be compared with itself")
     return [(left, right)]
 
 
@@ -212,7 +233,21 @@ def _pairings(
         _pairing(metric, labels[left, right], ids, sides, (found, p))
         for (metric, left, right, sides, found), p in zip(work, adjusted, strict=True)
     ]
+    unused = {one.condition for one in _problems(a, b, pairs)}
+    made = [structs.replace(one, difference=unmeasured(one.difference, unused)) for one in made]
     return [one if tested else _untested(one) for one, tested in zip(made, told, strict=True)]
+
+
+def _problems(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> tuple[ServerProblem, ...]:
+    """Of the conditions that are compared; with the run where two have the same name."""
+    found = [
+        structs.replace(one, condition=labels[side])
+        for labels, pair in zip(_unlike(a, b, pairs).values(), pairs, strict=True)
+        for side, summary in enumerate((a, b))
+        for one in summary.server_problems
+        if one.condition == pair[side]
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 def _tested(summary: Summary, metric: MetricInfo) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from karat import formats
-from karat.summary.model import Difference, MetricInfo
+from karat.summary.model import Difference, MetricInfo, ServerProblem
 from karat.summary.study_comparison import StudyComparison, text_of
-from karat.summary.written import measured, signed_estimate
+from karat.summary.written import POINT_LEGEND, is_point, measured, signed_estimate
 
 __all__ = ["FORMAT_VERSION", "Comparison", "Flip", "Pairing", "Side"]
 
@@ -65,6 +65,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     changed: int  # questions with the same id and another content: left out
     warnings: tuple[str, ...]
     unit: str = "question"  # what is paired: question, conversation or participant
+    conditions: tuple[tuple[str, str], ...] = ()  # which condition of the first with which of the second
+    server_problems: tuple[ServerProblem, ...] = ()  # sides whose MCP calls failed, or that made none
     study: StudyComparison | None = None  # of human studies, which have no pairings
 
     def percent(self, one: Pairing) -> bool:
@@ -115,6 +117,9 @@ def _row(one: Pairing) -> dict[str, Any]:
 def _text(found: Comparison) -> str:
     """Plain text, for `print` and for a terminal."""
     lines = [found.headline, "", f"{found.a.label} → {found.b.label}; differences are the second minus the first"]
+    if found.conditions and found.a.condition is None and found.b.condition is None:
+        named = (one if one == other else f"{one} with {other}" for one, other in found.conditions)
+        lines.append(f"conditions compared: {', '.join(named)}")
     for one in found.pairings:
         lines += ["", *_pairing_lines(one, found.unit, percent=found.percent(one))]
     lines += [] if found.study is None else text_of(found.study)
@@ -124,6 +129,8 @@ def _text(found: Comparison) -> str:
     ]
     if any(counts):
         lines += ["", "; ".join(text for text in counts if text)]
+    if any(is_point(one.difference.estimate) for one in found.pairings):
+        lines += ["", POINT_LEGEND]
     lines += [f"warning: {text}" for text in found.warnings]
     return "\n".join(formats.clean(line) for line in lines) + "\n"
 

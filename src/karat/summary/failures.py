@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.summary.accounts import JUDGE_GAP, Outcome
+from karat.summary.accounts import JUDGE_GAP, Outcome, call_failures
 from karat.summary.lines import failure_of
 from karat.summary.model import FailureKind
 from karat.summary.reading import Reading
@@ -42,7 +42,7 @@ def failure_kinds(run: RunFolder, reading: Reading, outcome: Outcome) -> tuple[F
     if gap and JUDGE_GAP not in reading.kinds:
         cls, stage, kind, *_ = JUDGE_GAP
         found.append(FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=_GAP))
-    return tuple(sorted(found, key=_rank))
+    return (*sorted(found, key=_rank), *call_failures(reading))
 
 
 def _rank(one: FailureKind) -> tuple[int, int, str, str, str, str]:

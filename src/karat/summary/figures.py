@@ -283,12 +283,18 @@ def _listed(values: Floats) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-def differences(found: Sequence[Grid], conditions: Sequence[str], *, level: float) -> list[Difference]:
-    """Every pair of conditions on every metric; p-values adjusted (Holm) over all of them."""
+def differences(
+    found: Sequence[Grid], conditions: Sequence[str], *, level: float, baseline: int = 0, every: bool = False
+) -> list[Difference]:
+    """Comparisons of conditions on every metric; p-values adjusted (Holm) over all that are returned.
+
+    Each condition is compared with the one at `baseline`, and with the best on the metric; with `every`
+    each with each.
+    """
     raw: list[tuple[Grid, int, int, PairedDifference, tuple[int, int, int]]] = []
     for grid in found:
         sides = [_side(grid, index) for index in range(len(conditions))]
-        for a, b in combinations(range(len(conditions)), 2):
+        for a, b in _pairs(grid, sides, baseline, every=every):
             raw.append((grid, a, b, *_compared(sides[a], sides[b], level)))
     tested = [test.p if grid.stands else math.nan for grid, _, _, test, _ in raw]
     adjusted = adjust(tested).tolist() if raw else []
@@ -297,6 +303,30 @@ def differences(found: Sequence[Grid], conditions: Sequence[str], *, level: floa
         for (grid, a, b, test, gone), p in zip(raw, adjusted, strict=True)
     ]
     return [one if grid.stands else structs.replace(one, verdict=NOT_TESTED) for grid, one in made]
+
+
+def _pairs(grid: Grid, sides: Sequence[Floats | Sums], baseline: int, *, every: bool) -> list[tuple[int, int]]:
+    """Which conditions are compared: the baseline is always the first of a pair, else the order is the file's."""
+    order = [baseline, *(index for index in range(len(sides)) if index != baseline)]
+    pairs = list(combinations(order, 2))
+    best = baseline if every else _best(grid, sides)
+    return [pair for pair in pairs if every or baseline in pair or best in pair]
+
+
+def _best(grid: Grid, sides: Sequence[Floats | Sums]) -> int | None:
+    """The condition with the best mean, the first of several; None where no direction is better."""
+    means = [_mean_of(side) for side in sides]
+    known_means = [mean for mean in means if not math.isnan(mean)]
+    if grid.info.direction == "none" or not known_means:
+        return None
+    return means.index(max(known_means) if grid.info.direction == "higher" else min(known_means))
+
+
+def _mean_of(side: Floats | Sums) -> float:
+    if isinstance(side, Sums):
+        return float(side.ratio) if side.there.any() else math.nan
+    there = side[~np.isnan(side)]
+    return float(there.mean()) if there.size else math.nan
 
 
 def _side(grid: Grid, index: int) -> Floats | Sums:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -63,14 +63,18 @@ def is_large(run: RunFolder) -> bool:
 
 
 def summarize_and_keep(
-    run: RunFolder, *, scorings: Mapping[str, str] | None = None, allow_code: AllowCode = False
+    run: RunFolder,
+    *,
+    scorings: Mapping[str, str] | None = None,
+    allow_code: AllowCode = False,
+    **compared: Any,
 ) -> Summary:
     """As `karat.summary.summarize`; of a large run that has ended the summary stays in its folder, where that can be.
 
-    Only the usual one does: of the newest scorings, without a study's own code.
+    Only the usual one does: of the newest scorings, without a study's own code, of the usual comparisons (`compared`: the `pairs` and `baseline` of `summarize`).
     """
-    before = _state(run) if is_large(run) and not scorings and not allow_code else ""
-    summary = summarize(run, scorings=scorings, allow_code=allow_code)
+    before = _state(run) if is_large(run) and not (scorings or allow_code or compared) else ""
+    summary = summarize(run, scorings=scorings, allow_code=allow_code, **compared)
     if before and summary.status != "running":
         # A folder that is read-only, a disk that is full, no thread to be had: the next one adds up again.
         with suppress(OSError, RuntimeError, MemoryError, ValueError):

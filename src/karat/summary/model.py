@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from karat.errors import BadOption, did_you_mean
 from karat.journal import ServerInfo
 from karat.summary.conversation_model import ConversationSummary
 from karat.summary.numbers import Estimate, Quantity
@@ -21,6 +22,7 @@ __all__ = [
     "Difference",
     "Estimate",
     "FailureKind",
+    "Family",
     "Group",
     "JudgeMean",
     "JudgePair",
@@ -36,6 +38,7 @@ __all__ = [
     "Result",
     "SampleColumn",
     "SampleTable",
+    "ServerProblem",
     "ServerUse",
     "Summary",
     "Tokens",
@@ -253,6 +256,15 @@ class LowSample(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[LowCell, ...]
 
 
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """Which comparisons of conditions are shown; Holm's adjustment is over their p-values."""
+
+    pairs: Literal["baseline", "all"]  # baseline: each condition against the baseline, and against the best
+    baseline: str
+    tests: int  # p-values adjusted together
+    left_out: int  # comparisons of two conditions on a metric that are not shown
+
+
 class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
     """Failures that are alike."""
 
@@ -263,7 +275,20 @@ class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
     scorer: str | None = None  # of the stage "score"; None: not known
     trials: int  # that ended so
     attempts: int  # that failed so, later ones that succeeded or not
+    calls: int | None = None  # MCP calls that failed so (`kind`: the server); the trials went on. None: no such failure
     example: str  # the newest message among those that stand; where all are mended, the newest at all
+
+
+class ServerProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition with MCP servers whose answers do not show what the servers do.
+
+    No call was made (`calls` is 0), or half of the calls or more failed.
+    """
+
+    condition: str
+    answers: int
+    calls: int  # in the answers and in failed attempts
+    errors: int  # calls that failed
 
 
 class SampleColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -338,6 +363,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     provenance: Provenance
     table_of_samples: SampleTable | None = None  # None: nothing was scored
+    family: Family | None = None  # None: fewer than two conditions, or nothing was scored
+    server_problems: tuple[ServerProblem, ...] = ()  # conditions whose MCP calls failed, or that made none
     panel: tuple[JudgePair, ...] = ()  # every two judges of a panel, metric by metric
     conversation: ConversationSummary | None = None  # None: no conversations, or not scored by `numeric`
     study: StudySummary | None = None  # None: no human studies, or not scored by `replication`
@@ -348,7 +375,17 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return any(metric.offline for metric in self.metrics)
 
     def result(self, condition: str, metric: str) -> Result | None:
-        """One metric under one condition; None where there is none."""
+        """One metric under one condition; None where it was not scored.
+
+        Raises BadOption for a condition or a metric that the run does not have.
+        """
+        if condition not in self.conditions:
+            swapped = " (the condition comes first, then the metric)" if metric in self.conditions else ""
+            hint = swapped or did_you_mean(condition, self.conditions)
+            raise BadOption("condition", f"run {self.run} has no condition '{condition}'{hint}")
+        if all(one.key != metric for one in self.metrics):
+            hint = did_you_mean(metric, [one.key for one in self.metrics])
+            raise BadOption("metric", f"run {self.run} has no metric '{metric}'{hint}")
         return next((one for one in self.results if one.condition == condition and one.metric == metric), None)
 
     def table(self) -> list[dict[str, Any]]:

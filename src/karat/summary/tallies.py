@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -13,6 +14,9 @@ from karat.summary.lines import CallLine, ReplyLine, ScoreLine
 
 __all__ = ["Calls", "Rows", "Tally"]
 
+_LONGEST_MESSAGE = 1000
+_MOST_MESSAGES = 50  # of errors that are told apart, of one server under one condition
+_NUMBERS = re.compile(r"\d+")
 _LARGEST = 1e100  # of a score: the squares of larger ones, added up, are no numbers any more
 
 
@@ -25,6 +29,8 @@ class Calls:
     trials: int = 0
     characters: int = 0  # of results and errors, as the journal writes them
     milliseconds: array[float] = field(default_factory=lambda: array("d"))
+    # Error without its digits → the first error that was so, and how many were.
+    messages: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def add(self, call: CallLine) -> None:
         self.calls += 1
@@ -32,8 +38,17 @@ class Calls:
         if call.error is not None:
             self.errors += 1
             self.characters += len(call.error)
+            self.failed(call.error[:_LONGEST_MESSAGE], 1)
         if call.milliseconds is not None:
             self.milliseconds.append(call.milliseconds)
+
+    def failed(self, message: str, calls: int) -> None:
+        """Counts failed calls by their message."""
+        pattern = _NUMBERS.sub("0", message)
+        if pattern not in self.messages and len(self.messages) >= _MOST_MESSAGES:
+            pattern = message = "another error"
+        first, count = self.messages.get(pattern, (message, 0))
+        self.messages[pattern] = first, count + calls
 
 
 @dataclass(slots=True)

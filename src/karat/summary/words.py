@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+from msgspec import structs
 
 from karat import formats
 from karat.summary.conversation_model import ConversationSummary
-from karat.summary.model import Account, Difference, MetricInfo, Result
+from karat.summary.model import Account, Difference, Family, MetricInfo, Result, ServerProblem
 from karat.summary.written import between, estimated, share_estimate
 
 __all__ = [
     "ALPHA",
+    "NOT_MEASURED",
     "NOT_TESTED",
     "NO_DIFFERENCE",
     "REHEARSED",
     "extraction",
+    "family_words",
     "headline",
     "loss_warnings",
     "said",
+    "server_warnings",
+    "unmeasured",
     "unnumbered",
     "verdict",
     "winner",
@@ -30,6 +36,9 @@ REHEARSED = "a rehearsal: scripts played the models, and no number means anythin
 NO_DIFFERENCE = "no difference shown"
 NOT_TESTED = "not tested"
 """One of several readings of the same answers: another metric stands for them in the tests."""
+
+NOT_MEASURED = "MCP servers not measured"
+"""Instead of `NO_DIFFERENCE` where a condition's MCP calls failed, or none was made."""
 
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
 
@@ -126,7 +135,7 @@ def said(differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, un
         one for one in differences if one.verdict.endswith(_HIGHER)
     ]
     if not shown:
-        return _nothing_shown(differences, shares, unit)
+        return _nothing_shown([one for one in differences if one.verdict != NOT_MEASURED] or differences, shares, unit)
     first = max((one for one in shown if one.metric == shown[0].metric), key=lambda one: abs(one.estimate.value or 0.0))
     others = len(shown) - 1
     more = formats.plural(others, "more comparison shows", "more comparisons show") if others else ""
@@ -162,6 +171,8 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
     by = _by(found.value, found.low, found.high, percent=first.metric in shares)
     offline = ", offline scores" if first.offline else ""
     over = formats.plural(first.n_pairs, unit)
+    if first.verdict == NOT_MEASURED:
+        return f"{first.b} against {first.a} on {first.metric}: {by} over {over}, p {_p(first.p_adjusted)}{offline}"
     if len(differences) == 1:
         tested = f"{over}, p {_p(first.p_adjusted)}" if first.p_adjusted is not None else f"{over}, not testable"
         return f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over {tested}{offline}"
@@ -184,6 +195,35 @@ def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:
 def _p(value: float | None) -> str:
     text = formats.p_value(value)
     return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
+
+
+def family_words(family: Family | None) -> str:
+    """Which comparisons are shown, where some are not; nothing where all are."""
+    if family is None or not family.left_out:
+        return ""
+    left = formats.plural(family.left_out, "comparison")
+    return (
+        f"Each condition is compared with {formats.clean(family.baseline)}, and with the best on the metric; "
+        f"--pairs all shows {left} more."
+    )
+
+
+def unmeasured(one: Difference, conditions: Container[str]) -> Difference:
+    """A comparison, not called "no difference shown" where a side is one of `conditions`: its servers were not used."""
+    if one.verdict != NO_DIFFERENCE or (one.a not in conditions and one.b not in conditions):
+        return one
+    return structs.replace(one, verdict=NOT_MEASURED)
+
+
+def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
+    """What stands in front of the headline: the conditions whose scores do not show what their MCP servers do."""
+    found = []
+    for one in problems:
+        what = f"{formats.count(one.errors)} of {formats.plural(one.calls, 'MCP call')} failed"
+        if not one.calls:
+            what = f"no MCP call in {formats.plural(one.answers, 'answer')}"
+        found.append(f"{one.condition}: {what}, so its scores do not show what its MCP servers do")
+    return found
 
 
 def unnumbered(results: Sequence[Result], scored: int) -> Iterator[str]:

@@ -5,7 +5,23 @@ from __future__ import annotations
 from karat import formats
 from karat.summary.numbers import Estimate
 
-__all__ = ["between", "estimated", "interval_of", "measured", "share_estimate", "signed_estimate"]
+__all__ = [
+    "POINT_LEGEND",
+    "between",
+    "estimated",
+    "interval_of",
+    "is_point",
+    "measured",
+    "share_estimate",
+    "signed_estimate",
+]
+
+POINT_LEGEND = f"{formats.POINT}: every question scored the same; the interval cannot be estimated."
+
+
+def is_point(found: Estimate) -> bool:
+    """Whether an interval has no width: every question gave the same value."""
+    return found.low is not None and found.low == found.high
 
 
 def measured(value: float | None, *, percent: bool = False) -> str:
@@ -26,7 +42,8 @@ def interval_of(found: Estimate, *, percent: bool = False) -> str:
     """The interval of a mean; nothing at all where there is none."""
     if found.low is None or found.high is None:
         return ""
-    return f"[{measured(found.low, percent=percent)}, {measured(found.high, percent=percent)}]"
+    mark = formats.POINT if is_point(found) else ""
+    return f"[{measured(found.low, percent=percent)}, {measured(found.high, percent=percent)}]{mark}"
 
 
 def share_estimate(value: float | None, low: float | None, high: float | None) -> str:
@@ -37,7 +54,7 @@ def share_estimate(value: float | None, low: float | None, high: float | None) -
     """
     if low is None or high is None:
         return formats.share(value)
-    return f"{formats.share(value)} [{formats.share(low)}, {formats.share(high)}]"
+    return f"{formats.share(value)} [{formats.share(low)}, {formats.share(high)}]{formats.POINT if low == high else ''}"
 
 
 def between(

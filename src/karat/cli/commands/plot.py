@@ -18,7 +18,7 @@ __all__ = ["command"]
 @options.plot_folder
 @options.plot_forms
 @options.dark
-@options.shown
+@options.shown_and_compared
 @options.results
 @options.output()
 def command(
@@ -42,7 +42,7 @@ def command(
     from karat.summary.words import REHEARSED
 
     opened = api.open(run, results=results)
-    found = charts(api.summarize(opened, scorings=shown.scorings, allow_code=shown.code))
+    found = charts(api.summarize(opened, scorings=shown.scorings, allow_code=shown.code, **shown.compared))
     drawn = draw(found, out, forms, dark=dark, output=output)
     output.result(str(drawn), drawn)
     if not found:

@@ -19,7 +19,7 @@ __all__ = ["command"]
 @click.option("--to", metavar="NAME", help="terminal (default), html, json, csv, …; `karat list reports` shows all.")
 @options.out
 @options.report_settings
-@options.shown
+@options.shown_and_compared
 @options.results
 @options.output()
 def command(
@@ -46,7 +46,8 @@ def command(
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
     reporting.check(name, folder, asked)
-    summary = summarize_and_keep(folder, scorings=shown.scorings, allow_code=shown.code)
+    chosen: dict[str, Any] = {"scorings": shown.scorings, "allow_code": shown.code}
+    summary = summarize_and_keep(folder, **chosen, **shown.compared)
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
     if folder.info.rehearsed and name != "terminal":  # a spreadsheet has no place for it

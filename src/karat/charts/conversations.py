@@ -177,7 +177,8 @@ def _rungs(summary: Summary, found: ConversationSummary, names: dict[str, str]) 
 
 def _interval(summary: Summary, one: ConversationResult, rung: Rung) -> tuple[float | None, float | None]:
     """Of the rate of that name; else of the metric's mean over conversations, where that is the same number."""
-    rate, result = one.rate(rung.metric), summary.result(one.condition, rung.metric)
+    rate = one.rate(rung.metric)
+    result = next((own for own in summary.results if (own.condition, own.metric) == (one.condition, rung.metric)), None)
     if rate is not None:
         return rate.estimate.low, rate.estimate.high
     mean = result.mean if result is not None else None

@@ -344,9 +344,8 @@ def _unannounced(reading: Reading, scorers: Iterable[ScorerInfo]) -> Iterator[st
 
     for one in scorers:
         rows, known = reading.scores.get((one.name, one.scoring)), [metric.name for metric in one.metrics]
-        if (
-            rows is None or shown.get(one.name) != one.scoring or one.metrics == (Metric(name=one.name),)
-        ):  # it announces nothing
+        nothing = one.metrics == (Metric(name=one.name),)  # it announces none
+        if rows is None or nothing or reading.latest.get(one.name) != one.scoring:
             continue
         if others := sorted(set(rows.values) - set(known)):
             yield clean(

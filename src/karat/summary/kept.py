@@ -71,7 +71,8 @@ def summarize_and_keep(
 ) -> Summary:
     """As `karat.summary.summarize`; of a large run that has ended the summary stays in its folder, where that can be.
 
-    Only the usual one does: of the newest scorings, without a study's own code, of the usual comparisons (`compared`: the `pairs` and `baseline` of `summarize`).
+    Only the usual one does: of the newest scorings, without a study's own code, of the usual comparisons
+    (`compared`: the `pairs` and `baseline` of `summarize`).
     """
     before = _state(run) if is_large(run) and not (scorings or allow_code or compared) else ""
     summary = summarize(run, scorings=scorings, allow_code=allow_code, **compared)

@@ -12,12 +12,13 @@ import msgspec
 
 from karat import formats, plugins
 from karat.plan import Plan, plan
-from karat.records import Sample, ScorerSpec
+from karat.records import Sample
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.engine import ScorerInUse, Selection
+    from karat.journal import ScorerInfo
     from karat.mcp import ServerFault, ToolList
 
 __all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "check"]
@@ -114,7 +115,6 @@ def check(
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
     )
     used = _scorers(experiment)
-    asking = {one.info.name: len(one.info.metrics) for one in used if not one.info.offline}
     found = asyncio.run(_started(experiment, selected, start)) if start else {}
     servers = _servers(selected, found)
     problems = [fault for one in used if (fault := _scorer_fault(one, dataset.samples[0]))]
@@ -129,8 +129,7 @@ def check(
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
         agent_calls=_agent_calls(selected),
-        judge_calls=len(selected)
-        * sum(_calls(spec, asking[spec.name]) for spec in experiment.scorers if spec.name in asking),
+        judge_calls=len(selected) * sum(_calls(one.info) for one in used if not one.info.offline),
         dataset=str(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
@@ -158,10 +157,11 @@ def _study(name: str, selected: Plan) -> CheckedStudy:
     )
 
 
-def _calls(spec: ScorerSpec, metrics: int) -> int:
+def _calls(scorer: ScorerInfo) -> int:
     """Calls of models that one answer needs."""
-    judges = max(1, len(spec.options.get("judges") or ()))
-    return judges * int(spec.options.get("repeats", 1)) * (metrics if spec.options.get("call_per_metric") else 1)
+    options = scorer.options
+    judges = max(1, len(options.get("judges") or ()))
+    return judges * int(options.get("repeats", 1)) * (len(scorer.metrics) if options.get("call_per_metric") else 1)
 
 
 def _agent_calls(selected: Plan) -> int:

@@ -176,12 +176,8 @@ def _condition(
     values = plain(node)
     chosen = _chosen(read, f"{place}.mcp_servers", values.get("mcp_servers"), known)
     variant = _variant(read, f"{place}.agent", node.get("agent"), base)
-    if "prompt_file" not in values and "system_prompt_file" in values:  # as some files of k-eval have it
-        values["prompt_file"] = values.pop("system_prompt_file")
+    _check_prompt_keys(read, place, values)
     checked = read.model(ConditionModel, values, place)
-    given = [key for key in ("preset", "system_prompt", "prompt_file") if values.get(key) is not None]
-    if len(given) > 1:
-        read.fault(f"{place}.{given[0]}", f"leave out one of `{given[0]}` and `{given[1]}`: each is the system prompt")
     if checked is None or variant is None:
         return None
     text, from_file = system_prompt(read, place, checked)
@@ -208,6 +204,15 @@ def _condition(
         gate=gate,
     )
     return ConditionPart(condition, {**shown, "agent": variant.shown} if checked.agent else shown)
+
+
+def _check_prompt_keys(read: Reader, place: str, values: dict[str, Any]) -> None:
+    """At most one key says what the system prompt is; k-eval's name of a prompt's file becomes ours."""
+    if "prompt_file" not in values and "system_prompt_file" in values:
+        values["prompt_file"] = values.pop("system_prompt_file")
+    given = [key for key in ("preset", "system_prompt", "prompt_file") if values.get(key) is not None]
+    if len(given) > 1:
+        read.fault(f"{place}.{given[0]}", f"leave out one of `{given[0]}` and `{given[1]}`: each is the system prompt")
 
 
 def _chosen(read: Reader, place: str, listed: Any, known: Mapping[str, ServerPart | None]) -> list[McpServer]:

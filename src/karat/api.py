@@ -179,6 +179,7 @@ def summarize(
     allow_code: AllowCode = False,
     pairs: Literal["baseline", "all"] = "baseline",
     baseline: str | None = None,
+    right: str | None = None,
 ) -> Summary:
     """Every number of a run, finished or not: `print` it, or use `.table()`, `.to_frame()` and its fields.
 
@@ -187,12 +188,13 @@ def summarize(
     code of their own, from the folder they lay in; "changed": also where it is not what it was when the run was
     made. `pairs`: "baseline"
     compares each condition with `baseline` (default: the experiment's, else the first) and with the best, "all" each
-    with each. Asks nobody, changes nothing.
+    with each. `right`: of conversations, the match that makes a turn right; None: the run's own. Asks nobody,
+    changes nothing.
     """
     from karat import summary
 
-    compared: dict[str, Any] = {"pairs": pairs, "baseline": baseline}
-    return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code, **compared)
+    asked: dict[str, Any] = {"pairs": pairs, "baseline": baseline, "right": right}
+    return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code, **asked)
 
 
 def compare(
@@ -203,6 +205,7 @@ def compare(
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
     allow_code: AllowCode = False,
+    right: str | None = None,
 ) -> Comparison:
     """What changed, question by question: interval, p (Holm), and the questions that flipped.
 
@@ -214,11 +217,11 @@ def compare(
     first = open(run)
     if b is None:
         second = _second_run(first, a)
-        return summary.compare(first, second, scorings=scorings, level=level, allow_code=allow_code)
+        return summary.compare(first, second, scorings=scorings, level=level, allow_code=allow_code, right=right)
     if not isinstance(a, str):
         raise BadOption("karat.compare", "want (run, condition, condition) or (run, run)")
     return summary.compare(
-        first, first, condition_a=a, condition_b=b, scorings=scorings, level=level, allow_code=allow_code
+        first, first, condition_a=a, condition_b=b, scorings=scorings, level=level, allow_code=allow_code, right=right
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 from pathlib import Path
@@ -12,13 +14,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from karat import formats
 from karat.datasets.conversation import Conversation
+from karat.errors import BadOption
+from karat.journal import Choice
 from karat.pages.blocks import Table
 from karat.pages.conversations import reasoning
 from karat.records import Reply, Score, Usage
+from karat.reports.convfinqa import Convfinqa
+from karat.reports.html import Html
 from karat.reports.terminal import Terminal
 from karat.summary import Summary, compare, summarize
-from karat.summary.words import NOT_TESTED
+from karat.summary.words import NOT_TESTED, right_in_words
 
 
 def said(answer: str, *, tokens: int = 10, **more: Any) -> Reply:
@@ -145,21 +152,21 @@ def test_the_ladder_counts_what_each_match_forgives(summary):
 
 def test_by_turn_by_operations_and_by_feature(summary):
     found = summary.conversation.conditions[0]
-    assert [(one.key, one.n, one.right) for one in found.by_turn] == [("0", 6, 3), ("1", 6, 1), ("2", 2, 1)]
+    assert [(one.key, one.n, one.right) for one in found.by_turn] == [("0", 6, 3), ("1", 6, 2), ("2", 2, 1)]
     assert [(one.key, one.n, one.right, one.golden_operations) for one in found.by_operations] == [
         ("0", 2, 1, 0.0),
         ("1", 2, 1, 1.0),
         ("2", 2, 1, 2.0),
     ]
     feature = next(one for one in found.features if one.name == "has_type2_question")
-    assert [(one.key, one.n, one.right) for one in feature.strata] == [("false", 6, 3), ("true", 8, 2)]
+    assert [(one.key, one.n, one.right) for one in feature.strata] == [("false", 6, 3), ("true", 8, 3)]
     assert feature.correlation == pytest.approx(correlation())
     assert feature.difference is None  # one conversation on one side
 
 
 def correlation() -> float:
     rows = [(0.0, float(v), 1.0) for v in A[0]]
-    rows += [(1.0, float(v), w) for one, w in ((A[1], 3.0), (A[2], 1.0)) for v in one]
+    rows += [(1.0, float(v), w) for one, w in ((A[1], 3.0), ([1, 1, 1, 0], 1.0)) for v in one]  # yes is right, too
     weight = sum(w for *_, w in rows)
     x, y = (sum(row[side] * row[2] for row in rows) / weight for side in (0, 1))
     xy, xx, yy = (
@@ -296,7 +303,7 @@ def test_differences_are_paired_by_conversation(summary):
 
 def test_readings_of_the_same_answers_are_not_tested_over_and_over(summary):
     tested = {one.metric for one in summary.differences if one.verdict != NOT_TESTED}
-    assert tested == {"numerical", "declared"}
+    assert tested == {"right", "declared"}  # one golden answer is yes
     assert {one.p_adjusted for one in summary.differences if one.verdict == NOT_TESTED} == {None}
 
 
@@ -434,3 +441,85 @@ def test_scores_of_a_trial_that_a_kill_cut_short_are_none(tmp_path, journals):
     found = summarize(script.stop()).conversation.conditions[0]
     assert (found.turns, found.not_run, found.diagnoses) == (0, 2, ())
     assert found.accuracies[0].estimate.value is None
+
+
+@pytest.fixture
+def in_percent(tmp_path, journals):
+    """Right in the unit that the agent declared, or with yes; numerically only once."""
+    turns = [{"golden": "0.141", "printed": "14.1%"}, {"golden": "yes"}, {"golden": "7.0"}]
+    only = journals.asked("only", 0, turns)
+    said = [
+        Reply(text="", answer="14.1", unit="percent", usage=Usage(input_tokens=3, output_tokens=1)),
+        Reply(text="", answer="yes"),
+        Reply(text="", answer="7.03"),
+    ]
+    return journals.conversations(tmp_path / "percent", [only], {"a": [[said]]})
+
+
+@pytest.mark.parametrize(
+    ("rule", "right", "first_wrong", "whole", "labels"),
+    [
+        (None, 2 / 3, {"0": 1}, 0, ["scale"]),
+        ("declared", 1.0, {}, 1, []),
+        ("exact", 1 / 3, {"0": 1}, 0, ["scale", "within_1_percent"]),
+        ("unit_agnostic", 1.0, {}, 1, []),
+    ],
+)
+def test_one_rule_says_what_is_right(in_percent, rule, right, first_wrong, whole, labels):
+    summary = summarize(in_percent, right=rule)
+    part, found = summary.conversation, summary.conversation.conditions[0]
+    assert part.right == (rule or "numerical")
+    assert found.rate("right").estimate.value == pytest.approx(right)
+    assert found.propagation.first_wrong == first_wrong
+    assert (found.cost.right_conversations, found.conversation_accuracy.total) == (whole, whole)
+    assert found.cost.right_turns == round(3 * right)
+    assert [one.label for one in found.diagnoses] == labels
+    assert [one.right for one in found.by_turn] == [int(right == 1), 1, int(rule != "exact")]
+    assert summary.result("a", "right").mean.value == pytest.approx(right)
+    assert summary.headline.startswith(f"a: {formats.share(right)}")
+    assert right_in_words(part.right) in summary.headline
+
+
+def test_the_headline_of_a_perfect_agent_is_100_percent(tmp_path, journals):
+    only = journals.asked("only", 0, [{"golden": "yes"}, {"golden": "2.0"}])
+    said = [Reply(text="", answer="yes"), Reply(text="", answer="2")]
+    run = journals.conversations(tmp_path / "perfect", [only], {"a": [[said]]})
+    assert summarize(run).headline.startswith("a: 100.0 %")
+
+
+def test_yes_and_no_count_where_two_conditions_are_tested(tmp_path, journals):
+    samples = [journals.asked(str(at), at, [{"golden": "yes"}, {"golden": "2.0"}]) for at in range(8)]
+    good, bad = ([Reply(text="", answer=word), Reply(text="", answer="2")] for word in ("yes", "no"))
+    run = journals.conversations(tmp_path / "two", samples, {"good": [[good]] * 8, "bad": [[bad]] * 8})
+    summary = summarize(run)
+    assert summary.conversation.tested == ("right", "declared", "logic_recall")
+    assert summary.headline.startswith("good beats bad on right")
+    assert compare(run, run, condition_a="good", condition_b="bad").right == "numerical"
+
+
+def test_the_experiment_may_choose_the_rule(tmp_path, journals):
+    only = journals.asked("only", 0, [{"golden": "0.5"}])
+    experiment = {"dataset.right": Choice(value="unit_agnostic", source="file")}
+    said = {"a": [[[Reply(text="", answer="50")]]]}
+    run = journals.conversations(tmp_path / "chosen", [only], said, experiment=experiment)
+    assert summarize(run).conversation.conditions[0].rate("right").estimate.value == 1.0
+    assert summarize(run, right="numerical").conversation.conditions[0].rate("right").estimate.value == 0.0
+
+
+def test_an_unknown_rule_is_refused(in_percent, tmp_path, journals):
+    with pytest.raises(BadOption, match="declared"):
+        summarize(in_percent, right="declard")
+    with pytest.raises(BadOption, match="conversations"):
+        summarize(journals.table(tmp_path / "golden", {"only": [[3]]}), right="declared")
+
+
+def test_every_heading_that_counts_right_turns_names_the_rule(in_percent):
+    summary = summarize(in_percent, right="declared")
+    text = Terminal(Terminal.Options(width=120)).render(summary, in_percent)["report.txt"]
+    for title in ("Accuracy (offline)", "Accuracy by turn", "Propagation", "Cost of right answers"):
+        assert f"\n{title}, right: declared\n" in text
+    page = Html().render(summary, in_percent)["report.html"]
+    assert "Propagation of errors, right: declared" in page
+    files = dict(Convfinqa().render(summary, in_percent))
+    assert [row["right"] for row in csv.DictReader(io.StringIO(files["turns.csv"]))] == ["True"] * 3
+    assert (json.loads(files["statistics.json"])["right"], files["errors.csv"].count("\n")) == ("declared", 1)

@@ -10,7 +10,7 @@ from typing import Any
 from karat import formats
 from karat.charts.chart import Chart, labels, made
 from karat.charts.costs import cost_charts
-from karat.charts.failing import diagnosis_chart, feature_chart, first_wrong_chart, propagation_chart
+from karat.charts.failing import accuracy, diagnosis_chart, feature_chart, first_wrong_chart, propagation_chart
 from karat.charts.pieces import ROW, WIDTH, colored, facets, lines, named, number, points, tooltip, whole
 from karat.charts.written import share_estimate
 from karat.summary import Summary
@@ -52,7 +52,7 @@ def _along(
     words: tuple[str, str, str],
     parts: Sequence[tuple[ConversationResult, Sequence[Stratum]]],
 ) -> list[Chart]:
-    """Numerical accuracy along whole numbers, one line a condition."""
+    """Accuracy along whole numbers, one line a condition."""
     name, axis, unit = words
     values, table = _strata(names, parts)
     if not values:
@@ -63,13 +63,13 @@ def _along(
         percent=("accuracy", "low", "high"),
     )
     color = colored("condition", list(names.values()))
-    y = number("accuracy", "numerical accuracy, share of turns", domain=(0, 1), percent=True)
+    y = number("accuracy", f"{accuracy(found)}, share of turns", domain=(0, 1), percent=True)
     level = formats.level(found.level)
     layers = lines(whole("at", axis, (row["at"] for row in values)), y, color, told)
     chart = made(
         name,
-        _ends(values, unit),
-        f"One line a condition: the share of turns that are numerically right, with a band of its {level} interval, "
+        _ends(values, unit, accuracy(found)),
+        f"One line a condition: {accuracy(found)} as the share of turns, with a band of its {level} interval, "
         "clustered by conversation.",
         {"data": {"values": values}, "width": WIDTH, "height": 240, "layer": layers},
         ("condition", unit, f"accuracy [{level} interval]", "right", "turns"),
@@ -100,7 +100,7 @@ def _strata(
 FEW = 20  # turns: below, an end of the line is chance
 
 
-def _ends(values: Sequence[dict[str, Any]], unit: str) -> str:
+def _ends(values: Sequence[dict[str, Any]], unit: str, name: str) -> str:
     """The first point and the last that rests on enough turns, of the first condition."""
     condition = values[0]["condition"]
     own = sorted((row for row in values if row["condition"] == condition), key=lambda row: int(row["at"]))
@@ -113,8 +113,8 @@ def _ends(values: Sequence[dict[str, Any]], unit: str) -> str:
         return f"{value} at {at} (n {formats.plural(row['turns'], 'turn')})"
 
     if first is last:
-        return f"numerical accuracy of {condition}: {told(first)}"
-    return f"numerical accuracy of {condition}: {told(first)}, {told(last)}"
+        return f"{name} of {condition}: {told(first)}"
+    return f"{name} of {condition}: {told(first)}, {told(last)}"
 
 
 RUNGS = {

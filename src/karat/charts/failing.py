@@ -11,7 +11,12 @@ from karat.charts.pieces import ROW, WIDTH, beside, facets, named, number, point
 from karat.charts.written import share_estimate, signed_estimate
 from karat.summary.conversation_model import ConversationSummary, Feature, Rate
 
-__all__ = ["diagnosis_chart", "feature_chart", "first_wrong_chart", "propagation_chart"]
+__all__ = ["accuracy", "diagnosis_chart", "feature_chart", "first_wrong_chart", "propagation_chart"]
+
+
+def accuracy(found: ConversationSummary) -> str:
+    """What accuracy is called, by the match that makes a turn right."""
+    return f"{found.right.replace('_', ' ')} accuracy"
 
 
 def diagnosis_chart(found: ConversationSummary, names: dict[str, str]) -> list[Chart]:
@@ -64,7 +69,7 @@ def propagation_chart(found: ConversationSummary, names: dict[str, str]) -> list
     for order, one in enumerate(found.conditions):
         passed = one.propagation
         rates: list[tuple[str, Rate | None]] = [
-            ("all turns", one.rate("numerical")),
+            ("all turns", one.rate("right")),
             ("after a right turn", passed.after_right),
             ("after a wrong turn", passed.after_wrong),
             ("had earlier turns been right", passed.had_earlier_been_right),
@@ -192,7 +197,7 @@ Drawn = tuple[list[dict[str, Any]], list[str], list[dict[str, Any]], list[tuple[
 def _features(found: ConversationSummary, names: dict[str, str], drawn: Drawn) -> Chart:
     values, shown, fields, table = drawn
     level = formats.level(found.level)
-    x = number("accuracy", "numerical accuracy, share of turns", domain=(0, 1), percent=True)
+    x = number("accuracy", f"{accuracy(found)}, share of turns", domain=(0, 1), percent=True)
     offset, color = beside("condition", len(names))
     y = named("feature", shown)
     layers = points(x, y, color, fields)
@@ -214,15 +219,13 @@ def _feature_title(found: ConversationSummary) -> str:
     one = next(each for each in found.conditions if each.features)
     known = [each for each in one.features if each.difference is not None and each.difference.value is not None]
     if not known:
-        return (
-            f"numerical accuracy of {one.condition} by feature of the dataset (n {formats.plural(one.turns, 'turn')})"
-        )
+        return f"{accuracy(found)} of {one.condition} by feature of the dataset (n {formats.plural(one.turns, 'turn')})"
     widest = max(known, key=_size)
     assert widest.difference is not None
     n = sum(stratum.n for stratum in widest.strata)
     return (
-        f"{widest.name.replace('_', ' ')} goes with {signed_estimate(widest.difference, percent=True)} of numerical "
-        f"accuracy under {one.condition} (n {formats.plural(n, 'turn')})"
+        f"{widest.name.replace('_', ' ')} goes with {signed_estimate(widest.difference, percent=True)} of "
+        f"{accuracy(found)} under {one.condition} (n {formats.plural(n, 'turn')})"
     )
 
 

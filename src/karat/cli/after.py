@@ -46,12 +46,14 @@ def show_outcome(
     scorings: Mapping[str, str] | None = None,
     warnings: Sequence[str] = (),
     allow_code: AllowCode = False,
+    right: str | None = None,
 ) -> Exit:
     """The result of `run` or `score`: the table, the files, the next commands.
 
-    `again`: how `run` was called; `warnings`: what the journal cannot know; `allow_code`: of human studies, their own.
+    `again`: how `run` was called; `warnings`: what the journal cannot know; `allow_code`: of human studies, their own;
+    `right`: of conversations, the match that makes a turn right.
     """
-    summary = summarize_and_keep(outcome.run, scorings=scorings, allow_code=allow_code)
+    summary = summarize_and_keep(outcome.run, scorings=scorings, allow_code=allow_code, right=right)
     summary = msgspec.structs.replace(summary, warnings=(*summary.warnings, *warnings))
     failed = max(outcome.failed, summary.total.ledger.failed)
     code = _exit(outcome, failed)

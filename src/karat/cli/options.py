@@ -160,6 +160,7 @@ class Shown:
     scorings: dict[str, str]  # scorer → digest, or its beginning
     allow_code: bool  # human studies may run their own
     allow_changed_code: bool  # … also where it changed since the run was made
+    right: str | None = None  # of conversations: the match that makes a turn right
     pairs: str = "baseline"  # which conditions are compared: baseline or all
     baseline: str | None = None  # None: the experiment's, else its first condition
 
@@ -505,7 +506,13 @@ scoring = click.option(
     metavar="SCORER=DIGEST",
     help="Show this scoring instead of the newest (the beginning of its digest is enough). Repeatable.",
 )
-shown = _gathered("shown", Shown, scoring, allow_code, allow_changed_code)
+right = click.option(
+    "--right",
+    metavar="RULE",
+    help="Of conversations, what makes a turn right: numerical, soft, unit_agnostic, sign_agnostic, general, exact or "
+    "declared; default: `dataset.right` of the experiment, else numerical.",
+)
+shown = _gathered("shown", Shown, scoring, right, allow_code, allow_changed_code)
 
 pairs = click.option(
     "--pairs",
@@ -519,4 +526,4 @@ baseline = click.option(
     metavar="CONDITION",
     help="Compare with this condition. Default: the experiment's `baseline`, else its first.",
 )
-shown_and_compared = _gathered("shown", Shown, scoring, allow_code, allow_changed_code, pairs, baseline)
+shown_and_compared = _gathered("shown", Shown, scoring, right, allow_code, allow_changed_code, pairs, baseline)

@@ -38,6 +38,9 @@ class Conversation:
         model_config = ConfigDict(extra="forbid", frozen=True)
 
         expected: Literal["executed", "printed"] = "executed"  # golden: what the program gives, or what people wrote
+        right: Literal["numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared"] = (
+            "numerical"  # which match makes a turn right in reports; the same yes or no is right by each
+        )
         history: Literal["own", "golden"] = (
             "own"  # what a later question builds on: the agent's answers, or the right ones
         )

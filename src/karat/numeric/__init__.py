@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karat.numeric.equivalence import equivalent
     from karat.numeric.extraction import Extracted, Stated, extract, stated
     from karat.numeric.many import match_many
-    from karat.numeric.matches import MATCHES, RULES, Matches, match
+    from karat.numeric.matches import MATCHES, RIGHT_RULES, RULES, Matches, match, right_by
     from karat.numeric.nulls import null_answers
     from karat.numeric.programs import Argument, Call, ExecutionError, Program, Step, execute, parse_program
     from karat.numeric.proofs import Proof, replay, would_be_right
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MATCHES",
+    "RIGHT_RULES",
     "RULES",
     "Argument",
     "Call",
@@ -54,12 +55,14 @@ __all__ = [
     "parse_program",
     "parse_value",
     "replay",
+    "right_by",
     "stated",
     "would_be_right",
 ]
 
 _HOME = {
     "MATCHES": "matches",
+    "RIGHT_RULES": "matches",
     "RULES": "matches",
     "Argument": "programs",
     "Call": "programs",
@@ -87,6 +90,7 @@ _HOME = {
     "parse_program": "programs",
     "parse_value": "values",
     "replay": "proofs",
+    "right_by": "matches",
     "stated": "extraction",
     "would_be_right": "proofs",
 }

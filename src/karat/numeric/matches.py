@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any, Literal
 
 from karat.numeric.values import POWERS, Value, fold, parse_value, spelled, unit_power
 
-__all__ = ["MATCHES", "RULES", "Matches", "Side", "close", "match", "near", "prints_as", "same_text", "scaled"]
+__all__ = [
+    "MATCHES",
+    "RIGHT_RULES",
+    "RULES",
+    "Matches",
+    "Side",
+    "close",
+    "match",
+    "near",
+    "prints_as",
+    "right_by",
+    "same_text",
+    "scaled",
+]
 
 MATCHES = (
     *("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact"),
     *("declared", "printed", "scale_and_sign", "right"),
 )
+RIGHT_RULES = ("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared")
+"""The matches by which a turn may count as right; the same yes or no is right by each of them."""
 RULES = "karat-numeric/1"  # the version of these rules: numbers of two versions are never compared silently
 Side = Literal["expected", "actual", "both"]
 
@@ -87,6 +103,19 @@ def match(
         right=right,
         unreadable=None,
     )
+
+
+def right_by(values: Mapping[str, Any], rule: str) -> Any:
+    """Whether turns are right by one of `RIGHT_RULES`. `values`: match → bool, or a column of 1, 0 and NaN.
+
+    >>> right_by({"numerical": False, "declared": True, "right": False}, "declared")
+    True
+    """
+    chosen, right = values[rule], values["right"]
+    if chosen is None or isinstance(chosen, bool):
+        return chosen if chosen is None else chosen or bool(right and not values["numerical"])
+    same = (right == 1) & (values["numerical"] == 0)  # the same yes or no: no match of numbers
+    return chosen * ~same + same
 
 
 def near(e: Any, a: Any) -> Any:

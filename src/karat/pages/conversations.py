@@ -76,7 +76,8 @@ def accuracies(part: ConversationSummary) -> Iterator[Block]:
 
     heads = ("rule", "right", "interval", "n", "design effect", *(_NULLS.get(name, name) for name in nulls))
     yield Table(
-        caption=f"Accuracy under each rule, with {formats.level(part.level)} intervals clustered by conversation",
+        caption=f"Accuracy under each rule, with {formats.level(part.level)} intervals clustered by conversation, "
+        f"right: {part.right}",
         columns=columns(*heads),
         rows=_each(part, rows),
         legend=_accuracy_legend(part),
@@ -86,6 +87,7 @@ def accuracies(part: ConversationSummary) -> Iterator[Block]:
 def _accuracy_legend(part: ConversationSummary) -> str:
     unreached = sum(one.unreached for one in part.conditions)
     parts = [f"Over all {formats.plural(sum(one.turns for one in part.conditions), 'declared turn')}."]
+    parts.append(f"Right, and conversations: {part.right}, or the same yes or no.")
     if unreached:
         parts.append(f"{formats.plural(unreached, 'turn')} never reached: wrong.")
     parts.append("Design effect: how many times the variance is that of independent turns.")
@@ -165,7 +167,7 @@ def ladder(part: ConversationSummary) -> Iterator[Block]:
 def strata(
     part: ConversationSummary, caption: str, head: str, of: Callable[[ConversationResult], Sequence[Stratum]]
 ) -> Iterator[Block]:
-    """Numerical accuracy along turns, or operations."""
+    """Accuracy along turns, or operations."""
 
     def rows(one: ConversationResult) -> list[Row]:
         return [
@@ -187,10 +189,10 @@ def strata(
     listed = _each(part, rows)
     if listed:
         yield Table(
-            caption=caption,
+            caption=f"{caption}, right: {part.right}",
             columns=columns(head, "right", "interval", "right turns", "turns", *_OPERATIONS),
             rows=listed,
-            legend="Numerical accuracy. Operations: on average, of the golden program and of the agent's, where it "
+            legend="Operations: on average, of the golden program and of the agent's, where it "
             "gave one that can be read.",
             folded=True,
         )
@@ -210,7 +212,7 @@ def diagnoses(part: ConversationSummary) -> Iterator[Block]:
     listed = _each(part, rows)
     if listed:
         yield Table(
-            caption="Diagnoses of wrong turns",
+            caption=f"Diagnoses of wrong turns, right: {part.right}",
             columns=columns("diagnosis", "turns", "of wrong turns", "for example", text=("for example",)),
             rows=listed,
             legend="The first diagnosis that fits, for each wrong turn; then a turn: expected → answered.",
@@ -285,8 +287,12 @@ def propagation(part: ConversationSummary) -> Iterator[Block]:
     if any(one.conversations > part.conversations for one in part.conditions):
         legend += " A conversation that was asked several times counts each time."
     heads = ("what", "share", "interval", "n", "of")
-    yield Table(caption="Propagation of errors", columns=columns(*heads, text=("of",)), rows=_each(part, rows),
-                legend=legend)  # fmt: skip
+    yield Table(
+        caption=f"Propagation of errors, right: {part.right}",
+        columns=columns(*heads, text=("of",)),
+        rows=_each(part, rows),
+        legend=legend,
+    )
 
 
 def features(part: ConversationSummary) -> Iterator[Block]:
@@ -308,7 +314,7 @@ def features(part: ConversationSummary) -> Iterator[Block]:
     listed = _each(part, rows)
     if listed:
         yield Table(
-            caption="Accuracy by feature of the dataset",
+            caption=f"Accuracy by feature of the dataset, right: {part.right}",
             columns=columns("feature", "right", "interval", "turns", "correlation"),
             rows=listed,
             legend="Correlation: over turns, of the feature and being right.",

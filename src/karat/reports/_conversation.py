@@ -49,6 +49,11 @@ def _shares(found: Estimate) -> str:
     return f"[{formats.share(found.low)}, {formats.share(found.high)}]"
 
 
+def _rule(part: ConversationSummary) -> str:
+    """What the headings of everything that counts right turns say."""
+    return f"right: {part.right}"
+
+
 def _heading(part: ConversationSummary, table: Columns, one: ConversationResult) -> None:
     """The condition's name, where there are several."""
     if len(part.conditions) > 1:
@@ -69,7 +74,7 @@ def _accuracies(part: ConversationSummary, *, wide: bool) -> Section:
         for rate in (*one.accuracies, one.conversation_accuracy):
             name = rate.metric if rate is not one.conversation_accuracy else "conversations"
             table.row(name, _accuracy_cells(rate, nulls, wide=wide), indent=2 * (len(part.conditions) > 1))
-    return Section("Accuracy (offline)", table, _accuracy_legend(part, wide=wide))
+    return Section(f"Accuracy (offline), {_rule(part)}", table, _accuracy_legend(part, wide=wide))
 
 
 def _accuracy_cells(rate: Rate, nulls: Sequence[str], *, wide: bool) -> list[Cell]:
@@ -87,6 +92,7 @@ def _accuracy_legend(part: ConversationSummary, *, wide: bool) -> str:
     unreached = sum(one.unreached for one in part.conditions)
     turns = formats.plural(sum(one.turns for one in part.conditions), "declared turn")
     parts = [f"over all {turns}; intervals are clustered by conversation."]
+    parts.append(f"right, and conversations: {part.right}, or the same yes or no.")
     if unreached:
         parts.append(f"{formats.plural(unreached, 'turn')} never reached: wrong.")
     parts.append("effect: how many times the variance is that of independent turns.")
@@ -130,8 +136,8 @@ def _ladder(part: ConversationSummary) -> Section:
     return Section("Ladder of matches", table, "forgiven: turns that are right here and not numerical.")
 
 
-_BY_TURN = "numerical accuracy; turns count from 0."
-_CEILING = "numerical accuracy by the number of compute operations in the golden program."
+_BY_TURN = "turns count from 0."
+_CEILING = "by the number of compute operations in the golden program."
 _OPERATIONS = "ops: operations on average, of the golden program and of the agent's, where it has a readable one."
 
 
@@ -148,7 +154,7 @@ def _strata(
         _heading(part, table, one)
         for stratum in of(one):
             table.row(stratum.key, _stratum_cells(stratum), indent=2 * (len(part.conditions) > 1))
-    return Section(title, table, f"{legend} {_OPERATIONS}")
+    return Section(f"{title}, {_rule(part)}", table, f"{legend} {_OPERATIONS}")
 
 
 def _stratum_cells(stratum: Stratum) -> list[Cell]:
@@ -167,7 +173,7 @@ def _diagnoses(part: ConversationSummary) -> Section:
         if one.unreached:
             table.row("never reached", _plain(formats.count(one.unreached), ""), indent=2 * (len(part.conditions) > 1))
     legend = "the first that fits of each wrong turn; below it a turn, with what was expected → what was answered."
-    return Section("Diagnoses", table, legend)
+    return Section(f"Diagnoses, {_rule(part)}", table, legend)
 
 
 def _diagnosis(table: Columns, found: Diagnosed, *, indent: int) -> None:
@@ -206,7 +212,7 @@ def _propagation(part: ConversationSummary) -> Section:
     legend = "proved: with the agent's own wrong answers in it, the golden program gives what the agent answered."
     if any(one.conversations > part.conversations for one in part.conditions):
         legend += " A conversation that was asked several times counts each time."
-    return Section("Propagation", table, legend)
+    return Section(f"Propagation, {_rule(part)}", table, legend)
 
 
 def _features(part: ConversationSummary) -> Section:
@@ -219,8 +225,8 @@ def _features(part: ConversationSummary) -> Section:
                 tie = formats.signed(feature.correlation) if place == 0 else ""
                 cells = _plain(formats.share(found.value), _shares(found), formats.count(stratum.n), tie)
                 table.row(f"{feature.name} {stratum.key}", cells, indent=2 * (len(part.conditions) > 1))
-    legend = "numerical accuracy by feature of the dataset; correlation: over turns, of the feature and being right."
-    return Section("Features", table, legend)
+    legend = "by feature of the dataset; correlation: over turns, of the feature and being right."
+    return Section(f"Features, {_rule(part)}", table, legend)
 
 
 def _costs(part: ConversationSummary, *, wide: bool) -> Section:
@@ -230,7 +236,9 @@ def _costs(part: ConversationSummary, *, wide: bool) -> Section:
         texts = _cost_texts(one)
         table.row(one.condition, _plain(*(texts[head] for head in shown)))
     legend = "right: conversations and turns; each: what all of them together cost, over those that are right; – where "
-    return Section("Cost of right answers", table, f"{legend}none is, or nobody told. time: median, of one turn.")
+    return Section(
+        f"Cost of right answers, {_rule(part)}", table, f"{legend}none is, or nobody told. time: median, of one turn."
+    )
 
 
 _COSTS = ("right conv.", "right turns", "tokens", "each conv.", "each turn", "cost", "$ each conv.", "time")

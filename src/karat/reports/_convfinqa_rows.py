@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from karat import formats
-from karat.numeric import operations_attempted, parse_program, parse_value
+from karat.numeric import operations_attempted, parse_program, parse_value, right_by
 from karat.numeric.values import plain
 from karat.records import Reply, Score, Turn
 from karat.summary import TrialRecord
@@ -60,7 +60,6 @@ VALIDATION = (
 )  # fmt: skip
 
 _MATCHES = {
-    "right": "right",
     "numerical_match": "numerical",
     "financial_match": "soft",  # both are 1 % relative
     "soft_match": "soft",
@@ -99,6 +98,7 @@ class Shown(NamedTuple):
     scorer: str
     scoring: str
     matcher: Matcher | None
+    right: str = "numerical"  # by which match a turn is right
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,13 @@ class _Place:
     score: Score | None
     values: Mapping[str, Any]  # of the score, or the matches of a turn that was answered before the conversation broke
     broke: bool  # whether the conversation broke off here
+    rule: str  # by which match it is right
+
+    @property
+    def right(self) -> bool | None:
+        """None: not known, as of an answer without a score."""
+        known = {self.rule, "right", "numerical"} <= self.values.keys()
+        return right_by(self.values, self.rule) if known else self.values.get("right")
 
     @property
     def reached(self) -> bool:
@@ -128,7 +135,7 @@ def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
         values: Mapping[str, Any] = score.values if score is not None else {}
         if broken and reply is not None and shown.matcher is not None:
             values = shown.matcher.values(turn.golden, _text(turn.detail.get("printed")), reply)
-        yield _Place(trial, number, turn, reply, score, values, broken and number == len(replies))
+        yield _Place(trial, number, turn, reply, score, values, broken and number == len(replies), shown.right)
 
 
 def _text(value: Any) -> str | None:
@@ -159,6 +166,7 @@ def _turn_row(place: _Place, trace: str) -> Row:
         "actual_answer": in_numbers(actual),
         "expected_text": golden,
         "actual_text": actual,
+        "right": unscored if place.right is None else place.right,
         **{column: values.get(metric, unscored) for column, metric in _MATCHES.items()},
         "logic_recall": values.get("logic_recall"),
         "golden_operations": _operations(place.turn),
@@ -280,7 +288,7 @@ def _ended(started: str, seconds: float) -> str | None:
 def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterator[Row]:
     """Every turn that is wrong, broke off, or was never reached."""
     for place, row in zip(_places(trial, shown), turns, strict=True):
-        right = place.values.get("right")
+        right = place.right
         known = place.score is not None or trial.answer is None
         if right or not known or place.turn.golden is None:
             continue

@@ -126,6 +126,7 @@ def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
     return {
         **top,
         "rules": list(part.rules),
+        "right": part.right,
         "scorer": part.scorer,
         "scoring": part.scoring,
         "level": part.level,

@@ -57,7 +57,7 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
     part = summary.conversation
     shown = Shown("", "", None)
     if part is not None:
-        shown = Shown(part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring))
+        shown = Shown(part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring), part.right)
     for name, columns in _TABLES.items():
         yield name, _line(columns)
     totals, validated = Totals(), False

@@ -86,6 +86,7 @@ def summarize(
     allow_code: AllowCode = False,
     pairs: Literal["baseline", "all"] = "baseline",
     baseline: str | None = None,
+    right: str | None = None,
 ) -> Summary:
     """Every number of a run, finished or not.
 
@@ -94,6 +95,7 @@ def summarize(
     where it is not what it was when the run was made.
     `pairs`: "baseline" compares each condition with `baseline` (default: the experiment's `baseline`, else its
     first condition) and with the best on the metric, "all" each with each; p-values are adjusted over what is shown.
+    `right`: of conversations, the match that makes a turn right (`karat.numeric.RIGHT_RULES`); None: the run's own.
     The journal is streamed; what is kept grows with the planned trials by a few bytes
     each, and with scores by some twenty. Raises BadRun for a damaged run, BadOption for a
     scoring that the run does not have.
@@ -101,7 +103,7 @@ def summarize(
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
-        compared = _Asked(_baseline(run, baseline), pairs == "all")
+        compared = _Asked(_baseline(run, baseline), pairs == "all", _right(run, right))
         return _with_problems(run, _summary(run, scorings or {}, level, compared, allow_code))
 
 
@@ -110,6 +112,7 @@ class _Asked(NamedTuple):
 
     baseline: str
     every: bool  # whether every pair of conditions is compared
+    right: str  # of conversations: the match that makes a turn right
 
 
 def _with_problems(run: RunFolder, summary: Summary) -> Summary:
@@ -141,6 +144,19 @@ def _baseline(run: RunFolder, name: str | None) -> str:
     return wanted if wanted in conditions else conditions[0]  # a part of a run may lack the file's
 
 
+def _right(run: RunFolder, wanted: str | None) -> str:
+    """The match that makes a turn right: the one asked for, else the experiment's."""
+    from karat.numeric import RIGHT_RULES
+
+    if wanted is not None and run.info.kind != "conversation":
+        raise BadOption("--right", "is for runs over conversations")
+    setting = run.info.experiment.get("dataset.right")
+    chosen = wanted or (setting.value if setting is not None else "numerical")
+    if chosen not in RIGHT_RULES:
+        raise BadOption("--right", f"there is no '{chosen}'{did_you_mean(str(chosen), RIGHT_RULES)}")
+    return str(chosen)
+
+
 def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode) -> Summary:
     # The status first: a run that ends in between is then taken as running.
     status, info, reading, scorers = run.status(), run.info, read(run), run.scorers()
@@ -150,7 +166,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     failures = failure_kinds(run, reading, ended)
     told = [*_server_warnings(run, each, failures), *_warnings(run, reading, status, total)]
     figures = _figures(run, reading, scorers, shown, asked, level=level) if shown else _Figures()
-    conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level)
+    conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level, right=asked.right)
     study = _study(run, reading, scorers, shown, ended, level=level, allow_code=code)
     return Summary(
         format=FORMAT_VERSION,
@@ -191,12 +207,13 @@ def _conversation(
     spent: tuple[Outcome, Mapping[str, Account]],
     *,
     level: float,
+    right: str,
 ) -> ConversationSummary | None:
     if run.info.kind != "conversation":
         return None
     from karat.summary.conversation import conversation
 
-    return conversation(run, reading, scorers, shown, *spent, level=level)
+    return conversation(run, reading, scorers, shown, spent, level=level, right=right)
 
 
 def _study(
@@ -265,7 +282,7 @@ def _figures(
 
     conditions = tuple(reading.conditions)
     conversations = declared(run, reading)
-    found = grids(reading, scorers, shown, conversations)
+    found = grids(reading, scorers, shown, conversations, right=asked.right)
     if not found:
         return _Figures()
     shape = (len(reading.samples), len(conditions), reading.repetitions)

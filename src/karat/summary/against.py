@@ -26,7 +26,7 @@ FLIPS = 10  # how many questions are listed
 NOISE = 1e-12  # thirds do not subtract exactly
 
 
-def compare(
+def compare(  # noqa: PLR0913 -- two runs, a condition of each, and what `summarize` is told
     a: RunFolder,
     b: RunFolder,
     *,
@@ -35,6 +35,7 @@ def compare(
     scorings: Mapping[str, str] | None = None,
     level: float = 0.95,
     allow_code: AllowCode = False,
+    right: str | None = None,
 ) -> Comparison:
     """What changed from `a` to `b`, over the questions that both have, by id and content.
 
@@ -45,8 +46,10 @@ def compare(
     nothing to compare, and what `summarize` raises.
     """
     pairs = _conditions(a, b, condition_a, condition_b)  # before anything is read whole
-    asked: dict[str, Any] = {"scorings": scorings, "level": level, "allow_code": allow_code}
+    asked: dict[str, Any] = {"scorings": scorings, "level": level, "allow_code": allow_code, "right": right}
     first = summarize(a, **asked)
+    if first.conversation is not None and b.info.kind == "conversation":
+        asked["right"] = first.conversation.right  # one rule for both
     second = first if b.path == a.path else summarize(b, **asked)
     labels = _labels(first, second, condition_a, condition_b)
     sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
@@ -69,6 +72,7 @@ def _compared(
     return Comparison(
         format=FORMAT_VERSION,
         unit=unit,
+        right=first.conversation.right if first.conversation is not None else None,
         a=sides[0],
         b=sides[1],
         level=level,
@@ -252,10 +256,8 @@ def _problems(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> tuple
 
 def _tested(summary: Summary, metric: MetricInfo) -> bool:
     """Whether a metric stands for itself; most of those of `numeric` read the same answers once more."""
-    from karat.summary.grids import TESTED
-
     part = summary.conversation
-    return part is None or metric.scorer != part.scorer or metric.name in TESTED
+    return part is None or metric.scorer != part.scorer or metric.name in part.tested
 
 
 def _untested(one: Pairing) -> Pairing:

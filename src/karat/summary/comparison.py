@@ -67,6 +67,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = "question"  # what is paired: question, conversation or participant
     conditions: tuple[tuple[str, str], ...] = ()  # which condition of the first with which of the second
     server_problems: tuple[ServerProblem, ...] = ()  # sides whose MCP calls failed, or that made none
+    right: str | None = None  # of conversations: by which match a turn is right
     study: StudyComparison | None = None  # of human studies, which have no pairings
 
     def percent(self, one: Pairing) -> bool:
@@ -120,6 +121,7 @@ def _text(found: Comparison) -> str:
     if found.conditions and found.a.condition is None and found.b.condition is None:
         named = (one if one == other else f"{one} with {other}" for one, other in found.conditions)
         lines.append(f"conditions compared: {', '.join(named)}")
+    lines += [] if found.right is None else [f"right: {found.right}, or the same yes or no"]
     for one in found.pairings:
         lines += ["", *_pairing_lines(one, found.unit, percent=found.percent(one))]
     lines += [] if found.study is None else text_of(found.study)

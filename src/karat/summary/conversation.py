@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from karat.journal import RunFolder, ScorerInfo
-from karat.numeric import match_many, null_answers
+from karat.numeric import match_many, null_answers, right_by
 from karat.summary.accounts import Outcome
 from karat.summary.conversation_errors import (
     cost,
@@ -31,6 +31,7 @@ from karat.summary.conversation_rates import (
     strata,
 )
 from karat.summary.conversation_turns import Declarations, Floats, Turns, declarations, read_turns
+from karat.summary.grids import tested_by
 from karat.summary.model import Account
 from karat.summary.reading import Reading
 
@@ -50,20 +51,24 @@ def conversation(
     reading: Reading,
     scorers: Sequence[ScorerInfo],
     shown: Mapping[str, str],
-    ended: Outcome,
-    accounts: Mapping[str, Account],
+    spent: tuple[Outcome, Mapping[str, Account]],
     *,
+    right: str,
     level: float,
 ) -> ConversationSummary | None:
-    """None where the run is over something else, or the scorer `numeric` is not shown."""
+    """None where the run is over something else, or the scorer `numeric` is not shown.
+
+    `spent`: how trials ended, and what they cost. `right`: by which match a turn is right.
+    """
+    ended, accounts = spent
     info = next((one for one in scorers if one.type == "numeric" and shown.get(one.name) == one.scoring), None)
     if run.info.kind != "conversation" or info is None:
         return None
     base = declarations(run, reading)
     failed = _failed(reading, ended)
-    parts, rules = read_turns(run, reading, base, (info.name, info.scoring), failed)
+    parts, rules = read_turns(run, reading, base, (info.name, info.scoring), failed, right=right)
     answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
-    nulls = Nulls({name: _null_rates(base, answer) for name, answer in answers.items()})
+    nulls = Nulls({name: _null_rates(base, answer, right) for name, answer in answers.items()})
     results = [
         _result(name, part, nulls, accounts[name], _failures(reading, failed, column), level=level)
         for column, (name, part) in enumerate(zip(reading.conditions, parts, strict=True))
@@ -72,6 +77,8 @@ def conversation(
         scorer=info.name,
         scoring=info.scoring,
         rules=tuple(sorted(rules)),
+        right=right,
+        tested=tested_by(reading, info, right),
         conversations=len(base.ids),
         turns=base.size,
         weighted=bool(base.weights.size) and bool((base.weights != base.weights[0]).any()),
@@ -99,9 +106,12 @@ def _failures(reading: Reading, failed: Mapping[int, str], column: int) -> dict[
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _null_rates(base: Declarations, answers: Sequence[Any]) -> dict[str, Floats]:
+def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[str, Floats]:
     """Metric → 1 or 0 for each declared turn, NaN where there is no golden answer."""
     found = match_many(base.golden, answers, printed=base.printed)
+    found["right"] = (
+        right_by({name: found[name].astype(np.float64) for name in (right, "right", "numerical")}, right) == 1
+    )
     asked = np.array([golden is not None for golden in base.golden], dtype=bool)
     return {
         name: np.where(asked, column.astype(np.float64), np.nan)

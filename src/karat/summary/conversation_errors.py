@@ -37,12 +37,14 @@ _LONGEST = 160  # columns of an excerpt
 def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
     """Answered turns that failed by diagnosis, the most frequent first, with the first few of each as examples."""
     slots: dict[str, list[int]] = {}
+    wrong = part.value("right") == 0
     for slot in sorted(part.said):
-        if part.scored[slot] and part.reached[slot]:
+        if part.scored[slot] and part.reached[slot] and wrong[slot]:
             slots.setdefault(part.said[slot].diagnosis, []).append(slot)
-    failed = sum(map(len, slots.values()))
+    strict = int((wrong & part.scored & part.reached & (part.value("numerical") == 1)).sum())
+    failed = sum(map(len, slots.values())) + strict
     ordered = sorted(slots.items(), key=lambda item: (-len(item[1]), item[0]))
-    return tuple(
+    found = [
         Diagnosed(
             label=label,
             turns=len(there),
@@ -50,7 +52,9 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
             examples=tuple(_example(part, slot) for slot in _spread(part, there)),
         )
         for label, there in ordered
-    )
+    ]
+    # Only a turn that is not numerical has a diagnosis; stricter matches call others wrong, too.
+    return (*found, *([Diagnosed(label="within_1_percent", turns=strict, share=strict / failed)] if strict else []))
 
 
 def _spread(part: Turns, slots: Sequence[int]) -> list[int]:
@@ -196,7 +200,7 @@ def verdicts(part: Turns) -> Verdicts | None:
         return None
     agreement: dict[str, float | None] = {}
     only_theirs, only_ours = {}, {}
-    for metric in (*ACCURACIES, "scale_and_sign", "right"):
+    for metric in (*ACCURACIES, "scale_and_sign"):
         ours = part.value(metric)
         both = there & ~np.isnan(ours)
         agreement[metric] = _mean((ours[both] == theirs[both]).astype(np.float64))

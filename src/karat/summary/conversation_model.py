@@ -58,7 +58,7 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stratum(msgspec.Struct, frozen=True, kw_only=True):
-    """Numerical accuracy of some of the turns."""
+    """Accuracy, by the match that makes a turn right, of some of the turns."""
 
     key: str  # the zero-based turn, the number of golden operations, or the feature's value, as text
     estimate: Estimate
@@ -69,13 +69,11 @@ class Stratum(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Feature(msgspec.Struct, frozen=True, kw_only=True):
-    """Numerical accuracy by a feature of the dataset."""
+    """Accuracy, by the match that makes a turn right, by a feature of the dataset."""
 
     name: str
     strata: tuple[Stratum, ...]  # false before true; numbers and texts in order
-    correlation: (
-        float | None
-    )  # Pearson's, over turns, of the feature and being numerical; None: one of them is constant
+    correlation: float | None  # Pearson's, over turns, of the feature and being right; None: one of them is constant
     difference: Estimate | None = None  # with it minus without it; None where it is no yes or no
 
 
@@ -102,7 +100,7 @@ class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Propagation(msgspec.Struct, frozen=True, kw_only=True):
-    """How errors go on from turn to turn. `right`: numerical, or the same boolean."""
+    """How errors go on from turn to turn, by the match that makes a turn right."""
 
     first_wrong: dict[str, int]  # zero-based turn → conversations whose first wrong turn it is
     never_wrong: int  # conversations
@@ -207,6 +205,8 @@ class ConversationSummary(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[str, ...]  # versions of the rules met in the score rows: one, unless a run was pieced together
     conversations: int  # planned
     turns: int  # declared in them, once
+    right: str = "numerical"  # by which match a turn is right; the same yes or no is right by each of them
+    tested: tuple[str, ...] = ()  # the metrics that two conditions are tested on
     weighted: bool  # whether samples stand for unequal numbers of others, and rates are weighted so
     level: float
     nulls: tuple[NullAnswerer, ...]

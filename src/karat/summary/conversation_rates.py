@@ -35,6 +35,7 @@ ACCURACIES = {
     "general": "general_accuracy",
     "exact": "exact_accuracy",
     "declared": "declared_accuracy",
+    "right": "right_accuracy",  # by the match that was chosen, or the same yes or no
 }
 """Metric → its name in `statistics.json`."""
 
@@ -149,11 +150,11 @@ def ladder(part: Turns) -> tuple[Rung, ...]:
 
 
 def strata(part: Turns, keys: Floats, *, level: float) -> tuple[Stratum, ...]:
-    """Numerical accuracy for each whole number in `keys` (one a slot; NaN: of none)."""
-    numerical = part.rate("numerical")
-    there = ~np.isnan(keys) & ~np.isnan(numerical)
+    """Accuracy for each whole number in `keys` (one a slot; NaN: of none)."""
+    right = part.rate("right")
+    there = ~np.isnan(keys) & ~np.isnan(right)
     return tuple(
-        _stratum(part, np.where(there & (keys == key), numerical, np.nan), str(int(key)), level)
+        _stratum(part, np.where(there & (keys == key), right, np.nan), str(int(key)), level)
         for key in np.unique(keys[there]).tolist()
     )
 
@@ -195,16 +196,16 @@ def _feature(part: Turns, name: str, level: float) -> Feature | None:
     codes = np.array([place.get(value, -1) if isinstance(value, (bool, int, str)) else -1 for value in told])[
         part.sample
     ]
-    numerical = part.rate("numerical")
-    numerical = np.where(codes < 0, np.nan, numerical)
-    parts = [np.where(codes == number, numerical, np.nan) for number in range(len(ordered))]
+    right = part.rate("right")
+    right = np.where(codes < 0, np.nan, right)
+    parts = [np.where(codes == number, right, np.nan) for number in range(len(ordered))]
     found = [_stratum(part, one, _shown(value), level) for value, one in zip(ordered, parts, strict=True)]
     ordinal = kinds <= {bool, int}
     numbers = np.array([float(value) for value in ordered]) if ordinal else np.empty(0)
     return Feature(
         name=name,
         strata=tuple(one for one in found if one.n),
-        correlation=_correlation(part, numerical, numbers[codes]) if ordinal else None,
+        correlation=_correlation(part, right, numbers[codes]) if ordinal else None,
         difference=_between(part, parts, level) if kinds == {bool} and len(parts) == 2 else None,
     )
 

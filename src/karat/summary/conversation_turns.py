@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from karat import formats
 from karat.journal import RunFolder
-from karat.numeric import operations_attempted, parse_program
+from karat.numeric import operations_attempted, parse_program, right_by
 from karat.records import Sample, Usage
 from karat.summary.conversation_heard import Broken, HeardReply, Matcher, matcher_of
 from karat.summary.grids import Layout
@@ -195,11 +195,17 @@ _spent = msgspec.json.Decoder(_Spent).decode
 
 
 def read_turns(
-    run: RunFolder, reading: Reading, base: Declarations, scoring: tuple[str, str], failed: Collection[int]
+    run: RunFolder,
+    reading: Reading,
+    base: Declarations,
+    scoring: tuple[str, str],
+    failed: Collection[int],
+    *,
+    right: str,
 ) -> tuple[list[Turns], set[str]]:
     """Each condition's turns, and the versions of the rules that their scores name.
 
-    `scoring`: scorer and digest. `failed`: cells that ended without an answer.
+    `scoring`: scorer and digest. `failed`: cells that ended without an answer. `right`: by which match a turn is right.
     """
     rows = reading.scores.get(scoring)
     layout = None if rows is None else Layout(rows)
@@ -219,6 +225,9 @@ def read_turns(
             if heard is not None and heard in failed:
                 condition, slots = places.of(heard)
                 _hear(parts[condition], slots, replies, matcher)
+    for part in parts:
+        if {right, "right", "numerical"} <= part.values.keys():
+            part.values["right"] = right_by(part.values, right)
     return parts, met
 
 

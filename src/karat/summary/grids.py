@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.journal import RunFolder, ScorerInfo
+from karat.numeric import right_by
 from karat.records import Metric
 from karat.summary.model import MetricInfo
 from karat.summary.reading import Reading
 from karat.summary.tallies import Rows
 
-__all__ = ["RATES", "TESTED", "Grid", "Layout", "TurnSums", "declared", "grids"]
+__all__ = ["RATES", "Grid", "Layout", "TurnSums", "declared", "grids", "tested_by"]
 
 RATES = frozenset({
     "numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "scale_and_sign", "declared", "right",
@@ -31,9 +32,19 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-TESTED = frozenset({"numerical", "declared", "logic_recall"})
-"""Of the scorer `numeric`: two conditions are tested on these. The others read the same answers once more, and testing
-each would only make the adjusted p-values of these larger."""
+_TESTED = ("declared", "logic_recall")
+"""Of the scorer `numeric`: two conditions are tested on these, and before them on what makes a turn right. The others
+read the same answers once more, and testing each would only make the adjusted p-values of these larger."""
+
+
+def tested_by(reading: Reading, scorer: ScorerInfo, right: str) -> tuple[str, ...]:
+    """The metrics of `numeric` that are tested: first the match that makes a turn right, or `right` with yes and no."""
+    rows = reading.scores.get((scorer.name, scorer.scoring))
+    first = right
+    if rows is not None and {right, "right", "numerical"} <= rows.values.keys():
+        columns = {name: np.frombuffer(rows.values[name], dtype=np.float64) for name in (right, "right", "numerical")}
+        first = right if np.array_equal(right_by(columns, right), columns[right], equal_nan=True) else "right"
+    return tuple(dict.fromkeys((first, *_TESTED)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +93,14 @@ def declared(run: RunFolder, reading: Reading) -> Declared | None:
 
 
 def grids(
-    reading: Reading, scorers: Sequence[ScorerInfo], shown: Mapping[str, str], conversations: Declared | None = None
+    reading: Reading,
+    scorers: Sequence[ScorerInfo],
+    shown: Mapping[str, str],
+    conversations: Declared | None = None,
+    *,
+    right: str = "numerical",
 ) -> list[Grid]:
-    """Every metric of every shown scoring, in the order of the scorers."""
+    """Every metric of every shown scoring, in the order of the scorers. `right`: by which match a turn is right."""
     described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
     found: list[tuple[str, str, Metric, Rows | None, bool]] = []
     for name, scoring in shown.items():
@@ -93,18 +109,25 @@ def grids(
         found += [(name, scoring, metric, rows, offline) for metric in _metrics(info, rows)]
     names = [metric.name for _, _, metric, _, _ in found]
     layouts: dict[int, Layout] = {}
-    made = []
+    made: list[Grid] = []
     for scorer, scoring, metric, rows, offline in found:
         key = metric.name if names.count(metric.name) == 1 else f"{scorer}.{metric.name}"
-        layout = layouts.setdefault(id(rows), Layout(rows)) if rows is not None else None
+        info = described.get((scorer, scoring))
+        numeric = conversations is not None and info is not None and info.type == "numeric"
+        if rows is not None and id(rows) not in layouts:
+            layouts[id(rows)] = Layout(rows, right=right if numeric else None)
+        layout = layouts[id(rows)] if rows is not None else None
         grid = _grid(reading, _described(metric, key, scorer, scoring, offline), layout)
         if conversations is not None:
-            info = described.get((scorer, scoring))
-            numeric = info is not None and info.type == "numeric"
             sums = _turn_sums(layout, metric.name, grid.values.shape, conversations, rate=numeric)
             if numeric and metric.name not in RATES and not sums.counts.any():
                 continue  # no turn has a program, say
-            grid = replace(grid, turns=sums, stands=not numeric or metric.name in TESTED)
+            tested = tested_by(reading, info, right) if numeric and info is not None else (metric.name,)
+            grid = replace(grid, turns=sums, stands=metric.name in tested)
+            if numeric and metric.name == tested[0]:  # what makes a turn right comes first
+                place = next((at for at, one in enumerate(made) if one.info.scorer == scorer), len(made))
+                made.insert(place, grid)
+                continue
         made.append(grid)
     return made
 
@@ -159,8 +182,9 @@ def _threshold(metric: Metric, low: float | None, high: float | None) -> float |
 class Layout:
     """The rows of one scoring in canonical order; superseded ones, and those of a scoring cut short, dropped."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    def __init__(self, rows: Rows, *, right: str | None = None) -> None:
+        """`right`: the match that makes a turn right; None: as the scorer says."""
+        self.rows, self._right = rows, right
         cells = np.frombuffer(rows.cells, dtype=np.uint64).astype(np.int64)
         turns, judges, repeats = (
             np.frombuffer(part, dtype=np.int32) for part in (rows.turns, rows.judges, rows.repeats)
@@ -183,6 +207,12 @@ class Layout:
         return np.array([-1, *(by_name[name] for name in self.rows.names)], dtype=np.int64)
 
     def values(self, metric: str) -> Floats:
+        if metric == "right" and self._right is not None and {self._right, "numerical"} <= self.rows.values.keys():
+            columns = {name: self._column(name) for name in ("right", "numerical", self._right)}
+            return np.asarray(right_by(columns, self._right), dtype=np.float64)
+        return self._column(metric)
+
+    def _column(self, metric: str) -> Floats:
         return np.frombuffer(self.rows.values[metric], dtype=np.float64)[self.order]
 
 

@@ -67,15 +67,16 @@ def summarize_and_keep(
     *,
     scorings: Mapping[str, str] | None = None,
     allow_code: AllowCode = False,
+    right: str | None = None,
     **compared: Any,
 ) -> Summary:
     """As `karat.summary.summarize`; of a large run that has ended the summary stays in its folder, where that can be.
 
-    Only the usual one does: of the newest scorings, without a study's own code, of the usual comparisons
-    (`compared`: the `pairs` and `baseline` of `summarize`).
+    Only the usual one does: of the newest scorings, without a study's own code, by the run's own `right`, of the usual
+    comparisons (`compared`: the `pairs` and `baseline` of `summarize`).
     """
-    before = _state(run) if is_large(run) and not (scorings or allow_code or compared) else ""
-    summary = summarize(run, scorings=scorings, allow_code=allow_code, **compared)
+    before = _state(run) if is_large(run) and not (scorings or allow_code or right or compared) else ""
+    summary = summarize(run, scorings=scorings, allow_code=allow_code, right=right, **compared)
     if before and summary.status != "running":
         # A folder that is read-only, a disk that is full, no thread to be had: the next one adds up again.
         with suppress(OSError, RuntimeError, MemoryError, ValueError):

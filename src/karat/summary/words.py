@@ -21,6 +21,7 @@ __all__ = [
     "family_words",
     "headline",
     "loss_warnings",
+    "right_in_words",
     "said",
     "server_warnings",
     "unmeasured",
@@ -83,19 +84,39 @@ def alone(part: ConversationSummary | None) -> str:
     if part is None or len(part.conditions) != 1:
         return ""
     only = part.conditions[0]
-    numerical = only.rate("numerical")
-    declared = only.rate("declared")
-    if numerical is None or declared is None or numerical.estimate.value is None:
+    right = only.rate("right")
+    other = only.rate("numerical" if part.right == "declared" else "declared")
+    if right is None or other is None or right.estimate.value is None:
         return ""
-    found = numerical.estimate
+    found = right.estimate
     shown = share_estimate(found.value, found.low, found.high)
-    size = f"{formats.plural(numerical.n, 'turn')} in {formats.plural(part.conversations, 'conversation')}"
+    size = f"{formats.plural(right.n, 'turn')} in {formats.plural(part.conversations, 'conversation')}"
     if only.conversations > part.conversations:
         size += ", each asked several times,"
     return (
-        f"{only.condition}: {shown} of {size} numerically right, "
-        f"{formats.share(declared.estimate.value)} in the unit the agent declared (offline scores)"
+        f"{only.condition}: {shown} of {size} {right_in_words(part.right)}, "
+        f"{formats.share(other.estimate.value)} {_RIGHT[other.metric].removeprefix('right ')} (offline scores)"
     )
+
+
+_RIGHT = {
+    "numerical": "numerically right",
+    "soft": "right within 1 %",
+    "unit_agnostic": "right up to a factor 100",
+    "sign_agnostic": "right up to the sign",
+    "general": "right as number, word or percentage",
+    "exact": "right to five decimals",
+    "declared": "right in the unit the agent declared",
+}
+
+
+def right_in_words(rule: str) -> str:
+    """What a turn is called that is right by this match.
+
+    >>> right_in_words("declared")
+    'right in the unit the agent declared'
+    """
+    return _RIGHT.get(rule, f"right by {rule}")
 
 
 _FOUND = {"reply": "as given", "whole": "the whole reply", "none": "without one"}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from karat.numeric import right_by
 from karat.records import Reply, Sample, Score
 from karat.viewer.beside import aligned, steps
 from karat.viewer.texts import Told
@@ -19,9 +20,17 @@ _MATCHES = {"right", "numerical"}  # by which a turn is right
 
 
 def turns(
-    sample: Sample, trials: Sequence[Told], conditions: Sequence[str], *, voices: Voices = NOBODY
+    sample: Sample,
+    trials: Sequence[Told],
+    conditions: Sequence[str],
+    *,
+    voices: Voices = NOBODY,
+    rule: str = "numerical",
 ) -> list[dict[str, Any]]:
-    """What the template needs: each turn with what every trial made of it, and what people said of that."""
+    """What the template needs: each turn with what every trial made of it, and what people said of that.
+
+    `rule`: by which match a turn is right.
+    """
     return [
         {
             "question": turn.question,
@@ -29,8 +38,8 @@ def turns(
             "program": [(step, None) for step in steps(_text(turn.detail.get("program")))],
             "answers": [
                 {
-                    **_answer(at, told, conditions, steps(_text(turn.detail.get("program")))),
-                    **_judged(sample, at, told, voices),
+                    **_answer(at, told, conditions, steps(_text(turn.detail.get("program"))), rule=rule),
+                    **_judged(sample, at, told, voices, rule=rule),
                 }
                 for told in trials
             ],
@@ -44,10 +53,13 @@ def verdict_row(scores: Iterable[Score], turn: int) -> Score | None:
     return next((one for one in scores if one.turn == turn and not _MATCHES.isdisjoint(one.values)), None)
 
 
-def right_of(score: Score | None) -> bool | None:
-    """Whether karat calls a turn right; None where it does not say."""
+def right_of(score: Score | None, rule: str = "numerical") -> bool | None:
+    """Whether karat calls a turn right, by the match `rule`; None where it does not say."""
     if score is None:
         return None
+    if {rule, "right", "numerical"} <= score.values.keys():
+        right: bool | None = right_by(score.values, rule)
+        return right
     value = score.values.get("right", score.values.get("numerical"))
     return None if value is None else bool(value)
 
@@ -59,17 +71,17 @@ def is_judged(sample: Sample, turn: int, told: Told) -> bool:
     return sample.turns[turn].golden is not None and not told.answer.replies[turn].absent
 
 
-def _judged(sample: Sample, turn: int, told: Told, voices: Voices) -> dict[str, Any]:
+def _judged(sample: Sample, turn: int, told: Told, voices: Voices, *, rule: str) -> dict[str, Any]:
     return {
         "trial": told.id,
         "turn": turn,
         "ask": is_judged(sample, turn, told),
-        "people": voices.verdicts(told.id, turn, right_of(verdict_row(told.scores, turn))),
+        "people": voices.verdicts(told.id, turn, right_of(verdict_row(told.scores, turn), rule)),
         "own": voices.own_verdict(told.id, turn),
     }
 
 
-def _answer(turn: int, told: Told, conditions: Sequence[str], golden: Sequence[str]) -> dict[str, Any]:
+def _answer(turn: int, told: Told, conditions: Sequence[str], golden: Sequence[str], *, rule: str) -> dict[str, Any]:
     replies = told.answer.replies if told.answer is not None else told.heard
     reply = replies[turn] if turn < len(replies) else None
     score = verdict_row(told.scores, turn)
@@ -87,7 +99,7 @@ def _answer(turn: int, told: Told, conditions: Sequence[str], golden: Sequence[s
         "actual": _shown(actual) or _said(reply),
         "unit": _text(detail.get("unit")),
         "program": aligned(golden, steps(program)) if golden else [(step, None) for step in steps(program)],
-        "right": right_of(score),
+        "right": right_of(score, rule),
         "diagnosis": score.labels.get("diagnosis") if score is not None else None,
         "evidence": [(name, _shown(value)) for name, value in _told(evidence, detail)],
     }

@@ -102,7 +102,7 @@ def sample_page(site: Site, request: Request, opened: Opened) -> Response:
             "conditions": page.conditions,
             "diagnoses": _DIAGNOSES,
             "voices": voices,
-            "turns": turns(sample, found, page.conditions, voices=voices) if conversation else [],
+            "turns": turns(sample, found, page.conditions, voices=voices, rule=page.right) if conversation else [],
             "trials": [seen(told, with_what) for told in found],
             "total": total,
             "first": first,

@@ -37,6 +37,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     conditions: tuple[str, ...]
     texts: Any  # Texts
+    right: str = "numerical"  # of conversations: by which match a turn is right
 
 
 class Opened:
@@ -48,6 +49,8 @@ class Opened:
         self.run, self.name = run, run.path.name
         self._pool, self._going_on = pool, going_on
         self.index = Index(run, elsewhere=elsewhere)
+        rule = run.info.experiment.get("dataset.right")
+        self._right = str(rule.value) if rule is not None else "numerical"
         self._guard = threading.Lock()
         self._catching: Future[bool] | None = None
         self._sum: _Sum | None = None
@@ -106,6 +109,7 @@ class Opened:
                     columns=columns(base, announced, latest),
                     conditions=tuple(str(name) for (name,) in names),
                     texts=Texts(self.run, base, latest),
+                    right=self._right,
                 )
         except (Moved, sqlite3.DatabaseError, msgspec.DecodeError) as error:
             if is_passing(error):

@@ -101,7 +101,9 @@ def _beside(labels: Sequence[Label], page: Page, *, studies: bool) -> _Beside:
             beside.pairs += _pairs(label, place, page)
         else:
             beside.turns += 1
-            for one, words, differs in _of_turn(label, label.turn, place, page.texts.scores_of(place.n, label.turn)):
+            for one, words, differs in _of_turn(
+                label, label.turn, place, page.texts.scores_of(place.n, label.turn), rule=page.right
+            ):
                 beside.found += [] if one is None else [one]
                 beside.told[at].append((words, differs))
     return beside
@@ -133,12 +135,12 @@ def _pairs(label: Label, place: _Place, page: Page) -> Iterator[Pair]:
 
 
 def _of_turn(
-    label: Label, turn: int, place: _Place, scores: Sequence[Score]
+    label: Label, turn: int, place: _Place, scores: Sequence[Score], *, rule: str
 ) -> Iterator[tuple[Said | None, str, bool]]:
     """What is said of a turn, in words, and whether karat says otherwise; None: karat has nothing to hold beside it."""
     if label.verdict is not None:
         row = verdict_row(scores, turn)
-        right = right_of(row)
+        right = right_of(row, rule)
         karat = None if right is None else "right" if right else "wrong"
         person = None if label.verdict == "cannot_tell" else label.verdict
         words, differs = _words("", VERDICTS[label.verdict], karat, person)

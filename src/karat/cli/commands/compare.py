@@ -40,6 +40,7 @@ def command(first: str, second: str, shown: options.Shown, results: Path, output
         condition_b=condition_b,
         scorings=shown.scorings,
         allow_code=shown.code,
+        right=shown.right,
     )
     output.result(str(found), found)
     return Exit.DONE

@@ -42,7 +42,9 @@ def command(
     from karat.summary.words import REHEARSED
 
     opened = api.open(run, results=results)
-    found = charts(api.summarize(opened, scorings=shown.scorings, allow_code=shown.code, **shown.compared))
+    found = charts(
+        api.summarize(opened, scorings=shown.scorings, allow_code=shown.code, right=shown.right, **shown.compared)
+    )
     drawn = draw(found, out, forms, dark=dark, output=output)
     output.result(str(drawn), drawn)
     if not found:

@@ -46,7 +46,7 @@ def command(
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
     reporting.check(name, folder, asked)
-    chosen: dict[str, Any] = {"scorings": shown.scorings, "allow_code": shown.code}
+    chosen: dict[str, Any] = {"scorings": shown.scorings, "allow_code": shown.code, "right": shown.right}
     summary = summarize_and_keep(folder, **chosen, **shown.compared)
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)

@@ -58,4 +58,6 @@ def command(
     else:
         left_out = []
         outcome = scoring.score_run(target, wanted, answers, results, output)
-    return after.show_outcome(outcome, output, scorings=shown.scorings, warnings=left_out, allow_code=shown.code)
+    return after.show_outcome(
+        outcome, output, scorings=shown.scorings, warnings=left_out, allow_code=shown.code, right=shown.right
+    )

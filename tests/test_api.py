@@ -263,7 +263,8 @@ def test_no_path_raises_anything_but_an_operator_error(here: Path, call: Callabl
     (here / "loop").symlink_to("loop")
     (here / "file").write_text("", encoding="utf-8")
     (here / "sums.yaml").write_text(
-        "dataset: {kind: golden, path: questions.jsonl}\nagent: {type: floor}\nconditions: {a: {}}\n", encoding="utf-8"
+        "dataset: {path: questions.jsonl}\nagent: {type: floor}\njudge: {type: overlap}\nconditions: {a: {}}\n",
+        encoding="utf-8",
     )
     with pytest.raises(OperatorError):
         call(path)

@@ -273,25 +273,24 @@ def test_any_printed_statistic_that_fits_the_test_holds(tmp_path: Path, reported
 
 
 @pytest.mark.parametrize(
-    "reported",
+    ("reported", "wanted"),
     [
-        "2.33 (0.49) of 0",
-        "66 (20) of 0, 66 (20) of 5",
-        "M = 66 of 0",
-        "0 of 0",
-        "t(64) = 8.13, p < 10^-99999999999999999999",
-        "t(64) = 8.13 x 10^-99999999999999999999",
-        "t(nan) = 8.13, p < .01",
-        f"r({'9' * 400}) = .5, p < .01",
-        f"t({'9' * 400}) = 8.13, p < .01",
-        f"{'9' * 4400} of 65",
-        "9" * 100_000,
+        ("66 (20) of 0", "the means are 66, '66 (20) of 0' is printed"),
+        ("2.33 (0.49) of 0", "the means are 66, '2.33 (0.49) of 0' is printed"),
+        ("t(64) = 8.13, p < 10^-99999999999999999999", "the statistic gives p <0.001"),
+        ("t(64) = 8.13 x 10^-99999999999999999999", "t = 8.13 is not what is printed"),
+        ("t(nan) = 8.13, p < .01", "has no statistic that could be checked"),
+        (f"r({'9' * 400}) = .5, p < .01", "has no statistic that could be checked"),
+        (f"t({'9' * 400}) = 8.13, p < .01", "has no statistic that could be checked"),
+        (f"{'9' * 4400} of 65", "at most 2000 characters"),
+        ("9" * 100_000, "at most 2000 characters"),
     ],
     ids=lambda text: text[:30],
 )
-def test_no_printed_string_breaks_the_check(tmp_path: Path, reported: str) -> None:
-    """Every fault is named with its place; none is an exception of another kind."""
-    text = SKILL.replace("n: 65, reported", "sd: 16, n: 65, use: 1, reported").replace("use: 1, ", "")
-    with pytest.raises(BadDataset) as caught:
-        read(tmp_path, text.replace("t(64) = 8.13, p < .0001", reported) + "        reason: 5\n", MATERIALS)
-    assert all(fault.place.startswith("findings.") for fault in caught.value.faults)
+def test_no_printed_string_breaks_the_check(tmp_path: Path, reported: str, wanted: str) -> None:
+    text = SKILL.replace("t(64) = 8.13, p < .0001", reported)
+    try:
+        said = list(read(tmp_path, text, MATERIALS).warnings)
+    except BadDataset as bad:
+        said = [str(fault) for fault in bad.faults]
+    assert [one for one in said if wanted in one]

@@ -7,13 +7,15 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from karat.config import Experiment, load, rehearsal
 from karat.errors import BadOption, BadRun, did_you_mean, unreadable
+from karat.files import open_regular
 from karat.formats import excerpt
-from karat.journal import RunFolder
+from karat.journal import LARGEST_INFO, RunFolder
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,6 +30,7 @@ __all__ = [
     "arun",
     "carry_out",
     "compare",
+    "folders",
     "load",
     "open",
     "query",
@@ -138,29 +141,31 @@ def open(run: RunLike, *, results: str | os.PathLike[str] = "results") -> RunFol
 
     A folder of runs stands for the newest of them. Raises BadRun where none or several are meant.
     """
-    if isinstance(run, RunFolder):
-        return run
+    return run if isinstance(run, RunFolder) else _opened(folders(run, results=results)[-1])
+
+
+def folders(run: str | os.PathLike[str], *, results: str | os.PathLike[str] = "results") -> list[Path]:
+    """The run folders that are meant, the newest last: several only for a folder of runs. Raises as `open`."""
     if not isinstance(run, (str, os.PathLike)):
         raise BadOption("karat.open", f"want a run, its folder or the beginning of its name, got {run!r:.60}")
     try:
-        return _find_run(run, Path(results))
+        return _find_runs(run, Path(results))
     except OSError as error:  # a name that is too long, a folder that may not be read
         raise BadRun(excerpt(os.fspath(run), 60), f"cannot be opened: {unreadable(error)}") from error
 
 
-def _find_run(run: str | os.PathLike[str], results: Path) -> RunFolder:
+def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
     path, text = Path(run), os.fspath(run)
     if path.exists():
-        inside = [] if path.is_file() or (path / "run.json").exists() else _runs(path)
-        return _opened(inside[-1] if inside else path)
+        return ([] if path.is_file() or (path / "run.json").exists() else _runs(path)) or [path]
     below = _runs(results)
     if text == "latest" and below:
-        return _opened(below[-1])
+        return below[-1:]
     found = [
         folder for folder in below if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text)
     ]
     if len(found) == 1:
-        return _opened(found[0])
+        return found
     if found:
         shown = "".join(f"\n  {folder}" for folder in found[-5:])
         raise BadRun(text, f"{len(found)} runs in {results} are called so; say which, e.g. one of the newest:{shown}")
@@ -263,7 +268,7 @@ def _second_run(first: RunFolder, run: RunLike) -> RunFolder:
 
 
 def _runs(folder: Path) -> list[Path]:
-    """The run folders in a folder, the newest last."""
+    """The run folders in a folder, the newest last; those whose run.json cannot be read come first."""
     import msgspec
 
     class Created(msgspec.Struct):
@@ -271,10 +276,13 @@ def _runs(folder: Path) -> list[Path]:
 
     found: list[tuple[str, Path]] = []
     for file in folder.glob("[!.]*/run.json"):
-        try:
-            found.append((msgspec.json.decode(file.read_bytes(), type=Created).created, file.parent))
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
+        created = ""
+        with (
+            suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError),
+            open_regular(file, within=file.parent, at_most=LARGEST_INFO) as info,
+        ):
+            created = msgspec.json.decode(info.read(), type=Created).created
+        found.append((created, file.parent))
     return [path for _, path in sorted(found)]
 
 

@@ -221,7 +221,7 @@ class BadRun(OperatorError):
     slug: ClassVar[str] = "bad-run"
 
     def __init__(self, path: str, message: str) -> None:
-        self.path = path
+        self.path, self.problem = path, message
         super().__init__(f"{path}: {message}")
 
 

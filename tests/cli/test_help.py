@@ -17,6 +17,7 @@ COMMANDS = (
     "score",
     "report",
     "plot",
+    "verify",
     "view",
     "compare",
     "query",

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from karat.engine.resume import Begun, read_past
 from karat.journal import (
     FORMAT_VERSION,
     Attempt,
+    Codec,
     DatasetInfo,
     Head,
     PlanInfo,
@@ -132,7 +132,7 @@ def test_what_was_paid_counts_once_whatever_happened(empty: RunFolder, seed: int
                 one.killed = True
         elif event != "over":
             lines.append(event)
-    empty.journal.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    empty.journal.write_bytes(b"".join(map(Codec().line, lines)))
     past = read_past(empty, PLAN)
     paid = sum(one.paid for one in told)
     assert (past.dollars, past.tokens) == (paid, paid)
@@ -166,9 +166,8 @@ OLD = [
 @pytest.mark.parametrize("upto", range(1, len(OLD) + 1))
 def test_journals_written_before_conversations_went_on_are_read_alike(empty: RunFolder, upto: int) -> None:
     trial = PLAN[0].id
-    lines = [msgspec.json.encode(Head(format=FORMAT_VERSION, run=empty.info.run))]
-    lines += [msgspec.json.encode({**line, "trial": trial}) for line in OLD[:upto]]
-    empty.journal.write_bytes(b"".join(line + b"\n" for line in lines))
+    lines = [Head(format=FORMAT_VERSION, run=empty.info.run), *({**line, "trial": trial} for line in OLD[:upto])]
+    empty.journal.write_bytes(b"".join(map(Codec().line, lines)))
     past = read_past(empty, PLAN)
     paid = sum("reply" in line for line in OLD[:upto]) + (0.25 if upto > 2 else 0)
     assert past.dollars == paid

@@ -31,6 +31,7 @@ from karat.journal import (
     RunInfo,
     create_run,
     slugged,
+    with_checksum,
 )
 from karat.records import Answer, Reply, Sample, Score, ToolCall, Turn
 from karat.redact import Redactor
@@ -83,7 +84,7 @@ def test_an_event_is_on_disk_when_append_returns(tmp_path: Path) -> None:
     async def go() -> None:
         async with Journal(run.path) as journal:
             await journal.append(Head(format=1, run="x"))
-            assert run.journal.read_bytes() == b'{"event":"head","format":1,"run":"x"}\n'
+            assert run.journal.read_bytes() == b'{"event":"head","format":1,"run":"x","crc":"b17522cd"}\n'
             await journal.append(answer())
             assert [type(event) for event in run.events()] == [Head, Answer]
 
@@ -142,9 +143,8 @@ def test_a_journal_of_one_torn_line_longer_than_a_block_starts_anew(tmp_path: Pa
 
 def test_a_damaged_line_in_the_middle_is_named_not_skipped(tmp_path: Path) -> None:
     run = new_run(tmp_path)
-    run.journal.write_bytes(
-        b'{"event":"head","format":1,"run":"x"}\n{"event":"ans\n{"event":"head","format":1,"run":"x"}\n'
-    )
+    head = Codec().line(Head(format=1, run="x"))
+    run.journal.write_bytes(head + b'{"event":"ans\n' + head)
     with pytest.raises(BadRun, match="line 2 of the journal is damaged"):
         list(run.events())
 
@@ -153,7 +153,8 @@ def test_a_newer_format_is_refused_and_unknown_keys_are_not(tmp_path: Path) -> N
     run = new_run(tmp_path)
     file = run.path / "run.json"
     data = json.loads(file.read_text())
-    file.write_text(json.dumps({**data, "from_the_future": 1}))
+    del data["crc"]
+    file.write_bytes(with_checksum(json.dumps({**data, "from_the_future": 1}, separators=(",", ":")).encode()))
     assert RunFolder.open(run.path).info.name == "Demo (1)"
     file.write_text(json.dumps({**data, "format": FORMAT_VERSION + 1, "plan": "another shape"}))
     with pytest.raises(BadRun, match="update karat"):
@@ -456,3 +457,17 @@ def test_a_child_that_an_agent_forks_does_not_keep_the_run_locked(tmp_path: Path
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", script, str(run.path)], check=False)
     write(run.path, Head(format=1, run="x"))
+
+
+def test_a_run_is_its_owners_alone_and_stays_as_open_as_its_folder_is_made(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        run = new_run(tmp_path)
+        write(run.path, Head(format=2, run=run.info.run))
+        assert run.path.stat().st_mode & 0o777 == 0o700
+        assert {file.stat().st_mode & 0o777 for file in run.path.iterdir()} == {0o600}
+        run.path.chmod(0o750)
+        run.write_samples(SAMPLES, redact=Redactor({}))
+        assert (run.path / "samples.jsonl").stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)

@@ -31,8 +31,11 @@ def test_a_run_that_nobody_reviewed_has_no_labels(run):
 def test_the_file_is_lines_of_json_with_a_head(run):
     add_label(run, label(scores={"completeness": 4.0}, claims={"it rains": "rejected"}, note="hm"))
     add_label(run, label(turn=2, note="a turn"))
-    assert [json.loads(line) for line in labels_path(run).read_bytes().splitlines()] == [
-        {"event": "head", "format": 1, "run": "1234abcd"},
+    lines = [json.loads(line) for line in labels_path(run).read_bytes().splitlines()]
+    for line in lines:
+        del line["crc"]
+    assert lines == [
+        {"event": "head", "format": 2, "run": "1234abcd"},
         {
             "event": "label",
             "at": "2026-11-20T12:00:00+00:00",
@@ -57,7 +60,9 @@ def test_what_is_said_of_turns_comes_back(run):
     for one in said:
         add_label(run, one)
     assert read_labels(run).newest == {"t1": tuple(said[:2]), "t2": (said[2],)}
-    assert json.loads(labels_path(run).read_bytes().splitlines()[1]) == {
+    said = json.loads(labels_path(run).read_bytes().splitlines()[1])
+    del said["crc"]
+    assert said == {
         "event": "label", "at": "2026-11-20T12:00:00+00:00", "who": "ann", "trial": "t1", "turn": 0,
         "note": "a hundred times too much", "verdict": "wrong", "diagnosis": "scale",
     }  # fmt: skip
@@ -114,7 +119,7 @@ def test_a_line_that_a_killed_writer_left_is_cut_off_by_the_next(run):
 def test_only_a_head_that_was_torn_is_written_again(run):
     labels_path(run).write_bytes(b'{"event":"he')
     add_label(run, label(note="first"))
-    assert labels_path(run).read_bytes().startswith(b'{"event":"head","format":1,"run":"1234abcd"}\n')
+    assert labels_path(run).read_bytes().startswith(b'{"event":"head","format":2,"run":"1234abcd","crc":"a74f9b62"}\n')
 
 
 WRITER = """
@@ -148,7 +153,7 @@ def test_lines_that_are_none_are_counted_and_left_alone(run):
 @pytest.mark.parametrize(
     ("head", "told"),
     [
-        ({"event": "head", "format": 2, "run": "1234abcd"}, "has format 2"),
+        ({"event": "head", "format": 3, "run": "1234abcd"}, "has format 3"),
         ({"event": "head", "format": 1, "run": "other"}, "labels of run other"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import msgspec
 
 from karat.journal import (
+    CHECKSUMS_SINCE,
     Attempt,
     Choice,
     Codec,
@@ -21,6 +23,7 @@ from karat.journal import (
     RunFolder,
     RunInfo,
     ScorerInfo,
+    with_checksum,
 )
 from karat.records import Answer, Failure, Metric, Reply, Sample, Score, Turn
 from karat.scorers.numeric import Numeric
@@ -82,12 +85,14 @@ class Script:
         self.info = RunInfo(**{**facts, **info})
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder
-        (folder / "run.json").write_bytes(msgspec.json.encode(self.info))
+        line = msgspec.json.encode(self.info)
+        old = self.info.format < CHECKSUMS_SINCE
+        (folder / "run.json").write_bytes(line if old else with_checksum(line))
         codec = Codec()
         (folder / "samples.jsonl").write_bytes(b"".join(codec.line(one) for one in self.samples))
         self._line = codec.line
         self._file = (folder / "journal.jsonl").open("wb")
-        self.write(Head(format=1, run=self.info.run))
+        self.write(Head(format=self.info.format, run=self.info.run))
 
     def write(self, event: Any) -> None:
         self._file.write(self._line(event))
@@ -263,3 +268,9 @@ def conversations(
                             labels=one.labels, detail=one.detail, rows=len(verdicts), offline=True,
                         )  # fmt: skip
     return script.end()
+
+
+def resealed(lines: bytes) -> bytes:
+    """Lines that a test has changed, with the checksums of what they are now."""
+    bare = [re.sub(rb',"crc":"[0-9a-f]{8}"}$', b"}", line) for line in lines.splitlines()]
+    return b"".join(with_checksum(line) + b"\n" for line in bare)

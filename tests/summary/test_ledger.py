@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import msgspec
 import pytest
@@ -204,8 +205,8 @@ def test_a_damaged_line_is_named_by_its_number(script):
 def test_lines_that_somebody_typed_are_left_out_aloud(script):
     script.scored(0, "only", 0, value=3)
     run = script.stop()
-    with run.journal.open("ab") as file:
-        file.write(b'\n{"event": "answer", "trial": "typed by hand"}\n')
+    lines = [re.sub(rb',"crc":"[0-9a-f]{8}"}$', b"}", line) for line in run.lines()]  # as before lines had checksums
+    run.journal.write_bytes(b"\n".join([*lines, b'\n{"event": "answer", "trial": "typed by hand"}\n']))
     summary = summarize(run)
     assert summary.total.ledger.scored == 1
     assert any("2 lines of the journal not as karat writes them" in warning for warning in summary.warnings)

@@ -13,10 +13,11 @@ import msgspec
 import pytest
 from tests.datasets.copied_runs import Say, copy_of, put_through, several, spoilt
 from tests.datasets.study_oracle import NAMES
+from tests.summary.journals import resealed
 
 from karat.engine import Selection
 from karat.errors import BadRun
-from karat.journal import RunFolder
+from karat.journal import RunFolder, with_checksum
 from karat.records import Sample
 from karat.replication import pool_pas
 from karat.summary import Summary, summarize
@@ -372,8 +373,8 @@ class TestHostileFolders:
         lines = (run.path / "samples.jsonl").read_text(encoding="utf-8").splitlines()
         other = json.loads(lines[0])
         other["detail"]["study"] = "another"
-        lines[0] = json.dumps(other)
-        (run.path / "samples.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines[0] = json.dumps(other, separators=(",", ":"))
+        (run.path / "samples.jsonl").write_bytes(resealed("\n".join(lines).encode()))
         summary = summarize(run)
         assert any("1 sample of studies that the run folder does not keep" in one for one in summary.warnings)
 
@@ -384,7 +385,7 @@ class TestHostileFolders:
         row = json.loads(lines[at])
         row["detail"]["answers"] = answers
         lines[at] = json.dumps(row, separators=(",", ":")) + "\n"
-        run.journal.write_text("".join(lines), encoding="utf-8")
+        run.journal.write_bytes(resealed("".join(lines).encode()))
         with pytest.raises(BadRun, match="damaged"):
             summarize(run)
 
@@ -395,14 +396,14 @@ class TestHostileFolders:
                 row = json.loads(line)
                 row["detail"]["answers"] = dict.fromkeys(row["detail"]["answers"], 1e308)
                 lines[at] = json.dumps(row, separators=(",", ":")) + "\n"
-        run.journal.write_text("".join(lines), encoding="utf-8")
+        run.journal.write_bytes(resealed("".join(lines).encode()))
         with pytest.raises(BadRun, match="nobody can have given"):
             summarize(run)
 
     def changed(self, run: RunFolder, **more: Any) -> RunFolder:
         (copy,) = run.info.studies
         info = msgspec.structs.replace(run.info, studies=(msgspec.structs.replace(copy, **more),))
-        (run.path / "run.json").write_bytes(msgspec.json.encode(info))
+        (run.path / "run.json").write_bytes(with_checksum(msgspec.json.encode(info)))
         return RunFolder.open(run.path)
 
 

@@ -12,7 +12,7 @@ from tests.datasets.copied_runs import put_through
 from tests.datasets.studies import STUDY, write
 
 from karat.__main__ import main
-from karat.journal import RunFolder
+from karat.journal import RunFolder, with_checksum
 from karat.records import Sample
 from karat.summary import compare, summarize
 from karat.summary.study_model import StudyCondition
@@ -134,7 +134,7 @@ def test_a_run_folder_brings_no_code(tmp_path: Path) -> None:
     write(inside, f"{NEEDS}reducer: reduce:apart\n")
     (inside / "reduce.py").write_text(REDUCE, encoding="utf-8")
     info = msgspec.structs.replace(run.info, studies=(msgspec.structs.replace(copy, folder=str(inside)),))
-    (run.path / "run.json").write_bytes(msgspec.json.encode(info))
+    (run.path / "run.json").write_bytes(with_checksum(msgspec.json.encode(info)))
     found = only(RunFolder.open(run.path), allow_code=True)
     assert "a run folder never brings code" in (found.benchmark.reason or "")
     assert not (inside / "ran.txt").exists()
@@ -219,7 +219,7 @@ def test_a_run_that_recorded_no_code_says_that_it_may_have_changed(tmp_path: Pat
     run = run_of(tmp_path)
     (copy,) = run.info.studies
     info = msgspec.structs.replace(run.info, studies=(msgspec.structs.replace(copy, code=None),))
-    (run.path / "run.json").write_bytes(msgspec.json.encode(info))
+    (run.path / "run.json").write_bytes(with_checksum(msgspec.json.encode(info)))
     summary = summarize(RunFolder.open(run.path), allow_code=True)
     assert summary.study is not None
     assert summary.study.conditions[0].benchmark.pas.value is not None

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.summary.journals import JUDGE, NUMERIC, Script, asked, conversations, sample, table
+from tests.summary.journals import JUDGE, NUMERIC, Script, asked, conversations, resealed, sample, table
 
 from karat.journal import Labels, PlanInfo, RunFolder
 from karat.records import Metric, Reply, ToolCall, Usage
@@ -193,7 +193,7 @@ def test_an_index_that_does_not_fit_is_made_anew(tmp_path, change):
     index = made(run, tmp_path)
     whole = run.journal.read_bytes()
     if change == "other":
-        run.journal.write_bytes(whole.replace(b"Answer 1", b"Reply  1"))
+        run.journal.write_bytes(resealed(whole.replace(b"Answer 1", b"Reply  1")))
     elif change == "shorter":
         run.journal.write_bytes(whole[: whole.rindex(b'{"event":"end"')])
     elif change == "garbage":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.summary.journals import Script
+from tests.summary.journals import Script, resealed
 from tests.viewer.serving import Viewer
 
 from karat.journal.events import PlanInfo
@@ -25,7 +25,7 @@ def made(folder, **info):
 
 def rewritten(folder, file, change):
     path = folder / file
-    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    path.write_bytes(resealed(change(path.read_text(encoding="utf-8")).encode()))
 
 
 @pytest.fixture(scope="module")

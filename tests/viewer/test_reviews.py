@@ -127,7 +127,7 @@ def test_a_verdict_stands_beside_karats_and_in_the_form_of_who_gave_it(copied):
     assert chosen == ["", "wrong"]
     assert [one["value"] for one in page.all("option") if "selected" in one] == ["sign"]
     lines = [json.loads(line) for line in (folder / "talk" / "labels.jsonl").read_bytes().splitlines()]
-    kept = {name: value for name, value in lines[1].items() if name not in ("event", "at")}
+    kept = {name: value for name, value in lines[1].items() if name not in ("event", "at", "crc")}
     assert kept == {"who": "ann", "trial": trial(0), "turn": 1, "note": "hm", "verdict": "wrong", "diagnosis": "sign"}
     [path] = {
         one["href"] for one in outline(viewer.get("/runs/talk/reviews").text).all("a") if "#turn-2" in one["href"]

@@ -16,7 +16,9 @@ from typing import Any
 import msgspec
 
 from karat.datasets._rows import read_rows
-from karat.errors import BadDataset, Fault
+from karat.errors import AgentFault, BadDataset, Fault
+from karat.files import open_regular
+from karat.journal import RunFolder, checksum_fault
 
 __all__ = ["Columns", "Key", "OffsetRows", "TableRows"]
 
@@ -74,16 +76,17 @@ class _Keys:
 class OffsetRows:
     """Rows of a JSONL file, found by an open-addressing table of offsets and read one by one."""
 
-    def __init__(self, path: Path, columns: Columns, *, only: bytes = b"") -> None:
-        """`only`: lines that do not begin so are passed over. Raises BadDataset with all faults."""
+    def __init__(self, path: Path, columns: Columns, *, run: RunFolder | None = None) -> None:
+        """`run`: the file is its journal, of which only the answers are read. Raises BadDataset with all faults."""
         self.path = path
-        self._only, self._columns = only, columns
+        self._run, self._columns = run, columns
+        self._only = b"" if run is None else b'{"event":"answer"'
         self._decode = msgspec.json.Decoder().decode
         try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._file = open_regular(path, within=None if run is None else run.path)
         except OSError as error:
             raise BadDataset(str(path), [Fault(place="file", message=f"cannot be read: {error.strerror}")]) from error
-        weakref.finalize(self, os.close, self._fd)
+        weakref.finalize(self, self._file.close)
         lines = sum(1 for _ in self._lines()) + 1
         # At most 4/5 full, so that a search ends soon.
         self._mask = (1 << (lines + lines // 4).bit_length()) - 1
@@ -97,7 +100,10 @@ class OffsetRows:
         at = code & self._mask
         while offset := self._offsets[at]:
             if self._hashes[at] == code:
-                row: dict[str, Any] = self._decode(self._line(offset - 1))
+                line = self._line(offset - 1)
+                if self._run and (fault := checksum_fault(line, required=self._run.has_checksums)) is not None:
+                    raise AgentFault("bad_record", f"{self.path} was damaged at byte {offset - 1}: {fault}")
+                row: dict[str, Any] = self._decode(line)
                 return row
             at = (at + 1) & self._mask
         return None
@@ -134,7 +140,12 @@ class OffsetRows:
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         start = 0
-        with self.path.open("rb") as file:
+        if self._run is not None:
+            for line in self._run.lines():
+                yield start, line
+                start += len(line) + 1
+            return
+        with open_regular(self.path) as file:
             for line in file:
                 yield (start + 3, line[3:]) if start == 0 and line.startswith(b"\xef\xbb\xbf") else (start, line)
                 start += len(line)
@@ -142,7 +153,7 @@ class OffsetRows:
     def _line(self, start: int) -> bytes:
         size = _BLOCK
         while True:
-            block = os.pread(self._fd, size, start)
+            block = os.pread(self._file.fileno(), size, start)
             end = block.find(b"\n")
             if end >= 0 or len(block) < size:
                 return block if end < 0 else block[:end]

@@ -17,6 +17,8 @@ from karat.agents._participants import ParticipantColumns, RecordedParticipants
 from karat.agents._recorded import Columns, OffsetRows, TableRows
 from karat.agents._turns import USUAL_NAMES, RecordedTurns, TurnColumns
 from karat.errors import AgentFault
+from karat.files import open_regular
+from karat.journal import RunFolder
 from karat.records import Condition, Reply, Sample, Trial, Turn
 
 __all__ = ["Replay"]
@@ -85,7 +87,8 @@ class Replay:
             self._participants = RecordedParticipants(path, options.participants)
         elif (path / "run.json").exists():
             columns = Columns(id="sample", answer=None, condition="condition", repetition="repetition")
-            self._rows: OffsetRows | TableRows = OffsetRows(path / "journal.jsonl", columns, only=b'{"event":"answer"')
+            run = RunFolder.open(path)
+            self._rows: OffsetRows | TableRows = OffsetRows(run.journal, columns, run=run)
         elif path.suffix.lower() in (".jsonl", ".ndjson"):
             self._rows = OffsetRows(path, _columns(options))
         else:
@@ -108,7 +111,7 @@ class Replay:
         """Where the answers come from, for `run.json`."""
         held = self._turns or self._participants
         path = held.path if held is not None else self._rows.path
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return {"file": str(path), "sha256": file_digest(file, "sha256").hexdigest()}
 
     def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> Census | None:

@@ -27,6 +27,7 @@ _COMMANDS = (
     "score",
     "report",
     "plot",
+    "verify",
     "view",
     "compare",
     "query",

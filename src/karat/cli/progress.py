@@ -63,7 +63,7 @@ def _as_events(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]
     codec = Codec(redact)
 
     def write(event: Any) -> None:
-        whisper(formats.escaped(codec.line(event).decode().rstrip("\n")), stream)
+        whisper(formats.escaped(codec.encode(event).decode()), stream)
 
     def listen(event: Any) -> None:
         write({"event": "notice", "text": event} if isinstance(event, str) else event)

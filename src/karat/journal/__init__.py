@@ -4,8 +4,9 @@
 never repairs, and never runs code that a folder names.
 """
 
-from karat.journal.codec import Codec, damaged
+from karat.journal.codec import Codec, LineDamaged, LineMoved, checked_lines, checksum_fault, damaged, with_checksum
 from karat.journal.events import (
+    CHECKSUMS_SINCE,
     FORMAT_VERSION,
     Attempt,
     Choice,
@@ -21,20 +22,24 @@ from karat.journal.events import (
     ServerInfo,
     StudyCopy,
 )
-from karat.journal.folder import RunFolder, create_run, slugged
+from karat.journal.folder import LARGEST_INFO, RunFolder, create_run, slugged
 from karat.journal.labels import Label, Labels, add_label, labels_path, read_labels
 from karat.journal.lock import RunLock
 from karat.journal.scorings import Torn
 from karat.journal.turns import MISSED_GATE, Conversation
+from karat.journal.verify import Damage, Verified, verify
 from karat.journal.writer import Journal
 
 __all__ = [
+    "CHECKSUMS_SINCE",
     "FORMAT_VERSION",
+    "LARGEST_INFO",
     "MISSED_GATE",
     "Attempt",
     "Choice",
     "Codec",
     "Conversation",
+    "Damage",
     "DatasetInfo",
     "End",
     "Event",
@@ -42,6 +47,8 @@ __all__ = [
     "Journal",
     "Label",
     "Labels",
+    "LineDamaged",
+    "LineMoved",
     "PlanInfo",
     "ReplyEvent",
     "Resume",
@@ -52,10 +59,15 @@ __all__ = [
     "ServerInfo",
     "StudyCopy",
     "Torn",
+    "Verified",
     "add_label",
+    "checked_lines",
+    "checksum_fault",
     "create_run",
     "damaged",
     "labels_path",
     "read_labels",
     "slugged",
+    "verify",
+    "with_checksum",
 ]

@@ -1,8 +1,16 @@
-"""Events to lines and back."""
+"""Events to lines and back.
+
+Every line that karat writes ends with a checksum of its own: `,"crc":"1a2b3c4d"}`, the CRC-32 of the bytes before
+it. A line stays a JSON object, and whoever does not know the key passes over it. `checksum_fault` is the one
+function that checks a line; every reader of a run folder calls it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+from zlib import crc32
 
 import msgspec
 
@@ -11,7 +19,26 @@ from karat.journal.events import Event
 from karat.records import Sample
 from karat.redact import Redactor
 
-__all__ = ["Codec", "damaged", "decode"]
+__all__ = [
+    "LONGEST_LINE",
+    "Codec",
+    "LineDamaged",
+    "LineMoved",
+    "checked_lines",
+    "checksum_fault",
+    "damaged",
+    "decode",
+    "is_unended",
+    "with_checksum",
+]
+
+LONGEST_LINE = 64 * 2**20
+"""Bytes. An answer of many turns, with tool results of 10 MB each, stays below."""
+
+_KEY = b',"crc":"'
+_LENGTH = len(_KEY) + len(b'1a2b3c4d"}')
+_RESUME = b'{"event":"resume"'
+_FIRST_BLOCK, _LARGEST_BLOCK = 2**13, 2**20  # bytes; small at first, for readers of a single line
 
 # Names by which rows find each other. They come from the experiment, never from an agent or a tool.
 _STRUCTURAL = frozenset({"event", "trial", "sample", "condition", "scorer", "scoring", "class"})
@@ -20,13 +47,18 @@ _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
 class Codec:
-    """Writes an event as one line: secrets replaced, lone surrogates mended, NaN as null."""
+    """Writes an event as JSON: secrets replaced, lone surrogates as U+FFFD, NaN as null."""
 
     def __init__(self, redact: Redactor | None = None) -> None:
         self._redact = redact or Redactor({})
         self._encode = msgspec.json.Encoder().encode
 
     def line(self, event: Any) -> bytes:
+        """With its checksum and a newline."""
+        return with_checksum(self.encode(event)) + b"\n"
+
+    def encode(self, event: Any) -> bytes:
+        """Without a checksum."""
         try:
             line = self._encode(event)
         except UnicodeEncodeError:
@@ -36,13 +68,114 @@ class Codec:
         if self._redact and self._redact(text := line.decode()) != text:
             # Value by value, so that no replacement can cross a quote of the line's own.
             line = self._encode(self._masked(event))
-        return line + b"\n"
+        return line
 
     def _masked(self, event: Any) -> Any:
         fields = msgspec.to_builtins(event)
         # Only an event has such names, and only at its top: a tool's input may have a key of the same name.
         names = frozenset() if isinstance(event, Sample) else _STRUCTURAL
         return {key: value if key in names else _walk(value, self._redact) for key, value in fields.items()}
+
+
+class LineDamaged(Exception):
+    """A line is not as karat wrote it. `number`: which one of those that were read, from 1."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        self.number, self.reason = number, reason
+        super().__init__(reason)
+
+
+class LineMoved(LineDamaged):
+    """There is no such line: the file is another one than whoever noted the place read."""
+
+
+def with_checksum(line: bytes) -> bytes:
+    """A JSON object, with its checksum as the last key."""
+    body = line[:-1]
+    return b'%b,"crc":"%08x"}' % (body, crc32(body))
+
+
+def checksum_fault(line: bytes, *, required: bool) -> str | None:
+    """Why a line is not as karat wrote it; None: nothing is wrong. `required`: whether it must have a checksum.
+
+    >>> checksum_fault(with_checksum(b'{"a":1}'), required=True)
+    >>> checksum_fault(with_checksum(b'{"a":1}').replace(b"1", b"2", 1), required=True)
+    'its checksum does not match'
+    """
+    if line[-_LENGTH:-10] == _KEY:
+        return None if line[-10:] == b'%08x"}' % crc32(line[:-_LENGTH]) else "its checksum does not match"
+    if required:
+        return "it has no checksum"
+    return "it holds NUL bytes" if b"\0" in line else None
+
+
+class _Checks:
+    """Holds the lines of one file, in order, against their checksums.
+
+    After a line that has a checksum every line must, until an older karat resumes the run: its `resume` line has none.
+    """
+
+    __slots__ = ("_required", "_strict")
+
+    def __init__(self, *, required: bool) -> None:
+        self._required = self._strict = required
+
+    def fault(self, line: bytes) -> str | None:
+        if line[-_LENGTH:-10] == _KEY and line[-10:] == b'%08x"}' % crc32(line[:-_LENGTH]):
+            self._strict = True
+            return None
+        if not self._required and line.startswith(_RESUME) and line[-_LENGTH:-10] != _KEY:
+            self._strict = False
+        return checksum_fault(line, required=self._strict)
+
+
+def _fail(error: LineDamaged) -> None:
+    raise error
+
+
+def checked_lines(
+    file: BinaryIO,
+    *,
+    stop: int | None = None,
+    required: bool,
+    check: bool = True,
+    torn: bool = True,
+    on_damage: Callable[[LineDamaged], None] = _fail,
+) -> Iterator[bytes]:
+    """Every line from where the file stands up to byte `stop`, without its newline.
+
+    `torn`: a last line without its newline is not there yet. `required`: whether the first line must have a checksum.
+    `check=False`: of lines that were checked before. `on_damage` raises LineDamaged unless told otherwise; a damaged
+    line is then passed over.
+    """
+    rest, number, size = b"", 0, _FIRST_BLOCK
+    left = sys.maxsize if stop is None else stop - file.tell()
+    checks = _Checks(required=required)
+    while block := file.read(min(size, left)):
+        left -= len(block)
+        lines = (rest + block).split(b"\n")
+        rest = lines.pop()
+        for line in lines:
+            number += 1
+            if check and (fault := checks.fault(line)) is not None:
+                on_damage(LineDamaged(number, fault))
+                continue
+            yield line
+        if len(rest) > LONGEST_LINE:
+            raise LineDamaged(number + 1, f"it is longer than {LONGEST_LINE // 2**20} MB")
+        size = max(min(2 * size, _LARGEST_BLOCK), len(rest))
+    if rest and not torn:
+        if (fault := checks.fault(rest)) is not None:
+            on_damage(LineDamaged(number + 1, fault))
+        else:
+            yield rest
+    elif check and is_unended(rest):
+        on_damage(LineDamaged(number + 1, "its newline is damaged"))
+
+
+def is_unended(rest: bytes) -> bool:
+    """Whether what follows the last newline is a whole line with another byte for its newline."""
+    return rest[-_LENGTH - 1 : -11] == _KEY and checksum_fault(rest[:-1], required=True) is None
 
 
 def decode(line: bytes, *, path: str, number: int) -> Event:
@@ -53,10 +186,13 @@ def decode(line: bytes, *, path: str, number: int) -> Event:
         raise damaged(path, number, error) from error
 
 
-def damaged(path: str, number: int, error: Exception) -> BadRun:
-    """What to say of a line that nobody can read."""
-    remedy = "restore the journal from a copy, or delete that line: its trial is then asked, or scored, again"
-    return BadRun(path, f"line {number} of the journal is damaged ({error}); {remedy}")
+def damaged(path: str, number: int, reason: object) -> BadRun:
+    """What to say of a line of the journal that cannot be used."""
+    remedy = (
+        "restore the journal from a copy, or delete that line: its trial is then asked, or scored, again; "
+        f"`karat verify {path}` names every damaged line"
+    )
+    return BadRun(path, f"line {number} of the journal is damaged ({reason}); {remedy}")
 
 
 def _mended(text: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from karat.records import Answer, Failure, LedgerClass, Metric, Reply, Score, Usage
 
 __all__ = [
+    "CHECKSUMS_SINCE",
     "FORMAT_VERSION",
     "Attempt",
     "Choice",
@@ -30,8 +31,11 @@ __all__ = [
     "StudyCopy",
 ]
 
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
+FORMAT_VERSION = 2
+"""1: 2026-11, the first. 2: every line has a checksum, `crc`, as its last key; so has `run.json`."""
+
+CHECKSUMS_SINCE = 2
+"""Of a run folder with this format or a newer one, no line may lack its checksum."""
 
 
 class PlanInfo(msgspec.Struct, frozen=True, kw_only=True):

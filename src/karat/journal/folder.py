@@ -11,14 +11,16 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import BinaryIO, Literal, TypeVar
 
 import msgspec
 
 from karat import formats
 from karat.errors import BadRun, unreadable
-from karat.journal.codec import Codec, decode
+from karat.files import make_folder, new_file_mode, open_regular
+from karat.journal.codec import Codec, LineDamaged, LineMoved, checked_lines, checksum_fault, damaged, decode
 from karat.journal.events import (
+    CHECKSUMS_SINCE,
     FORMAT_VERSION,
     Attempt,
     End,
@@ -35,11 +37,15 @@ from karat.journal.writer import sync_folder
 from karat.records import Answer, Failure, Sample, Score
 from karat.redact import Redactor
 
-__all__ = ["RunFolder", "Status", "create_run", "slugged"]
+__all__ = ["LARGEST_INFO", "RunFolder", "Status", "create_run", "slugged"]
+
+LARGEST_INFO = 8 * 2**20
+"""Bytes of run.json."""
 
 Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "budget"]
 _STUDY_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
 _LARGEST_STUDY = 2_000_000  # bytes; more than a document may have
+_BLOCK = 2**20  # bytes
 
 _Kind = TypeVar("_Kind", Resume, Answer, Score, Failure, Attempt, End)
 
@@ -83,7 +89,7 @@ def create_run(
         if not final.exists():
             break
     building = results / f".{final.name}.part"
-    building.mkdir()
+    building.mkdir(mode=0o700)
     folder = RunFolder(building, msgspec.structs.replace(info, run=run))
     write_durably(building / "experiment.yaml", [redact(experiment).encode("utf-8", "replace")])
     folder.write_samples(samples, redact=redact)
@@ -102,6 +108,7 @@ class RunFolder:
     def __init__(self, path: Path, info: RunInfo) -> None:
         self.path = path
         self.info = info
+        self._checked: tuple[int, ...] | None = None  # the journal whose lines all fit their checksums
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
@@ -127,28 +134,32 @@ class RunFolder:
         return f"<table><tbody>{rows}</tbody></table>"
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> RunFolder:
-        """Raises BadRun: no run there, or one of a newer format."""
+    def open(cls, path: str | os.PathLike[str], *, look: bool = True) -> RunFolder:
+        """`look`: also into the journal. Raises BadRun: no run there, or one of a newer format."""
         folder = Path(path)
         if folder.name in ("journal.jsonl", "run.json"):
             folder = folder.parent
-        file = folder / "run.json"
         try:
-            raw = file.read_bytes()
-        except FileNotFoundError as error:
+            with open_regular(folder / "run.json", within=folder, at_most=LARGEST_INFO) as file:
+                raw = file.read()
+        except (FileNotFoundError, NotADirectoryError) as error:
             found = "is no run folder (it has no run.json)" if folder.is_dir() else "there is no such folder"
             raise BadRun(str(path), f"{found}; `karat run FILE` makes one under results/") from error
         except OSError as error:
-            raise BadRun(str(path), f"cannot be read: {error.strerror}") from error
+            raise _unreadable(path, "run.json", error) from error
         try:
             known = msgspec.json.decode(raw, type=_Format)
             if known.format > FORMAT_VERSION:
                 newer = f"has format {known.format}, this karat reads up to {FORMAT_VERSION}: update karat"
                 raise BadRun(str(path), newer)
+            fault = checksum_fault(msgspec.json.format(raw, indent=-1), required=known.format >= CHECKSUMS_SINCE)
             run = cls(folder, msgspec.json.decode(raw, type=RunInfo))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadRun(str(path), f"run.json is damaged: {error}") from error
-        run._check_head()
+        if fault is not None:
+            raise BadRun(str(path), f"run.json is damaged ({fault}); restore it from a copy")
+        if look:
+            run._check_head()
         return run
 
     def _check_head(self) -> None:
@@ -167,19 +178,66 @@ class RunFolder:
         return self.path / "journal.jsonl"
 
     def lines(self, *, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Every complete line from byte `start` up to byte `stop`, without its newline."""
-        try:
-            file = self.journal.open("rb")
-        except FileNotFoundError:
+        """Every complete line from byte `start` up to byte `stop`, without its newline.
+
+        Each is held against its checksum, once for as long as the file does not change. Raises BadRun at a damaged
+        line, and where the journal is no regular file.
+        """
+        file = self.open_file(self.journal.name)
+        if file is None:
             return
         with file:
+            state = _state(file)
             file.seek(start)
-            at = start
-            for line in file:
-                at += len(line)
-                if not line.endswith(b"\n") or (stop is not None and at > stop):
-                    return
-                yield line[:-1]
+            lines = checked_lines(file, stop=stop, required=self.has_checksums, check=self._checked != state)
+            try:
+                yield from lines
+            except LineDamaged as error:
+                raise damaged(str(self.path), self._lines_before(start) + error.number, error) from error
+            if start == 0 and stop is None and state == _state(file):
+                self._checked = state
+
+    def line(self, at: int, length: int, *, name: str = "journal.jsonl") -> bytes:
+        """The line of `length` bytes at byte `at`, without its newline.
+
+        Raises LineMoved where no such line begins and ends there, LineDamaged where it is not as karat wrote it.
+        """
+        file = self.open_file(name)
+        before = min(at, 1)
+        with file or io.BytesIO() as file:
+            file.seek(at - before)
+            read = file.read(before + length + 1)
+        line = read[before:-1]
+        if read[:before] not in (b"", b"\n") or read[-1:] != b"\n" or len(line) != length or b"\n" in line:
+            raise LineMoved(1, f"no line of {length} bytes is at byte {at}")
+        fault = checksum_fault(line, required=self.has_checksums)
+        if fault is not None:
+            raise LineDamaged(1, fault)
+        return line
+
+    def _lines_before(self, end: int) -> int:
+        file = self.open_file(self.journal.name) if end else None
+        if file is None:
+            return 0
+        with file:
+            return sum(file.read(min(_BLOCK, end - at)).count(b"\n") for at in range(0, end, _BLOCK))
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether each line of this run's files must have one."""
+        return self.info.format >= CHECKSUMS_SINCE
+
+    def open_file(self, name: str, *, at_most: int | None = None) -> BinaryIO | None:
+        """A file of the folder, open for reading; None where there is none.
+
+        Raises BadRun for what is no regular file in the folder itself, or is longer than `at_most` bytes.
+        """
+        try:
+            return open_regular(self.path / name, within=self.path, at_most=at_most)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(self.path, name, error) from error
 
     def events(self) -> Iterator[Event]:
         """Every event, in the order in which it was written. Raises BadRun at a damaged line."""
@@ -198,18 +256,18 @@ class RunFolder:
     def samples(self, *, lines: Container[int] | None = None) -> Iterator[Sample]:
         """The planned samples, in the order of the dataset. `lines`: of the file, from 0; others stay undecoded."""
         decoder = msgspec.json.Decoder(Sample)
+        file = self.open_file("samples.jsonl")
+        if file is None:
+            raise BadRun(str(self.path), "samples.jsonl is missing")
+        number = 0
         try:
-            file = (self.path / "samples.jsonl").open("rb")
-        except FileNotFoundError as error:
-            raise BadRun(str(self.path), "samples.jsonl is missing") from error
-        with file:
-            for number, line in enumerate(file, start=1):
-                if lines is not None and number - 1 not in lines:
-                    continue
-                try:
-                    yield decoder.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    raise BadRun(str(self.path), f"samples.jsonl, line {number}: {error}") from error
+            with file:
+                for number, line in enumerate(checked_lines(file, required=self.has_checksums, torn=False), start=1):
+                    if lines is None or number - 1 in lines:
+                        yield decoder.decode(line)
+        except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            at = error.number if isinstance(error, LineDamaged) else number
+            raise BadRun(str(self.path), f"samples.jsonl, line {at}: {error}; restore the file from a copy") from error
 
     def studies(self) -> tuple[StudyCopy, ...]:
         """The human studies that the run keeps, each as it was when it was last run."""
@@ -222,7 +280,7 @@ class RunFolder:
         """Adds files of studies. For the holder of the lock alone."""
         if not files:
             return
-        (self.path / "studies").mkdir(exist_ok=True)
+        make_folder(self.path / "studies")
         for name, data in files.items():
             write_durably(self.path / "studies" / name, [data])
         sync_folder(self.path)
@@ -232,13 +290,9 @@ class RunFolder:
         name = f"studies/{copy.file}"
         if _STUDY_FILE.fullmatch(copy.file) is None:
             raise BadRun(str(self.path), f"run.json is damaged: '{copy.file}' is no file of a study")
-        path = self.path / "studies" / copy.file
-        try:
-            # What is no regular file may never end.
-            with path.open("rb") if path.is_file() else io.BytesIO() as file:
-                data = file.read(_LARGEST_STUDY + 1)
-        except OSError as error:
-            raise BadRun(str(self.path), f"{name} cannot be read: {error.strerror}") from error
+        file = self.open_file(name, at_most=_LARGEST_STUDY)
+        with file or io.BytesIO() as file:
+            data = file.read(_LARGEST_STUDY + 1)
         if sha256(data).hexdigest() != copy.sha256:
             raise BadRun(str(self.path), f"{name} is missing, or not as it was when the run began")
         return data
@@ -280,7 +334,7 @@ class RunFolder:
         """
         if RunLock(self.path).held():
             return "running"
-        last = self._last_line()
+        last = self.last_line()
         ended = decode(last, path=str(self.path), number=0) if last.startswith(b'{"event":"end"') else None
         if isinstance(ended, End) and ended.command == "run":
             return ended.reason
@@ -301,16 +355,33 @@ class RunFolder:
                 if isinstance(event, (End, Resume)) and event.command == "run":
                     yield event
 
-    def _last_line(self) -> bytes:
-        try:
-            file = self.journal.open("rb")
-        except FileNotFoundError:
+    def last_line(self) -> bytes:
+        """The journal's last complete line if it is short, else its end. Raises BadRun where it is damaged."""
+        file = self.open_file(self.journal.name)
+        if file is None:
             return b""
         with file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 65536))
-            lines = file.read().split(b"\n")
-        return lines[-2] if len(lines) > 1 else b""
+            lines = file.read(65536).split(b"\n")
+        last = lines[-2] if len(lines) > 1 else b""
+        fault = checksum_fault(last, required=self.has_checksums) if len(lines) > 2 else None
+        if fault is not None:
+            raise damaged(str(self.path), self._lines_before(size), fault)
+        return last
+
+
+def _state(file: BinaryIO) -> tuple[int, ...]:
+    """Changes when the file is written to."""
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _unreadable(path: str | os.PathLike[str], name: str, error: OSError) -> BadRun:
+    why = error.strerror or str(error)
+    if not why.startswith("is "):
+        return BadRun(os.fspath(path), f"{name} cannot be read: {why}")
+    return BadRun(os.fspath(path), f"{name} {why}; replace it by a copy of the run's own file")
 
 
 class _Format(msgspec.Struct):
@@ -330,7 +401,10 @@ def widened(first: PlanInfo, second: PlanInfo) -> PlanInfo:
 def write_durably(path: Path, parts: Iterable[bytes]) -> None:
     """Replaces a file so that a reader, or a crash, meets the old one or the new one, whole."""
     part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
+    part.unlink(missing_ok=True)
+    # Never through a link: the folder may come from somebody else.
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, new_file_mode(path.parent))
+    with os.fdopen(fd, "wb") as file:
         file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,15 +17,18 @@ from typing import Annotated, Literal
 import msgspec
 
 from karat.errors import BadRun
-from karat.journal.codec import Codec
+from karat.journal.codec import Codec, checksum_fault
 from karat.journal.folder import RunFolder
 from karat.journal.lock import open_own
 from karat.journal.writer import sync_folder
 
 __all__ = ["FORMAT_VERSION", "LONGEST_NOTE", "Judged", "Label", "Labels", "add_label", "labels_path", "read_labels"]
 
-FORMAT_VERSION = 1
-"""1: 2026-11, the first. Verdicts and readings of turns came as further fields, which older readers pass over."""
+FORMAT_VERSION = 2
+"""1: 2026-11, the first. Verdicts and readings of turns came as further fields, which older readers pass over.
+2: every line has a checksum, `crc`, as its last key."""
+
+_CHECKSUMS_SINCE = 2
 
 LONGEST_NOTE = 10_000
 """Characters."""
@@ -72,7 +74,12 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
 
     newest: dict[str, tuple[Label, ...]]  # trial → one a person and turn, the oldest first
     lines: int = 0
-    damaged: int = 0  # lines that no karat wrote
+    damaged_lines: tuple[int, ...] = ()  # from 1; not as karat wrote them
+
+    @property
+    def damaged(self) -> int:
+        """How many lines are not as karat wrote them."""
+        return len(self.damaged_lines)
 
     def of(self, trial: str) -> tuple[Label, ...]:
         """Of one trial."""
@@ -89,33 +96,31 @@ def labels_path(run: RunFolder) -> Path:
 
 def read_labels(run: RunFolder) -> Labels:
     """Raises BadRun for a file of a newer format, of another run, or of a size that no people write."""
-    path = labels_path(run)
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
+    file = run.open_file("labels.jsonl", at_most=_MOST_BYTES)
+    if file is None:
         return Labels(newest={})
-    except OSError as error:
-        raise BadRun(str(path), "is a link" if path.is_symlink() else f"cannot be read: {error.strerror}") from error
-    told = os.fstat(fd)
-    if not stat.S_ISREG(told.st_mode) or told.st_size > _MOST_BYTES:
-        os.close(fd)
-        raise BadRun(str(path), "is no file of labels that karat would write")
-    with os.fdopen(fd, "rb") as file:
-        return _gathered(run, (line for line in file if line.endswith(b"\n")))
+    with file:
+        return _gathered(run, (line[:-1] for line in file if line.endswith(b"\n")))
 
 
 def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
     newest: dict[tuple[str, str, int | None], Label] = {}
-    count = damaged = 0
+    count, damaged = 0, []
+    required = False
     for line in lines:
         count += 1
         try:
             found = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            damaged += 1
+            damaged.append(count)
             continue
         if isinstance(found, _Head):
             _check(run, found)
+            required = found.format >= _CHECKSUMS_SINCE
+        if checksum_fault(line, required=required) is not None:
+            damaged.append(count)
+            continue
+        if isinstance(found, _Head):
             continue
         key = (found.trial, found.who, found.turn)
         newest.pop(key, None)
@@ -124,7 +129,9 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
     by_trial: dict[str, list[Label]] = {}
     for label in newest.values():
         by_trial.setdefault(label.trial, []).append(label)
-    return Labels(newest={trial: tuple(found) for trial, found in by_trial.items()}, lines=count, damaged=damaged)
+    return Labels(
+        newest={trial: tuple(found) for trial, found in by_trial.items()}, lines=count, damaged_lines=tuple(damaged)
+    )
 
 
 def _check(run: RunFolder, head: _Head) -> None:

@@ -12,9 +12,11 @@ from pathlib import Path
 import msgspec
 
 from karat.errors import BadRun, RunBusy
+from karat.files import new_file_mode, open_regular
 
 __all__ = ["Holder", "RunLock", "open_own"]
 
+_LARGEST_NOTE = 4096  # bytes of the note of who holds the lock
 _PATIENCE_SECONDS = 0.5  # a reader that looks whether a run goes on holds the lock for microseconds
 
 
@@ -61,18 +63,18 @@ class RunLock:
     def held(self) -> bool:
         """Whether some process is writing now."""
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            with open_regular(self._path, within=self._path.parent) as file:
+                return not _try(file.fileno(), fcntl.LOCK_SH)
         except FileNotFoundError:
             return False
-        try:
-            return not _try(fd, fcntl.LOCK_SH)
-        finally:
-            os.close(fd)
+        except OSError as error:
+            raise BadRun(str(self._path), error.strerror or str(error)) from error
 
     def holder(self) -> Holder | None:
         """Who took the lock last; says nothing of whether it is still held."""
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=Holder)
+            with open_regular(self._path, within=self._path.parent, at_most=_LARGEST_NOTE) as file:
+                return msgspec.json.decode(file.read(), type=Holder)
         except (OSError, msgspec.DecodeError):
             return None
 
@@ -80,7 +82,8 @@ class RunLock:
 def open_own(path: Path) -> int:
     """A file of the run folder, for writing. Raises BadRun for a link: the folder may come from somebody else."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        fd = os.open(path, flags, new_file_mode(path.parent))
     except OSError as error:
         what = "is a link; a run is written to in its own folder only" if path.is_symlink() else f"{error.strerror}"
         raise BadRun(str(path), what) from error

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from karat.errors import BadRun, Caught
-from karat.journal.codec import Codec
+from karat.journal.codec import Codec, is_unended
 from karat.journal.events import Event
 from karat.journal.lock import RunLock, open_own
 from karat.redact import Redactor
@@ -189,6 +189,8 @@ def _without_torn_tail(fd: int, path: str) -> int:
             break
         end = start
     if end < size:
+        if is_unended(os.pread(fd, size - end, end)):
+            raise BadRun(path, "the newline of its last line is damaged; restore it from a copy")
         os.ftruncate(fd, end)
         _sync(fd)
     return end

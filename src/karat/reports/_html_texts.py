@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 from karat import formats
+from karat.errors import BadRun
 from karat.journal import RunFolder
 from karat.pages.failing import Claim, Claims, Texts
 from karat.summary import Summary, TrialRecord, trials
@@ -87,7 +90,7 @@ def _badness(trial: TrialRecord, metric: MetricInfo) -> float:
 def experiment_file(run: RunFolder) -> str | None:
     """The experiment file as it was written, secrets masked; None where it cannot be read."""
     try:
-        with (run.path / "experiment.yaml").open(encoding="utf-8", errors="replace", newline="") as file:
-            return file.read(_LONGEST_FILE)
-    except OSError:
+        with run.open_file("experiment.yaml") or BytesIO() as file:
+            return file.read(_LONGEST_FILE).decode("utf-8", "replace") or None
+    except (BadRun, OSError):
         return None

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from karat.errors import BadRun
+from karat.files import make_folder, new_file_mode, open_regular
 from karat.journal import RunFolder, RunLock
 from karat.summary import summarize
 from karat.summary.model import Summary
@@ -99,7 +101,7 @@ def kept(run: RunFolder) -> Summary | None:
         if (not head.state or head.state != _state(run)) and head.content != _digest(run):
             return None
         return msgspec.json.decode(body, type=Summary)
-    except (OSError, ValueError, msgspec.DecodeError, RuntimeError, MemoryError):
+    except (BadRun, OSError, ValueError, msgspec.DecodeError, RuntimeError, MemoryError):
         return None
 
 
@@ -121,17 +123,14 @@ def _line(head: _Head, told: str) -> bytes:
 
 
 def _read(run: RunFolder) -> bytes:
-    with _folder(run) as folder:
-        fd = os.open(_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with os.fdopen(fd, "rb") as file:
-        told = os.fstat(fd)
-        return file.read(_MOST_BYTES) if stat.S_ISREG(told.st_mode) and told.st_size <= _MOST_BYTES else b""
+    with open_regular(run.path / _FOLDER / _FILE, within=run.path, at_most=_MOST_BYTES) as file:
+        return file.read(_MOST_BYTES)
 
 
 def _replace(folder: int, data: bytes) -> None:
     """Puts the file there, whole."""
     part = f"{_PART}{secrets.token_hex(8)}"
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder)
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, new_file_mode(folder), dir_fd=folder)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
@@ -162,7 +161,7 @@ def _folder(run: RunFolder, *, make: bool = False) -> Iterator[int]:
     """The cache as a descriptor: it does not become a link while it is used. Raises OSError for a link."""
     path = run.path / _FOLDER
     if make:
-        path.mkdir(exist_ok=True)
+        make_folder(path)
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         yield fd
@@ -204,7 +203,7 @@ def _size(path: Path) -> int:
 
 def _piece(path: Path, start: int) -> str:
     digest, left = hashlib.sha256(), _PIECE
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(start)
         while left and (part := file.read(min(left, 2**20))):
             digest.update(part)

@@ -16,7 +16,7 @@ from statistics import fmean
 import msgspec
 
 from karat.formats import excerpt
-from karat.journal import Resume, RunFolder
+from karat.journal import LineDamaged, Resume, RunFolder, checksum_fault
 from karat.viewer.lines import (
     AnswerLine,
     AttemptLine,
@@ -155,14 +155,14 @@ class Filling:
 
         Those are passed over: a page still stands. Raises Clash.
         """
-        damaged, handlers = 0, self._handlers
+        damaged, handlers, required = 0, self._handlers, self._run.has_checksums
         for line in lines:
             handle = handlers.get(line[10:15])
-            readable = line.startswith(b'{"event":"')
-            if handle is not None:
+            readable = line.startswith(b'{"event":"') and checksum_fault(line, required=required) is None
+            if handle is not None and readable:
                 try:
                     handle(line, at)
-                except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
+                except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError, LineDamaged):
                     readable = False
             damaged += not readable
             at += len(line) + 1
@@ -296,9 +296,7 @@ class Filling:
         return _averaged([(turn, judge, self._values(at, length)) for turn, judge, _, at, length in rows])
 
     def _values(self, at: int, length: int) -> dict[str, float | bool | None]:
-        with self._run.journal.open("rb") as file:
-            file.seek(at)
-            return _score(file.read(length)).values
+        return _score(self._run.line(at, length)).values
 
     def _write_scores(self) -> None:
         self._base.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._scores)

@@ -15,13 +15,15 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
 
 import msgspec
 
-from karat.journal import RunFolder
+from karat.files import make_folder, new_file_mode
+from karat.journal import RunFolder, checksum_fault
 from karat.viewer.filling import Clash, Filling
 from karat.viewer.schema import FORMAT_VERSION, create, is_ours
 from karat.viewer.sharing import alone, held, is_passing
@@ -170,6 +172,8 @@ class Index:
     def _writing(self) -> sqlite3.Connection:
         new = not self.path.exists()
         with ExitStack() as undo:
+            if new:  # SQLite gives its other files the mode of this one
+                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, new_file_mode(self.path.parent)))
             base = undo.enter_context(closing(_connected(self.path, "rwc")))
             base.execute("PRAGMA journal_mode = WAL")
             base.execute("PRAGMA synchronous = OFF")  # it can be made anew
@@ -229,7 +233,7 @@ class Index:
         if offset <= 0:
             return ""
         start = max(0, offset - _PRINT)
-        with self.run.journal.open("rb") as file:
+        with self.run.open_file("journal.jsonl") or BytesIO() as file:
             file.seek(start)
             return hashlib.sha256(file.read(offset - start)).hexdigest()
 
@@ -237,7 +241,7 @@ class Index:
         """Where the batch ended, and whether lines are left."""
         start = int(meta["offset"])
         state = self._state()
-        lines, offset, torn = _batch(self.run.journal, start)
+        lines, offset, torn = _batch(self.run, start)
         # After the lines: a resume replaces the samples before it writes lines about new ones.
         self._samples(base, meta, filling)
         damaged = int(meta["damaged"]) + filling.add(lines, start)
@@ -283,10 +287,11 @@ class Index:
         if meta.get("samples") == state or not stat.S_ISREG(told.st_mode):
             return
         filling.forget_samples()
-        for at, line in _sample_lines(path):
+        for at, line in _sample_lines(self.run):
             # What karat did not write is passed over; a page still stands.
             with suppress(msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
-                filling.add_sample(line, at)
+                if checksum_fault(line, required=self.run.has_checksums) is None:
+                    filling.add_sample(line, at)
             filling.flush_words()
         self._note(base, samples=state)
 
@@ -314,7 +319,7 @@ class _Stale(Exception):
 def _unfit(folder: Path) -> str | None:
     """Why nothing can be kept in the folder; None where it can. Makes it where it is missing."""
     try:
-        folder.mkdir(exist_ok=True)
+        make_folder(folder)
         mode = folder.lstat().st_mode
         if not stat.S_ISDIR(mode):
             return "its folder `cache` is a link, or no folder"
@@ -372,14 +377,12 @@ def _size(path: Path) -> int:
     return told.st_size if stat.S_ISREG(told.st_mode) else 0
 
 
-def _batch(path: Path, start: int) -> tuple[list[bytes], int, int]:
+def _batch(run: RunFolder, start: int) -> tuple[list[bytes], int, int]:
     """The lines of one transaction, without their newlines; where they end; how many bytes of a torn one follow.
 
     A line that is too long comes as nothing, and alone.
     """
-    if not _size(path):
-        return [], start, 0
-    with path.open("rb") as file:
+    with run.open_file("journal.jsonl") or BytesIO() as file:
         file.seek(start)
         found = file.read(_BATCH_BYTES)
         end = found.rfind(b"\n")
@@ -394,11 +397,9 @@ def _batch(path: Path, start: int) -> tuple[list[bytes], int, int]:
         return ([line[:-1]], after, 0) if line and after >= 0 else ([], start, len(line))
 
 
-def _sample_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _sample_lines(run: RunFolder) -> Iterator[tuple[int, bytes]]:
     """Where each line begins, and the line; what is torn or too long is left out."""
-    if not _size(path):
-        return
-    with path.open("rb") as file:
+    with run.open_file("samples.jsonl") or BytesIO() as file:
         at = 0
         while line := file.readline(LONGEST_LINE):
             end = at + len(line)

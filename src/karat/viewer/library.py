@@ -19,7 +19,6 @@ __all__ = ["Card", "Library", "Listing"]
 
 _MOST_RUNS = 2_000
 _MOST_OPEN = 8
-_MOST_JSON = 8 * 2**20  # bytes of a run.json
 _MOST_SCANNED = 16 * 2**20  # bytes of a journal that is read to tell how a run ended
 
 
@@ -184,8 +183,6 @@ _FILES = ("run.json", "samples.jsonl", "journal.jsonl", "journal.lock")
 def _read(file: Path) -> RunInfo | str:
     try:
         _require_plain(file.parent)
-        if file.stat().st_size > _MOST_JSON:
-            return "run.json is larger than karat writes it"
         return RunFolder.open(file.parent).info
     except (BadRun, OSError, RecursionError) as error:
         return str(error)
@@ -194,7 +191,7 @@ def _read(file: Path) -> RunInfo | str:
 def _held(run: RunFolder) -> bool:
     try:
         return RunLock(run.path).held()
-    except OSError:
+    except (BadRun, OSError):
         return False
 
 
@@ -213,11 +210,8 @@ def _by_the_end(run: RunFolder) -> str:
     """As far as the lock and the last line tell: a journal of any length is not read for a list."""
     if _held(run):
         return "running"
-    with run.journal.open("rb") as file:
-        file.seek(max(0, run.journal.stat().st_size - 65_536))
-        last = file.read().split(b"\n")
     try:
-        end = msgspec.json.decode(last[-2] if len(last) > 1 else b"", type=End)
+        end = msgspec.json.decode(run.last_line(), type=End)
     except msgspec.DecodeError:
         return "crashed"
     return end.reason if end.command == "run" else "scored again"

@@ -15,7 +15,7 @@ import msgspec
 
 from karat.charts import Chart, charts
 from karat.errors import BadRun
-from karat.journal import Labels, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels
+from karat.journal import Labels, LineDamaged, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels
 from karat.summary import Summary
 from karat.summary.kept import is_large
 from karat.viewer.columns import Column, columns
@@ -66,7 +66,7 @@ class Opened:
         """Whether some process is writing to the run."""
         try:
             return RunLock(self.run.path).held()
-        except OSError:
+        except (BadRun, OSError):
             return False
 
     def fresh(self) -> Progress:
@@ -111,7 +111,7 @@ class Opened:
                     texts=Texts(self.run, base, latest),
                     right=self._right,
                 )
-        except (Moved, sqlite3.DatabaseError, msgspec.DecodeError) as error:
+        except (Moved, LineDamaged, sqlite3.DatabaseError, msgspec.DecodeError) as error:
             if is_passing(error):
                 raise NotYet("index", progress) from error
             self.index.discard()
@@ -125,13 +125,11 @@ class Opened:
         ).fetchall()
         if not places:
             return tuple(found.values())
-        with self.run.journal.open("rb") as file:
-            for at, length in reversed(places):
-                file.seek(at)
-                resume = msgspec.json.decode(file.read(length), type=Resume)
-                for scorer in resume.scorers:
-                    found.pop(scorer.scoring, None)
-                    found[scorer.scoring] = scorer
+        for at, length in reversed(places):
+            resume = msgspec.json.decode(self.run.line(at, length), type=Resume)
+            for scorer in resume.scorers:
+                found.pop(scorer.scoring, None)
+                found[scorer.scoring] = scorer
         return tuple(found.values())
 
     def summary(self) -> Summary:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from karat.files import new_file_mode
+
 __all__ = ["alone", "held", "is_passing"]
 
 _BUSY = 5
@@ -56,7 +58,8 @@ def is_passing(error: BaseException) -> bool:
 def _opened(lock: Path) -> int:
     try:
         # For writing: without that a network file system does not lock for one alone.
-        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return os.open(lock, flags, new_file_mode(lock.parent))
     except OSError as error:
         raise sqlite3.OperationalError(f"{lock.name} cannot be opened: {error.strerror}") from error
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import stat
 from typing import TypeVar
 
 import msgspec
 
 from karat.errors import BadRun
-from karat.journal import Attempt, RunFolder
+from karat.journal import Attempt, LineDamaged, LineMoved, RunFolder
 from karat.records import Answer, Failure, Reply, Sample, Score
 from karat.viewer import schema
 from karat.viewer.filling import unpacked
@@ -179,30 +177,12 @@ class Texts:
             raise Moved
         self._left -= length
         try:
-            line = _read(self._run.path / file, at, length)
-        except OSError as error:
+            return msgspec.json.decode(self._run.line(at, length, name=file), type=kind)
+        except (LineMoved, BadRun, OSError) as error:
             raise Moved from error
-        try:
-            return msgspec.json.decode(line, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
+        except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
             return None
 
 
 def _typed(rows: list[object]) -> list[_Row]:
     return msgspec.convert(rows, list[_Row])
-
-
-def _read(path: os.PathLike[str], at: int, length: int) -> bytes:
-    """Exactly one line, without its newline. Raises OSError, and Moved where there is something else."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise Moved
-        before = min(at, 1)
-        found = os.pread(fd, before + length + 1, at - before)
-    finally:
-        os.close(fd)
-    line = found[before:-1]
-    if found[:before] not in (b"", b"\n") or found[-1:] != b"\n" or len(line) != length or b"\n" in line:
-        raise Moved
-    return line

@@ -1,0 +1,31 @@
+"""`karat verify`: whether run folders are as karat wrote them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("verify")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@options.results
+@options.output()
+def command(runs: tuple[str, ...], results: Path, output: Output) -> Exit:
+    """Check that each RUN is as karat wrote it, and name what is damaged with its remedy.
+
+    RUN is a run folder, the beginning of its name or id, `latest`, or a folder of runs. Every line
+    of the journal, the samples and the reviews is held against its checksum. Changes nothing.
+    Exit code 2 if anything is damaged.
+    """
+    from karat.cli.verifying import check
+
+    found = check(runs, results)
+    output.result(str(found), found)
+    return Exit.DONE if found.ok else Exit.CHANGE_SOMETHING

@@ -1,0 +1,203 @@
+"""Reads every file of a run folder and names what is not as karat wrote it. Changes nothing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from karat.errors import BadRun
+from karat.journal.codec import LONGEST_LINE, LineDamaged, checked_lines, checksum_fault
+from karat.journal.events import FORMAT_VERSION, Event, Head, Resume
+from karat.journal.folder import RunFolder
+from karat.journal.labels import labels_path, read_labels
+from karat.records import Sample
+
+__all__ = ["Damage", "Verified", "verify"]
+
+_EVENT = re.compile(rb'\{"event":"([a-z]{3,7})"')
+_REMEDIES = {
+    "head": "restore the journal from a copy",
+    "resume": "restore the journal from a copy: without this line the plan and the scorers of that part are not known",
+    "end": "delete the line: the run then counts as one that was killed",
+    "answer": "delete the line: `karat run FILE --resume RUN` asks its trial again",
+    "reply": "delete the line: its turn is asked again, unless the trial has an answer",
+    "score": "delete the line: `karat run FILE --resume RUN` scores the answer again",
+    "attempt": "delete the line: what the failed attempt cost is then missing from every total",
+    "failure": "delete the line: the trial then counts as not run",
+}
+_ANY_EVENT = "delete the line: a lost answer is then asked again, a lost score made again, a lost cost stays missing"
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is not as karat wrote it."""
+
+    file: str  # in the run folder
+    line: int | None  # from 1; None: the whole file
+    reason: str
+    remedy: str
+
+
+class Verified(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found in one run folder."""
+
+    folder: str
+    run: str | None  # run id; None: run.json cannot be read
+    lines: int  # of journal.jsonl, samples.jsonl and labels.jsonl together
+    unprotected: int  # of these, lines of an older karat: they have no checksum and could only be parsed
+    damages: tuple[Damage, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.damages
+
+    @property
+    def deletion(self) -> str | None:
+        """The command that deletes the damaged lines of the journal; None where there are none, or no line may go."""
+        lines = [one for one in self.damages if one.file == "journal.jsonl" and one.line is not None]
+        if not lines or any(not one.remedy.startswith("delete") for one in lines):
+            return None
+        numbers = ";".join(f"{one.line}d" for one in lines)
+        return f"sed -i.damaged -e '{numbers}' {shlex.quote(f'{self.folder}/journal.jsonl')}"
+
+
+def verify(folder: Path) -> Verified:
+    """Raises BadRun where there is no run folder, or one of a newer karat."""
+    if not (folder / "run.json").exists():
+        RunFolder.open(folder, look=False)
+    found = _Found(folder)
+    run = found.info()
+    if run is not None:
+        found.journal(run)
+        found.samples(run)
+        found.labels(run)
+        found.studies(run)
+    return Verified(
+        folder=str(folder),
+        run=None if run is None else run.info.run,
+        lines=found.lines,
+        unprotected=found.unprotected,
+        damages=tuple(found.damages),
+        notes=tuple(found.notes),
+    )
+
+
+class _Found:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lines = self.unprotected = 0
+        self.damages: list[Damage] = []
+        self.notes: list[str] = []
+
+    def info(self) -> RunFolder | None:
+        try:
+            return RunFolder.open(self.folder, look=False)
+        except BadRun as error:
+            if "update karat" in error.problem:
+                raise
+            remedy = "restore it from a copy; the journal can be read with it only"
+            self._add("run.json", None, error.problem.partition("; ")[0], remedy)
+            return None
+
+    def journal(self, run: RunFolder) -> None:
+        self._studies = {copy.study: copy for copy in run.info.studies}
+        for number, event in self._events(run, "journal.jsonl", Event):
+            if isinstance(event, Head) and event.format > FORMAT_VERSION:
+                raise BadRun(str(self.folder), f"its journal has format {event.format}: update karat")
+            if isinstance(event, Head) and event.run != run.info.run:
+                self._add("journal.jsonl", number, f"it is of run {event.run}", _REMEDIES["head"])
+            if isinstance(event, Resume):
+                self._studies.update({copy.study: copy for copy in event.studies})
+
+    def samples(self, run: RunFolder) -> None:
+        if not (self.folder / "samples.jsonl").exists():
+            self._add("samples.jsonl", None, "it is missing", "restore it from a copy")
+        for _ in self._events(run, "samples.jsonl", Sample):
+            pass
+
+    def labels(self, run: RunFolder) -> None:
+        try:
+            labels = read_labels(run)
+        except BadRun as error:
+            self._add(labels_path(run).name, None, error.problem, "restore it from a copy")
+            return
+        self.lines += labels.lines
+        for number in labels.damaged_lines:
+            remedy = "delete the line: what a person said there is lost; review the answer again"
+            self._add("labels.jsonl", number, "it is not as karat wrote it", remedy)
+
+    def studies(self, run: RunFolder) -> None:
+        for copy in self._studies.values():
+            try:
+                run.study(copy)
+            except BadRun as error:
+                self._add(f"studies/{copy.file}", None, error.problem, "restore it from a copy")
+
+    def _events(self, run: RunFolder, name: str, kind: Any) -> Iterator[tuple[int, Any]]:
+        """Each line that is whole, with its number; what is wrong with the others is added."""
+        decode = msgspec.json.Decoder(kind).decode
+        try:
+            file = run.open_file(name)
+        except BadRun as error:
+            self._add(name, None, error.problem, "replace it by the run's own file")
+            return
+        if file is None:
+            return
+        damaged: dict[int, str] = {}
+        with file:
+            lines = checked_lines(
+                file,
+                required=run.has_checksums,
+                torn=name == "journal.jsonl",
+                on_damage=lambda error: damaged.update({error.number: error.reason}),
+            )
+            number = 0
+            try:
+                for line in lines:
+                    number += 1
+                    while number in damaged:
+                        number += 1
+                    self.unprotected += checksum_fault(line, required=True) is not None
+                    try:
+                        yield number, decode(line)
+                    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                        damaged[number] = str(error)
+            except LineDamaged as error:  # too long: nothing after it can be read
+                damaged[error.number] = error.reason
+            self.lines += max([number, *damaged])
+            self._name(file, name, damaged)
+            if not _ends_with_newline(file):
+                self.notes.append(
+                    f"{name}: the last line is incomplete, as a killed run leaves it; a resume removes it"
+                )
+
+    def _name(self, file: Any, name: str, damaged: dict[int, str]) -> None:
+        if not damaged:
+            return
+        file.seek(0)
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), start=1):
+            if number > max(damaged):
+                break
+            if number in damaged:
+                event = _EVENT.match(line)
+                remedy = _REMEDIES.get(event[1].decode() if event else "", _ANY_EVENT)
+                if b'"}{"event":"' in line or line.count(b',"crc":"') > 1:
+                    remedy = "restore the journal from a copy: the newline between two lines is lost"
+                self._add(
+                    name, number, damaged[number], remedy if name == "journal.jsonl" else "restore it from a copy"
+                )
+
+    def _add(self, file: str, line: int | None, reason: str, remedy: str) -> None:
+        self.damages.append(Damage(file=file, line=line, reason=reason, remedy=remedy))
+
+
+def _ends_with_newline(file: Any) -> bool:
+    size = file.seek(0, 2)
+    file.seek(max(0, size - 1))
+    return file.read(1) in (b"", b"\n")

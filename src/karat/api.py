@@ -231,14 +231,14 @@ def compare(
 
 
 def query(run: RunLike, sql: str, *, scorings: Mapping[str, str] | None = None) -> Rows:
-    """The rows of one SELECT over the tables of a run: `.table()`, `.to_frame()`, or a table in a notebook.
+    """The rows of one SELECT over a run, or every run of a folder: `.table()`, `.to_frame()`, or a notebook's table.
 
     `karat query RUN` lists tables and columns. The query reaches no file, no network and no
     setting. Raises BadOption for whatever it may not or cannot do, in time and memory too.
     """
     from karat import tables
 
-    return tables.query(open(run), sql, scorings=scorings)
+    return tables.query(_runs_meant(run), sql, scorings=scorings)
 
 
 def relation(run: RunLike, table: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
@@ -248,7 +248,11 @@ def relation(run: RunLike, table: str, *, scorings: Mapping[str, str] | None = N
     """
     from karat import tables
 
-    return tables.relation(open(run), table, scorings=scorings)
+    return tables.relation(_runs_meant(run), table, scorings=scorings)
+
+
+def _runs_meant(run: RunLike) -> list[RunFolder]:
+    return [run] if isinstance(run, RunFolder) else [_opened(folder) for folder in folders(run)]
 
 
 def _opened(path: Path) -> RunFolder:

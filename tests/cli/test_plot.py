@@ -68,8 +68,14 @@ def test_the_same_run_gives_the_same_files(karat, run, here):
         assert path.read_bytes() == (here / "two" / path.name).read_bytes(), path.name
 
 
-def test_a_folder_is_needed_and_must_be_one(karat, run, here):
-    assert "Missing option '--out'" in karat("plot", run).err
+def test_charts_go_to_a_folder_named_after_the_run_unless_another_is_named(karat, run, here):
+    assert karat("plot", run, "--format", "json", "-q").code == 0
+    (folder,) = here.glob("*-charts")
+    assert (here / "results" / folder.name.removesuffix("-charts") / "run.json").exists()
+    assert list(folder.glob("*.vl.json"))
+
+
+def test_the_folder_of_charts_must_be_one(karat, run, here):
     (here / "taken").write_text("", encoding="utf-8")
     done = karat("plot", run, "--out", "taken/charts", "--format", "json")
     assert done.code == 2

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pty
+import shutil
 import struct
 import subprocess
 import sys
@@ -46,7 +47,7 @@ def test_rows_are_shown_as_a_table(karat, run):
         "add        4  true  –",
         "guess      4  true  –",
     ]
-    assert done.err == "2 rows\n"
+    assert done.err == f"2 rows\nasked: {run}\n"
 
 
 def test_json_is_one_object(karat, run):
@@ -246,3 +247,21 @@ def test_a_rehearsed_run_says_so(karat, run, here):
     text = json.dumps({**info, "rehearsed": True}, separators=(",", ":"))
     Path(here / run / "run.json").write_bytes(with_checksum(text.encode()))
     assert "rehears" in karat("query", run, "SELECT 1 AS x").err
+
+
+def test_a_folder_of_runs_is_asked_as_one_with_a_column_that_says_whose_a_row_is(karat, run, here):
+    shutil.copytree(here / run, here / "several" / "first")
+    shutil.copytree(here / run, here / "several" / "second")
+    sql = "SELECT run, count(*) AS n FROM {} GROUP BY ALL ORDER BY ALL"
+    one = karat("query", run, sql.format("scores"), "--json").json["rows"][0]["n"]
+    for table in TABLES:
+        done = karat("query", "several", sql.format(table), "--json")
+        assert done.code == 0
+        if table == "scores":
+            assert done.json["rows"] == [{"run": "first", "n": one}, {"run": "second", "n": one}]
+        assert "2 runs in several" in done.err
+    assert str(run) in karat("query", run, "SELECT 1 AS x").err
+    (here / "several" / "second" / "run.json").write_bytes(b"{")
+    done = karat("query", "several", "SELECT run FROM trials")
+    assert (done.code, done.out) == (2, "")
+    assert "several/second" in done.err

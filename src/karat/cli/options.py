@@ -403,9 +403,8 @@ import_settings = click.option(
 plot_folder = click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    required=True,
     metavar="DIR",
-    help="The folder for the charts; it is made where it is missing.",
+    help="The folder for the charts, made where it is missing; default: the name of the run and -charts.",
 )
 plot_forms = click.option(
     "--format",

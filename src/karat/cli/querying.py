@@ -79,7 +79,7 @@ def list_tables(output: Output) -> None:
     output.result("\n".join(lines[:-1]), Listed(tables=tuple(told)))
 
 
-def take_tables(run: RunFolder, asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
+def take_tables(run: Sequence[RunFolder], asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
     """Every table, a file each."""
     assert asking.to is not None
     if asking.out is None:
@@ -90,7 +90,7 @@ def take_tables(run: RunFolder, asking: Asking, scorings: Mapping[str, str], out
     _tell({str(path): rows for path, rows in written.items()}, output)
 
 
-def answer(run: RunFolder, sql: str, asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
+def answer(run: Sequence[RunFolder], sql: str, asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
     """One query's rows, where they are wanted."""
     if asking.to == "parquet" and asking.out is None:
         raise BadOption("--out", "parquet is no text: name a file for it")

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from karat.errors import BadOption, did_you_mean
-from karat.journal import RunFolder
 from karat.sql import Limits, Stream, names_in
 from karat.tables.columns import TABLES
-from karat.tables.filling import fill
+from karat.tables.filling import Runs, fill
 
 __all__ = ["LIMITS", "ask", "whole"]
 
@@ -29,7 +28,7 @@ _UNKNOWN_TABLE = re.compile(r"Table with name (?P<name>.+?) does not exist")
 
 @contextmanager
 def ask(
-    run: RunFolder, sql: str, *, scorings: Mapping[str, str] | None = None, limits: Limits = LIMITS
+    runs: Runs, sql: str, *, scorings: Mapping[str, str] | None = None, limits: Limits = LIMITS
 ) -> Iterator[Stream]:
     """The rows of one SELECT, as they come. Only the tables that it names are filled.
 
@@ -40,7 +39,7 @@ def ask(
     except BadOption as error:
         raise _told(error) from None
     with _folder() as folder:
-        filled = fill(run, wanted, folder, scorings=scorings)
+        filled = fill(runs, wanted, folder, scorings=scorings)
         with Stream(sql, _TYPES, filled, folder, limits=limits, place=_PLACE) as stream:
             yield stream
 

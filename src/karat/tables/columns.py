@@ -33,6 +33,7 @@ def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
     return tuple(Column(name=name, type=type_, meaning=meaning) for name, type_, meaning in rows)
 
 
+_RUN = _columns(("run", "text", "name of the run's folder"))
 _PLACE = _columns(
     ("trial", "text", "id of the trial; the same in every table"),
     ("sample", "text", "id of the sample"),
@@ -172,6 +173,7 @@ _FAILURES = TableInfo(
 )
 
 TABLES: dict[str, TableInfo] = {
-    table.name: table for table in (_TRIALS, _REPLIES, _TOOL_CALLS, _SCORES, _FAILURES, _SAMPLES)
+    table.name: TableInfo(name=table.name, rows=table.rows, columns=(*_RUN, *table.columns))
+    for table in (_TRIALS, _REPLIES, _TOOL_CALLS, _SCORES, _FAILURES, _SAMPLES)
 }
 """Name → table, in the order in which they are shown."""

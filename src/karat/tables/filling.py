@@ -8,7 +8,7 @@ trials, and with scores by some twenty bytes.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from math import fsum
 from pathlib import Path
@@ -28,7 +28,7 @@ from karat.summary.reading import Reading, read
 from karat.summary.tallies import Rows
 from karat.tables.columns import TABLES
 
-__all__ = ["fill"]
+__all__ = ["Runs", "fill"]
 
 _KINDS = {
     "trials": (b"answe", b"failu"),
@@ -43,16 +43,20 @@ _WHOLE = 2**63 - 1  # what a column holds
 _encode = msgspec.json.Encoder().encode
 
 Row = dict[str, Any]
+Runs = RunFolder | Sequence[RunFolder]
 
 
 def fill(
-    run: RunFolder, wanted: Collection[str], folder: Path, *, scorings: Mapping[str, str] | None = None
+    runs: Runs, wanted: Collection[str], folder: Path, *, scorings: Mapping[str, str] | None = None
 ) -> dict[str, Filled]:
-    """Writes the wanted tables into a folder, a file of JSON lines each. Raises BadRun for a damaged run."""
-    with trusted(run), ExitStack() as stack:
+    """Writes the wanted tables of all runs into a folder, a file of JSON lines each. Raises BadRun for damaged runs."""
+    with ExitStack() as stack:
         files = {name: stack.enter_context(_File(folder / f"{name}.jsonl")) for name in TABLES if name in wanted}
-        if files:
-            _Filling(run, files, scorings or {}).fill()
+        for run in ((runs,) if isinstance(runs, RunFolder) else runs) if files else ():
+            for file in files.values():
+                file.run = run.path.resolve().name
+            with trusted(run):
+                _Filling(run, files, scorings or {}).fill()
         return {name: Filled(path=file.path, longest=file.longest) for name, file in files.items()}
 
 
@@ -61,6 +65,7 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.run = ""  # whose rows come now
         self.longest = 0
         self._file = path.open("wb")
 
@@ -71,7 +76,7 @@ class _File:
         self._file.close()
 
     def write(self, row: Row) -> None:
-        line = _encode(row)
+        line = _encode({"run": self.run, **row})
         self.longest = max(self.longest, len(line))
         self._file.write(line + b"\n")
 

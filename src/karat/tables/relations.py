@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import formats
-from karat.journal import RunFolder
 from karat.sql import SQL_TYPES, Limits, load
 from karat.summary.shapes import frame
 from karat.tables.asking import LIMITS, ask, whole
 from karat.tables.columns import TABLES
-from karat.tables.filling import fill
+from karat.tables.filling import Runs, fill
 
 if TYPE_CHECKING:
     import duckdb
@@ -56,14 +55,14 @@ class Rows:
         return f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
 
 
-def query(run: RunFolder, sql: str, *, scorings: Mapping[str, str] | None = None, limits: Limits | None = None) -> Rows:
+def query(run: Runs, sql: str, *, scorings: Mapping[str, str] | None = None, limits: Limits | None = None) -> Rows:
     """The rows of one SELECT over a run's tables."""
     with ask(run, sql, scorings=scorings, limits=limits or Limits(seconds=LIMITS.seconds)) as stream:
         types = {name: SQL_TYPES[kind] for name, kind in stream.columns.items()}
         return Rows(types=types, rows=tuple(tuple(row) for rows in stream for row in rows))
 
 
-def relation(run: RunFolder, name: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
+def relation(run: Runs, name: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
     """A table as a relation of DuckDB, in a database of its own that goes with it."""
     import duckdb
 

@@ -13,10 +13,10 @@ import msgspec
 
 from karat import formats
 from karat.errors import BadOption
-from karat.journal import RunFolder
 from karat.sql import Filled, Limits, Stream, load, quoted
 from karat.tables.asking import LIMITS, ask, whole
 from karat.tables.columns import TABLES
+from karat.tables.filling import Runs
 
 __all__ = ["FORMS", "csv_cell", "write", "write_rows", "write_tables"]
 
@@ -39,9 +39,7 @@ def write(stream: Stream, form: str, out: Path) -> int:
         return FORMS[form](stream.columns, stream, part)
 
 
-def write_tables(
-    run: RunFolder, form: str, folder: Path, *, scorings: Mapping[str, str] | None = None
-) -> dict[Path, int]:
+def write_tables(run: Runs, form: str, folder: Path, *, scorings: Mapping[str, str] | None = None) -> dict[Path, int]:
     """Every table into a folder, a file each: path → rows."""
     written = {}
     limits = Limits(seconds=24 * 3600.0, megabytes=LIMITS.megabytes, rows=1 << 60)  # the query is karat's own

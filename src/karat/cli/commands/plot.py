@@ -23,7 +23,7 @@ __all__ = ["command"]
 @options.output()
 def command(
     run: str,
-    out: Path,
+    out: Path | None,
     forms: tuple[str, ...],
     dark: bool,
     shown: options.Shown,
@@ -45,7 +45,8 @@ def command(
     found = charts(
         api.summarize(opened, scorings=shown.scorings, allow_code=shown.code, right=shown.right, **shown.compared)
     )
-    drawn = draw(found, out, forms, dark=dark, output=output)
+    folder = out or Path(f"{opened.path.resolve().name}-charts")
+    drawn = draw(found, folder, forms, dark=dark, output=output)
     output.result(str(drawn), drawn)
     if not found:
         output.say("nothing was scored: there is no chart")

@@ -26,14 +26,16 @@ def command(
     """Ask RUN with SQL: one SELECT over its tables, in the words of DuckDB.
 
     Without SQL the tables and their columns are listed; with --to and --out every table is written
-    into a folder. RUN is a run folder, the beginning of its name or id, or `latest`; it is only
+    into a folder. RUN is a run folder, the beginning of its name or id, `latest`, or a folder of
+    runs: then all of them are asked, and the column `run` of every table says whose a row is. Runs are only
     read. The query reaches no file, no network and no setting, and ends when its time is over.
     """
     from karat import api
     from karat.cli.querying import answer, list_tables, take_tables
     from karat.summary.words import REHEARSED
 
-    opened = api.open(run, results=results)
+    folders = api.folders(run, results=results)
+    opened = [api.open(folder) for folder in folders]
     if sql is not None:
         answer(opened, sql, asking, scorings, output)
     elif asking.to is not None:
@@ -41,6 +43,7 @@ def command(
     else:
         list_tables(output)
         return Exit.DONE
-    if opened.info.rehearsed:
+    output.say(f"asked: {folders[0]}" if len(folders) == 1 else f"asked: {len(folders)} runs in {run}")
+    if any(one.info.rehearsed for one in opened):
         output.say(f"warning: {REHEARSED}")
     return Exit.DONE

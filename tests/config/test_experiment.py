@@ -308,3 +308,17 @@ def test_the_baseline_is_one_of_the_conditions(read):
         read(f"{GOOD}\nbaseline: {name}x\n")
     assert [fault.place for fault in bad.value.faults] == ["baseline"]
     assert f"no condition is called '{name}x' (did you mean '{name}'?)" in str(bad.value)
+
+
+@pytest.mark.parametrize("mode", ["record", "replay"])
+def test_what_a_recording_cannot_pass_on_is_a_warning(read: Read, folder: Path, mode: str) -> None:
+    (folder / "tapes").mkdir()
+    text = (
+        "dataset: {path: questions.jsonl}\nagent: {type: AGENT}\njudge: {type: overlap}\n"
+        "mcp_servers: {docs: {command: python, args: [d.py]}}\nconditions: {a: {mcp_servers: [docs]}}\n"
+        f"mcp: {{{mode}: tapes}}\n"
+    )
+    (warning,) = read(text.replace("{type: AGENT}", "{type: command, command: [a]}")).warnings
+    assert warning.startswith(f"mcp.{mode} (line 6): the agent 'command' connects to its MCP servers by itself")
+    assert "passes on tools only" in warning
+    assert read(text.replace("AGENT", "floor")).warnings == ()

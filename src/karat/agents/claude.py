@@ -84,6 +84,8 @@ class Claude:
 
     indifferent = ("api_key_env", "max_retries", "temperature")
 
+    connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
+
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._options, self._setting = options, setting
         self._program = _program(options.program, setting.folder)

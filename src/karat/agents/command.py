@@ -56,6 +56,8 @@ class Command:
 
     indifferent = ("max_output_bytes",)
 
+    connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
+
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         program, *arguments = options.command
         if program in ("python", "python3"):

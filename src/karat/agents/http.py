@@ -84,6 +84,8 @@ class Http:
 
     indifferent = ("headers", "timeout_seconds", "max_response_bytes")
 
+    connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
+
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._options, self._folder, self._toolbox = options, setting.folder, setting.toolbox
         try:

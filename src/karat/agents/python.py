@@ -47,6 +47,8 @@ class Python:
                 raise ValueError('want "module:function", a function, or an object with `session` or `ask`')
             return target
 
+    connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
+
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         target = options.target
         if isinstance(target, str):

@@ -138,6 +138,13 @@ def _advise(read: Reader, parts: Parts) -> None:
     for name in parts.servers:
         if name not in used:
             read.warn(f"mcp_servers.{name}", "no condition uses it")
+    if used and parts.cassettes is not None and getattr(parts.agent.plugin, "connects_itself", False):
+        message = (
+            f"the agent '{parts.agent.spec.type}' connects to its MCP servers by itself, and does so through a proxy "
+            "that passes on tools only, over protocol 2025-11-25 or older: it sees no resources, prompts or "
+            "notifications, which it may see without this setting"
+        )
+        read.warn(f"mcp.{parts.cassettes.mode}", message)
     if not parts.scorers:
         read.warn("scorers", "there are none: answers are kept, but nothing is scored")
     agents = {model for part in parts.conditions for model in models_of(part.spec.agent.options)}

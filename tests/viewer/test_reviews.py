@@ -87,7 +87,7 @@ def test_turns_are_judged_and_the_agreement_is_that_of_kappa_clustered_by_conver
         (3, 0): "right", (3, 1): "cannot_tell", (4, 0): "right", (4, 1): "wrong",
     }  # fmt: skip
     for (row, turn), verdict in people.items():
-        more = {"diagnosis": "other" if row == 0 else "scale"} if verdict == "wrong" else {}
+        more = {"diagnosis": "wrong_operand" if row == 0 else "scale"} if verdict == "wrong" else {}
         heard = post(viewer, "talk", trial=trial(row), turn=turn, verdict=verdict, **more)
         assert heard.status == 201, heard.text
     both = [
@@ -102,7 +102,7 @@ def test_turns_are_judged_and_the_agreement_is_that_of_kappa_clustered_by_conver
     told = words(viewer, "/runs/talk/reviews")
     estimate = formats.estimate(kappa.value, kappa.low, min(1.0, kappa.high))
     assert f"right or wrongann95 conversationscannot tell: 177.8 %{estimate}cohen's kappa, clustered, 95 %" in told
-    # Karat calls three of those wrong that ann calls wrong: "other" each time, as ann does once.
+    # Karat calls three of those wrong that ann calls wrong: "wrong_operand" each time, as ann does once.
     assert "diagnosis, where both say wrongann33 conversations33.3 %" in told
     assert "10 reviews" in told
     assert "right (karat: wrong)" in told

@@ -79,19 +79,15 @@ def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the 
     Angelopoulos et al. (2023), Science 382:669; Särndal et al. (1992), Model Assisted Survey Sampling, 3.7 and 5.
     """
     check_level(level)
-    judged, told = columns("judge", judge), columns("human", human)
-    if judged.size != told.size:
-        raise ValueError(f"human: must be one an answer, as judge ({judged.size}), got {told.size}")
-    at = list(range(judged.size)) if clusters is None else list(clusters)
-    if len(at) != judged.size:
-        raise ValueError(f"clusters: want one an answer ({judged.size}), got {len(at)}")
+    draw = _read(judge, human, clusters)
+    judged, told, at = draw.judged, draw.told, draw.clusters
     has_judge, has_human = np.isfinite(judged), np.isfinite(told)
     both, alone = has_judge & has_human, has_judge & ~has_human
 
     def over(values: Floats, rows: Bools) -> Interval:
         return mean_interval(values[rows], _at(at, rows), level=level)
 
-    corrected = _of_design(_Draw(judged, told, at), strata, weights, target, level)
+    corrected = _of_design(draw, strata, weights, target, level)
     if corrected is None:
         _refuse_strata(judged[has_judge], both[has_judge])
         corrected = _corrected(_by(at, judged, alone), _by(at, told - judged, both), over(told, both))
@@ -131,6 +127,16 @@ class _Draw:
         if len(values) != self.judged.size:
             raise ValueError(f"{name}: want one an answer ({self.judged.size}), got {len(values)}")
         return np.flatnonzero(np.isfinite(self.judged))
+
+
+def _read(judge: Iterable[Any], human: Iterable[Any], clusters: Iterable[Any] | None) -> _Draw:
+    judged, told = columns("judge", judge), columns("human", human)
+    if judged.size != told.size:
+        raise ValueError(f"human: must be one an answer, as judge ({judged.size}), got {told.size}")
+    at = list(range(judged.size)) if clusters is None else list(clusters)
+    if len(at) != judged.size:
+        raise ValueError(f"clusters: want one an answer ({judged.size}), got {len(at)}")
+    return _Draw(judged, told, at)
 
 
 def _of_design(

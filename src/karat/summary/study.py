@@ -110,6 +110,7 @@ class _Part:
     tests: dict[Unit, Sequence[StudyTest]]  # without the agent's side where too few could be read
     draws: dict[Unit, Draws]
     floor: Guesses
+    seed: int  # of whatever was drawn
 
 
 class _Work:
@@ -128,12 +129,12 @@ class _Work:
         self.run, self.reading, self.answers, self.ended = run, reading, answers, ended
         self.level = level
         self._allow_code = allow_code
-        self.seed = seed_of(run)
         self._floors = floor_repetitions(answers.asked)
 
     def part(self, number: int, file: StudyFile, copy: StudyCopy) -> _Part:
         """Responses, tests and replicates of one study: nothing but the numbers is kept."""
-        dice = dice_of(self.run, file.study, self._floors)
+        seed = seed_of(copy, self.answers.samples_of(number, self.reading.samples))
+        dice = dice_of(seed, self._floors)
         people = people_of(self.run, self.reading, self.answers, study=file, number=number, dice=dice)
         arms = list(people.arms[0])
         code = reducer_of(file, inside=self.run.path, allowed=self._allow_code)
@@ -146,7 +147,7 @@ class _Work:
             refused=code.refused,
             floor=people.floor,
         )
-        rng = np.random.default_rng([self.seed, number])
+        rng = np.random.default_rng(seed)
         drawn = study_draws(
             file, found.runs, rng=rng, replicates=REPLICATES, convention=CONVENTION, reducer=code.reducer
         )
@@ -158,6 +159,7 @@ class _Work:
             tests={unit: [one.test for one in of.tests] for unit, of in zip(units, found.agreements, strict=True)},
             draws={unit: one.draws for unit, one in zip(units, drawn, strict=True)},
             floor=Guesses(study=file.study, tests=found.floor),
+            seed=seed,
         )
 
     def failures(self, part: _Part, condition: int) -> tuple[dict[str, int], int]:
@@ -243,7 +245,8 @@ class _Scored:
     def told(self, name: str) -> StudyCondition:
         """As the summary has it."""
         # The same seed for every condition: what differs between them is not the luck of the draw.
-        sure = repeated_uncertainty(self.agreements, self.draws, rng=np.random.default_rng([self.work.seed, 1 << 20]))
+        rng = np.random.default_rng([1 << 20, *(part.seed for part in self.parts)])
+        sure = repeated_uncertainty(self.agreements, self.draws, rng=rng)
         findings = [
             finding_result(
                 finding,

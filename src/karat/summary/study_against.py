@@ -45,6 +45,7 @@ class _Study:
     arms: Sequence[str]
     reducer: Reducer | None
     refused: str | None
+    seed: int  # of the draws
 
     def measured(self, condition: int, repetitions: int) -> Measured:
         experiments = [self.responses[condition, repetition] for repetition in range(repetitions)]
@@ -107,8 +108,7 @@ def _compared(
         level=first.level,
         convention=CONVENTION,
         pairings=tuple(
-            _pairing(summaries, names, [(studies_a[name], studies_b[name]) for name in shared], seed=seed_of(runs[0]))
-            for names in pairs
+            _pairing(summaries, names, [(studies_a[name], studies_b[name]) for name in shared]) for names in pairs
         ),
         only_a=tuple(name for name in studies_a if name not in studies_b),
         only_b=tuple(name for name in studies_b if name not in studies_a),
@@ -125,7 +125,7 @@ def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> di
         reading, files = read(run), kept_studies(run)
         answers = read_answers_of(run, reading, [one.study for one in files], (part.scorer, part.scoring))
         found = {}
-        for number, file in enumerate(files):
+        for number, (file, copy) in enumerate(zip(files, run.studies(), strict=True)):
             people = people_of(run, reading, answers, study=file, number=number)
             code = reducer_of(file, inside=run.path, allowed=allow_code)
             responses = {unit: _plainly(file.study, rows) for unit, rows in people.responses.items()}
@@ -135,6 +135,7 @@ def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> di
                 arms=list(people.arms[0]),
                 reducer=code.reducer,
                 refused=code.refused,
+                seed=seed_of(copy, answers.samples_of(number, reading.samples)),
             )
         return found
 
@@ -156,13 +157,11 @@ def _pairing(
     summaries: tuple[Summary, Summary],
     names: tuple[str, str],
     studies: Sequence[tuple[_Study, _Study]],
-    *,
-    seed: int,
 ) -> StudyPairing:
     parts = [_part(one) for one in summaries]
     places = [one.conditions.index(name) for one, name in zip(summaries, names, strict=True)]
     repetitions = min(one.repetitions for one in parts)
-    drawn = [_drawn(pair, places, repetitions=repetitions, seed=(seed, number)) for number, pair in enumerate(studies)]
+    drawn = [_drawn(pair, places, repetitions=repetitions) for pair in studies]
     level = parts[0].level
     sides = [_joined([one.sides[at] for one in drawn], repetitions, level=level) for at in (0, 1)]
     paired = all(one.paired for one in drawn)
@@ -219,11 +218,11 @@ def _of_study(name: str, conditions: Sequence[StudyCondition | None]) -> StudyCh
     )
 
 
-def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: int, seed: tuple[int, int]) -> _Drawn:
+def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: int) -> _Drawn:
     """Both sides of one study, drawn together where the same people did the same tests."""
     one, two = (study.measured(place, repetitions) for study, place in zip(pair, places, strict=True))
     files = [study.file for study in pair]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(pair[0].seed)
     same = _alike(files[0], files[1]) and _people(one) == _people(two)
     reducers = [study.reducer for study in pair]
     if same and (reducers[0] is None) == (reducers[1] is None):

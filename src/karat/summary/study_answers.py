@@ -7,7 +7,7 @@ a declared turn, to one of the few different things that participants say.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -95,6 +95,10 @@ class Answers:
         """Turns of the participants of all studies that the run keeps, in one repetition of one condition."""
         after = [*self.first[1:], self.turns] if self.first else []
         return sum(end - start for start, end, at in zip(self.first, after, self.study, strict=True) if at >= 0)
+
+    def samples_of(self, number: int, rows: Mapping[str, int]) -> list[str]:
+        """The ids of a study's samples. `rows`: id → row, of the whole run."""
+        return [name for name, row in rows.items() if self.study[row] == number]
 
     def of(self, row: int, condition: int, repetition: int, count: int) -> Sequence[Said | None]:
         """What a sample of `count` turns answered; None: nothing came, or nothing was scored."""

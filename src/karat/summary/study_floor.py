@@ -14,7 +14,6 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from karat import formats, stats
-from karat.journal import RunFolder
 from karat.replication import reference_differences, score_tests
 from karat.summary.numbers import Estimate
 from karat.summary.study_model import FloorDifference, FloorScore, FloorTest, StudyFloor
@@ -48,9 +47,9 @@ def floor_repetitions(questions: int) -> int:
     return max(1, min(REPETITIONS, MOST // max(1, questions)))
 
 
-def dice_of(run: RunFolder, study: str, repetitions: int) -> list[Random]:
-    """For each repetition; the same run gives the same answers, whatever its other studies are."""
-    return [Random(f"{run.info.run}/floor/{study}/{number}") for number in range(repetitions)]
+def dice_of(seed: int, repetitions: int) -> list[Random]:
+    """For each repetition. `seed`: of the study."""
+    return [Random(f"{seed}/floor/{number}") for number in range(repetitions)]
 
 
 def floor_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from karat.datasets import StudyRun, study_experiments, study_reducer
 from karat.errors import BadPlugin
-from karat.journal import RunFolder
+from karat.journal import StudyCopy
 from karat.replication import score_tests
 
 if TYPE_CHECKING:
@@ -41,9 +41,12 @@ class Code:
     differs: str | None = None  # in what it is not the code of when the run was made
 
 
-def seed_of(run: RunFolder) -> int:
-    """Of what is drawn again: whatever the id is made of, the same run gives the same numbers."""
-    return int.from_bytes(blake2b(run.info.run.encode(), digest_size=8).digest())
+def seed_of(copy: StudyCopy, samples: Iterable[str]) -> int:
+    """Of whatever is drawn for one study: by what was asked and of whom, so another run with the same answers has the
+    same numbers, whatever its id, the order of its journal, its conditions and its other studies.
+    """
+    told = [copy.digest, *sorted(one.removeprefix(f"{copy.study}/") for one in samples)]
+    return int.from_bytes(blake2b("\n".join(told).encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def measured(

@@ -340,3 +340,66 @@ def test_an_answer_column_with_an_object_is_read_like_a_reply(score, here):
     told = [{**row, "predicted_answer": json.dumps({"answer": row["predicted_answer"]})} for row in ROWS]
     done = score(told, "--json")
     assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)
+
+
+TEXTS = [
+    {"conversation_id": "c", "turn_idx": 0, "question": "who left?", "answer": "The chief executive resigned."},
+    {"conversation_id": "c", "turn_idx": 1, "question": "and why?", "answer": "Because sales fell in Europe."},
+]
+SAID = [
+    {"conversation_id": "c", "turn_idx": 0, "answer": "The chief executive resigned."},
+    {"conversation_id": "c", "turn_idx": 1, "answer": "I like turtles."},
+]
+
+
+@pytest.fixture
+def score_text(karat, here):
+    def run(turns, rows, *flags):
+        for name, lines in (("turns.jsonl", turns), ("said.jsonl", rows)):
+            (here / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        return karat("score", "said.jsonl", "--dataset", "turns.jsonl", "--kind", "conversation", "--json", *flags)
+
+    return run
+
+
+def test_golden_text_is_judged_turn_by_turn_and_numbers_say_nothing_of_it(score_text, here):
+    done = score_text(TEXTS, SAID)
+    assert done.code == 0, done.err
+    rows = [row for row in journalled(here, done.json["run"], "score") if row["scorer"] == "judge"]
+    assert [(row["turn"], row["values"]["factual_adherence"] > 3) for row in rows] == [(0, True), (1, False)]
+    assert {row["rows"] for row in rows} == {2}
+    (sample,) = map(json.loads, (here / done.json["run"] / "samples.jsonl").read_text(encoding="utf-8").splitlines())
+    assert "materials" not in sample  # nobody is asked for JSON with a number
+    summary = done.json["summary"]
+    assert "conversation" not in summary
+    assert "numerically right" not in summary["headline"]
+    assert "factual_adherence" in summary["headline"]
+
+
+def test_only_turns_with_numbers_count_in_the_rates_of_numbers(score_text):
+    number = {"conversation_id": "c", "turn_idx": 2, "question": "by how much?", "answer": "5"}
+    done = score_text([*TEXTS, number], [*SAID, {"conversation_id": "c", "turn_idx": 2, "answer": "5"}])
+    summary = done.json["summary"]
+    (found,) = summary["conversation"]["conditions"]
+    assert (summary["conversation"]["turns"], summary["conversation"]["texts"], found["turns"]) == (1, 2, 1)
+    assert summary["headline"].startswith("answers: 100.0 %")
+    assert found["unreadable"] == {}
+    assert any("2 turns with a golden text" in text for text in summary["warnings"])
+    (numerical,) = [one for one in summary["results"] if one["metric"] == "numerical"]
+    assert numerical["mean"]["value"] == 1.0
+
+
+def test_text_without_a_judge_is_not_called_wrong(score_text):
+    done = score_text(TEXTS, SAID, "--scorer", "numeric")
+    assert "none scored: no golden answer is a number" in done.json["summary"]["headline"]
+
+
+def test_equals_and_contains_look_at_each_turn(score_text, here):
+    done = score_text(TEXTS, SAID, "--scorer", "equals", "--scorer", "contains")
+    found = {(row["scorer"], row["turn"]): row["values"] for row in journalled(here, done.json["run"], "score")}
+    assert found == {
+        ("equals", 0): {"equals": True},
+        ("equals", 1): {"equals": False},
+        ("contains", 0): {"contains": True},
+        ("contains", 1): {"contains": False},
+    }

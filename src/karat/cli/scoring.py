@@ -185,12 +185,22 @@ def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind
         keys["conditions"] = {name: {} for name in held.conditions}
     if not any(setting.startswith("execution.num_repetitions=") for setting in settings):
         keys["execution"]["num_repetitions"] = max(1, held.repetitions)
+    if kind == "conversation" and not wanted and "judge" not in keys and _has_text(first):
+        keys["judge"] = {"type": "overlap"}  # `numeric` has nothing to say of it
     id_key = first.agent.options["id_key"]
     if kind == "answers" and "id_key" not in keys["dataset"] and id_key is not None:
         samples = first.load_dataset().samples
         if samples and id_key in samples[0].metadata:
             keys["dataset"]["id_key"] = id_key
     return Experiment(**keys)
+
+
+def _has_text(experiment: Experiment) -> bool:
+    """Whether a golden answer of the dataset is neither number nor yes or no."""
+    from karat.numeric import parse_value
+
+    turns = (turn for sample in experiment.load_dataset() for turn in sample.turns)
+    return any(turn.golden is not None and parse_value(turn.golden) is None for turn in turns)
 
 
 def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ Here is an extract of a report. Questions about it follow, one at a time; later 
 {{ answer_format }}"""
 
 _BARE = "{{ answer_format }}"
+_TEXTS = DEFAULT.removesuffix(f"\n\n{_BARE}")  # where every golden answer is text
 _LONGEST = 1_000_000  # bytes of a template file
 
 
@@ -62,8 +63,11 @@ def read_template(given: str | None, folders: Sequence[Path]) -> str | None:
     raise BadOption(place, f"there is no file '{given}', and it is no text with a field such as {{{{ document }}}}")
 
 
-def first_message(draft: Draft, template: str | None) -> str:
-    """What the agent reads before the first question. Raises BadOption for fields that there are not."""
+def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -> str:
+    """What the agent reads before the first question. Raises BadOption for fields that there are not.
+
+    `numbers`: whether a golden answer is a number; else karat's own message does not ask for JSON.
+    """
     table = rendered(draft.table) if draft.table is not None else ""
     document = "\n\n".join(part.strip() for part in (draft.pre_text, table, draft.post_text) if part.strip())
     values = {
@@ -74,7 +78,8 @@ def first_message(draft: Draft, template: str | None) -> str:
         "answer_format": ANSWER_FORMAT,
         "id": draft.id,
     }
-    chosen = template if template is not None else (DEFAULT if document else _BARE)
+    usual = (DEFAULT if document else _BARE) if numbers else (_TEXTS if document else "")
+    chosen = template if template is not None else usual
     return templates.fill(chosen, values, place="dataset.template")
 
 

@@ -125,8 +125,11 @@ class Conversation:
         return read_quarantine(there, {draft.id: len(draft.turns) for draft in found.drafts})
 
     def _sample(self, position: int, draft: Draft, template: str | None, marks: Quarantine | None) -> Sample:
-        materials = first_message(draft, template)
+        from karat.numeric import parse_value
+
         turns = self._turns(draft, marks)
+        numbers = any(parse_value(turn.golden) is not None for turn in turns)
+        materials = first_message(draft, template, numbers=numbers) or None
         golden = [[turn.question, turn.golden, None, *map(turn.detail.get, _GOLDEN)] for turn in turns]
         asked = [[line[0], line[1], turn.asked, *line[3:]] for line, turn in zip(golden, turns, strict=True)]
         apart = self._options.history == "golden"

@@ -18,9 +18,9 @@ import msgspec
 
 from karat.errors import BadPlugin, JudgeFault, did_you_mean
 from karat.models import Price
-from karat.records import Answer, Metric, Sample, Score, Usage, checked
+from karat.records import NOT_ASKED, Answer, Metric, Sample, Score, Turn, Usage, checked
 
-__all__ = ["Row", "Scorer", "ScorerSetting", "StreamingScorer", "Verdict", "announced", "as_verdicts"]
+__all__ = ["Row", "Scorer", "ScorerSetting", "StreamingScorer", "Verdict", "announced", "as_verdicts", "golden_turns"]
 
 Row = tuple[int | None, str | None, int]
 """Turn, judge and repeat of a verdict: which row of a scoring it is."""
@@ -69,6 +69,24 @@ class StreamingScorer(Protocol):
     """
 
     def score(self, sample: Sample, answer: Answer, *, done: Collection[Row]) -> AsyncGenerator[Verdict]: ...
+
+
+def golden_turns(sample: Sample, answer: Answer) -> list[tuple[int | None, Turn, str]]:
+    """The turns that have a golden answer, each with its number and what was replied to it ("": nothing was).
+
+    A conversation is judged turn by turn. Where only the last turn has a golden answer, it is that of the whole
+    answer: its number is None. Turns that were not asked are left out.
+    """
+    last = len(sample.turns) - 1
+    numbers = [number for number, turn in enumerate(sample.turns) if turn.golden is not None and turn.golden.strip()]
+    if numbers == [last]:
+        return [(None, sample.turns[last], answer.text)]
+    replies = answer.replies
+    return [
+        (number, sample.turns[number], replies[number].text if number < len(replies) else "")
+        for number in numbers
+        if number >= len(replies) or replies[number].stop_reason != NOT_ASKED.stop_reason
+    ]
 
 
 def _nothing(_key: str, _trial: str) -> Score | None:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karat.records import Answer, Metric, Sample
-from karat.scorers import ScorerSetting
+from karat.scorers import ScorerSetting, Verdict, golden_turns
 
 __all__ = ["Contains"]
 
@@ -46,15 +46,22 @@ class Contains:
         self.metrics = (Metric(name=name, low=0, high=1, kind="share", description="answers that hold the text"),)
         self._texts = [self._plain(text) for text in self._options.texts]
 
-    def score(self, sample: Sample, answer: Answer) -> bool | None:
-        """None: no text was given, and there is no golden answer."""
-        texts = self._texts
-        if not texts:
-            golden = sample.turns[-1].golden if sample.turns else None
-            if golden is None or not golden.strip():
-                return None
-            texts = [self._plain(golden)]
-        said = self._plain(answer.text)
+    def score(self, sample: Sample, answer: Answer) -> list[Verdict] | bool | None:
+        """Of each turn with a golden answer, or of the last reply. None: no text was given, and no golden answer."""
+        if self._texts:
+            return self._holds(self._texts, answer.text)
+        (name,) = (metric.name for metric in self.metrics)
+        found = golden_turns(sample, answer)
+        if len(sample.turns) < 2:
+            return self._holds([self._plain(found[0][1].golden or "")], answer.text) if found else None
+        verdicts = [
+            Verdict(values={name: self._holds([self._plain(turn.golden or "")], text)}, turn=number)
+            for number, turn, text in found
+        ]
+        return verdicts or None
+
+    def _holds(self, texts: list[str], answer: str) -> bool:
+        said = self._plain(answer)
         quantity = all if self._options.match == "all" else any
         return quantity(text in said for text in texts) != self._options.negate
 

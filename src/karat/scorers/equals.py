@@ -7,7 +7,7 @@ import unicodedata
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.records import Answer, Metric, Sample
-from karat.scorers import ScorerSetting
+from karat.scorers import ScorerSetting, Verdict, golden_turns
 
 __all__ = ["Equals"]
 
@@ -35,15 +35,19 @@ class Equals:
         self.metrics = (Metric(name=name, low=0, high=1, kind="share", description="answers equal to the golden one"),)
         self._right = frozenset(self._plain(text) for text in self._options.any_of)
 
-    def score(self, sample: Sample, answer: Answer) -> bool | None:
-        """None: there is no golden answer to compare with."""
-        right = self._right
-        if not right:
+    def score(self, sample: Sample, answer: Answer) -> list[Verdict] | bool | None:
+        """Of each turn with a golden answer. None: there is no golden answer to compare with."""
+        if self._right:
+            return self._plain(answer.text) in self._right
+        if len(sample.turns) < 2:
             golden = sample.turns[-1].golden if sample.turns else None
-            if golden is None:
-                return None
-            right = frozenset({self._plain(golden)})
-        return self._plain(answer.text) in right
+            return None if golden is None else self._plain(answer.text) == self._plain(golden)
+        (name,) = (metric.name for metric in self.metrics)
+        verdicts = [
+            Verdict(values={name: self._plain(text) == self._plain(turn.golden or "")}, turn=number)
+            for number, turn, text in golden_turns(sample, answer)
+        ]
+        return verdicts or None
 
     def _plain(self, text: str) -> str:
         if self._options.normalize_unicode:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from karat import rubrics
@@ -14,7 +15,7 @@ from karat.config.model import Address, Count, Name, Number, Strictly
 from karat.errors import BadOption
 from karat.models import parse_model, price_table, route
 from karat.records import Answer, Metric, Sample, Score, Usage
-from karat.scorers import Row, ScorerSetting, Verdict
+from karat.scorers import Row, ScorerSetting, Verdict, golden_turns
 from karat.scorers._judge_call import Call, Said, key_of
 from karat.scorers._judge_prompt import PROMPT_VERSION, Material, Output, prompt_digest
 
@@ -135,33 +136,42 @@ class Judge:
             call.open()
 
     async def score(self, sample: Sample, answer: Answer, *, done: Collection[Row] = ()) -> AsyncGenerator[Verdict]:
-        """One verdict a judge and repeat. A sample without a golden answer is not scored, and costs nothing."""
-        turn = sample.turns[-1] if sample.turns else None
-        if turn is None or turn.golden is None or not turn.golden.strip():
+        """One verdict a judge and repeat, and a turn, where several have a golden answer.
+
+        A sample without a golden answer is not scored, and costs nothing.
+        """
+        judged = golden_turns(sample, answer)
+        if not judged:
             yield self._unscored("there is no golden answer")
-            return
-        material = (turn.question, turn.golden, answer.text)
-        empty = None if _has_text(answer.text) else self._rubric.of_empty_answers
         panel = len(self._calls) > 1
-        for call in self._calls:
-            judge = str(call.name) if panel else None
-            for repeat in range(self._options.repeats):
-                if (None, judge, repeat) not in done:
-                    yield (
-                        self._of_empty(empty, judge, repeat)
-                        if empty
-                        else await self._verdict(call, judge, repeat, material, answer.trial)
-                    )
+        for number, turn, text in judged:
+            material = (_question(sample, number), turn.golden or "", text)
+            empty = None if _has_text(text) else self._rubric.of_empty_answers
+            place = answer.trial if number is None else f"{answer.trial}.{number}"
+            for call in self._calls:
+                judge = str(call.name) if panel else None
+                for repeat in range(self._options.repeats):
+                    if (number, judge, repeat) not in done:
+                        verdict = (
+                            self._of_empty(empty, judge, repeat)
+                            if empty
+                            else await self._verdict(call, judge, repeat, material, (answer.trial, place))
+                        )
+                        yield msgspec.structs.replace(verdict, turn=number, rows=verdict.rows * len(judged))
 
     async def aclose(self) -> None:
         """Closes the connections."""
         for call in self._calls:
             await call.aclose()
 
-    async def _verdict(self, call: Call, judge: str | None, repeat: int, material: Material, trial: str) -> Verdict:
+    async def _verdict(
+        self, call: Call, judge: str | None, repeat: int, material: Material, places: tuple[str, str]
+    ) -> Verdict:
+        """`places`: the trial, and the turn within it."""
+        trial, place = places
         key = key_of(call, material, repeat)
         # A judge that draws at random has its own number for each answer, equal ones included.
-        key = key if self._options.temperature == 0 else f"{key}{trial}"
+        key = key if self._options.temperature == 0 else f"{key}{place}"
         before = self._recall(key, trial)
         said = _again(before) if before is not None else await call.ask(material, repeat, key=key)
         fields = {name: value for name, value in said.extra.items() if name != _CLAIMS and value not in (None, [])}
@@ -200,6 +210,15 @@ class Judge:
 def _has_text(answer: str) -> bool:
     """Whether there is anything to read: not only spaces, control characters or characters without width."""
     return any(character.isprintable() and not character.isspace() for character in answer)
+
+
+def _question(sample: Sample, number: int | None) -> str:
+    """A question; in a conversation after those that it may refer to."""
+    question = sample.turns[-1 if number is None else number].question
+    if not number:
+        return question
+    before = "\n".join(f"- {one.question}" for one in sample.turns[:number])
+    return f"Asked before, in the same conversation:\n{before}\n\nThe question now:\n{question}"
 
 
 def _named(model: str) -> str:

@@ -22,6 +22,7 @@ from karat.numeric import (
     match,
     operations_attempted,
     parse_program,
+    parse_value,
     stated,
     would_be_right,
 )
@@ -83,7 +84,8 @@ class _Earlier(NamedTuple):
 class Numeric:
     """Golden numbers: nine matches a turn, the quality of the reasoning program, and a diagnosis for what is wrong.
 
-    One row a declared turn: a turn without a reply is wrong as well. The answer is what the agent gives
+    One row a declared turn: a turn without a reply is wrong as well. A turn whose golden answer is text has no
+    values: judge it with `overlap` or a model. The answer is what the agent gives
     apart from its text (a file of answers: its column), else what `extract` takes out of the text. An answer
     given apart that is not one value, `USD 1,234.5` say, is searched by `extract` as well. The readings of a
     program are there where the turn has a golden program and the agent gave one that can be read (else
@@ -204,7 +206,7 @@ def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _
         **({"program": said.program} if said.program else {}),
         **({"unreached": True} if said is _UNREACHED else {}),
     }
-    if turn.golden is None:
+    if parse_value(turn.golden) is None:  # nothing, or text: that is for a judge
         return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations}, turn=number)
     found = match(turn.golden, said.answer, declared_unit=said.unit, printed=turn.detail.get("printed"))
     values = _matched(found, printed=turn.detail.get("printed") is not None)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from msgspec import structs
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat.records import Answer, Metric, Sample
-from karat.scorers import Verdict
+from karat.records import Answer, Metric, Sample, Turn
+from karat.scorers import Verdict, golden_turns
 from karat.scorers._contradictions import Contradiction, contradictions
 from karat.scorers._facts import Fact, Golden, Reading, Sentence, Stance, golden_of, plain, read, stance
 from karat.scorers._words import CODE, POLARITY, Token
@@ -73,14 +74,16 @@ class Overlap:
     def __init__(self, options: Options | None = None) -> None:
         self._max_claims = (options or self.Options()).max_claims
 
-    def score(self, sample: Sample, answer: Answer) -> Verdict:
-        """Three integers from 1 to 5, each with its reason."""
-        turn = sample.turns[-1] if sample.turns else None
-        if turn is None or turn.golden is None or not plain(turn.golden):
-            reason = "there is no golden answer"
-            return Verdict(values=dict.fromkeys(METRICS), reasons=dict.fromkeys(METRICS, reason))
+    def score(self, sample: Sample, answer: Answer) -> Verdict | list[Verdict]:
+        """Three integers from 1 to 5, each with its reason, of each turn that has a golden answer."""
+        judged = golden_turns(sample, answer)
+        found = [structs.replace(self._of_turn(turn, text), turn=number) for number, turn, text in judged]
+        return found if len(found) > 1 else found[0] if found else _unscored()
+
+    def _of_turn(self, turn: Turn, text: str) -> Verdict:
+        if turn.golden is None or not plain(turn.golden):
+            return _unscored()
         golden = golden_of(turn.golden, turn.question)
-        text = answer.text
         if text.split() == golden.pieces:
             return _verdict(*[(5, "is the golden answer")] * 3)
         reading = read(text)
@@ -94,6 +97,11 @@ class Overlap:
             _helpfulness(golden, reading, match),
             claims=_claims(golden, reading, match, self._max_claims),
         )
+
+
+def _unscored() -> Verdict:
+    reason = "there is no golden answer"
+    return Verdict(values=dict.fromkeys(METRICS), reasons=dict.fromkeys(METRICS, reason))
 
 
 class Match(NamedTuple):

@@ -56,7 +56,7 @@ def conversation(
     right: str,
     level: float,
 ) -> ConversationSummary | None:
-    """None where the run is over something else, or the scorer `numeric` is not shown.
+    """None where the run is over something else, or the scorer `numeric` is not shown, or no golden answer is a number.
 
     `spent`: how trials ended, and what they cost. `right`: by which match a turn is right.
     """
@@ -65,6 +65,8 @@ def conversation(
     if run.info.kind != "conversation" or info is None:
         return None
     base = declarations(run, reading)
+    if not any(golden is not None for golden in base.golden):
+        return None
     failed = _failed(reading, ended)
     parts, rules = read_turns(run, reading, base, (info.name, info.scoring), failed, right=right)
     answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
@@ -80,7 +82,8 @@ def conversation(
         right=right,
         tested=tested_by(reading, info, right),
         conversations=len(base.ids),
-        turns=base.size,
+        turns=sum(golden is not None for golden in base.golden),
+        texts=base.texts,
         weighted=bool(base.weights.size) and bool((base.weights != base.weights[0]).any()),
         level=level,
         nulls=tuple(NullAnswerer(name=name, meaning=_MEANINGS.get(name, name)) for name in answers),
@@ -127,9 +130,9 @@ def _result(
     return ConversationResult(
         condition=name,
         conversations=int(np.unique(part.conversation[part.counted]).size),
-        turns=int(part.counted.sum()),
-        unreached=int((part.counted & ~part.reached).sum()),
-        not_run=int((~part.counted).sum()),
+        turns=int((part.counted & part.asked).sum()),
+        unreached=int((part.counted & part.asked & ~part.reached).sum()),
+        not_run=int((~part.counted & part.asked).sum()),
         accuracies=accuracies(part, nulls, level=level),
         conversation_accuracy=whole,
         reasoning=reasoning(part, level=level),

@@ -204,7 +204,8 @@ class ConversationSummary(msgspec.Struct, frozen=True, kw_only=True):
     scoring: str  # digest
     rules: tuple[str, ...]  # versions of the rules met in the score rows: one, unless a run was pieced together
     conversations: int  # planned
-    turns: int  # declared in them, once
+    turns: int  # declared in them, once, whose golden answer is a number, yes or no
+    texts: int = 0  # further turns, whose golden answer is text: numbers say nothing of them
     right: str = "numerical"  # by which match a turn is right; the same yes or no is right by each of them
     tested: tuple[str, ...] = ()  # the metrics that two conditions are tested on
     weighted: bool  # whether samples stand for unequal numbers of others, and rates are weighted so

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from karat import formats
 from karat.journal import RunFolder
-from karat.numeric import operations_attempted, parse_program, right_by
+from karat.numeric import operations_attempted, parse_program, parse_value, right_by
 from karat.records import Sample, Usage
 from karat.summary.conversation_heard import Broken, HeardReply, Matcher, matcher_of
 from karat.summary.grids import Layout
@@ -42,9 +42,10 @@ class Declarations:
     sample: Ints  # of each turn: its sample
     number: Ints  # of each turn: from 0, within its sample
     questions: list[str]
-    golden: list[str | None]
+    golden: list[str | None]  # None: there is none, or it is text
     printed: list[str | None]
     operations: Floats  # golden compute operations; NaN where no program is known
+    texts: int  # turns whose golden answer is text
     quarantined: list[tuple[str, ...] | None]  # reasons; None: no quarantine file was given
 
     @property
@@ -67,7 +68,8 @@ def declarations(run: RunFolder, reading: Reading) -> Declarations:
         sample=np.repeat(np.arange(len(listed)), counts),
         number=np.arange(len(turns)) - np.repeat(first, counts),
         questions=[turn.question for turn in turns],
-        golden=[turn.golden for turn in turns],
+        golden=[turn.golden if parse_value(turn.golden) is not None else None for turn in turns],
+        texts=sum(turn.golden is not None and parse_value(turn.golden) is None for turn in turns),
         printed=[_text(turn.detail.get("printed")) for turn in turns],
         operations=np.array(operations, dtype=np.float64),
         quarantined=_quarantined(listed),
@@ -136,12 +138,16 @@ class Turns:
     def value(self, metric: str) -> Floats:
         """The metric of the turns that count; NaN elsewhere, and everywhere where there is no such metric."""
         nothing = np.full(self.counted.size, np.nan)
-        return np.where(self.counted, self.values.get(metric, nothing), np.nan)
+        return np.where(self.counted & self.asked, self.values.get(metric, nothing), np.nan)
+
+    @property
+    def asked(self) -> Flags:
+        """Whether the golden answer is a number, yes or no."""
+        return np.tile(np.array([golden is not None for golden in self.base.golden], dtype=bool), self.repetitions)
 
     def rate(self, metric: str) -> Floats:
         """As `value`, and 0 for turns that were never reached; NaN where the dataset has no golden answer."""
-        asked = np.tile(np.array([golden is not None for golden in self.base.golden]), self.repetitions)
-        wrong = self.counted & ~self.scored & asked
+        wrong = self.counted & ~self.scored & self.asked
         return np.where(wrong, 0.0, self.value(metric))
 
 

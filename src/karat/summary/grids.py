@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.journal import RunFolder, ScorerInfo
-from karat.numeric import right_by
+from karat.numeric import parse_value, right_by
 from karat.records import Metric
 from karat.summary.model import MetricInfo
 from karat.summary.reading import Reading
@@ -30,6 +30,7 @@ RATES = frozenset({
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 _TESTED = ("declared", "logic_recall")
@@ -75,6 +76,8 @@ class Declared:
     """What a run over conversations declares: turns and weight of each sample, and the trials without an answer."""
 
     turns: Ints
+    numbers: Ints  # of them: whose golden answer is a number, yes or no
+    is_number: list[Flags]  # of each sample, turn by turn
     weights: Floats
     failed: NDArray[np.bool_]  # by cell
 
@@ -84,12 +87,15 @@ def declared(run: RunFolder, reading: Reading) -> Declared | None:
     if run.info.kind != "conversation":
         return None
     turns, weights = np.zeros(len(reading.samples), dtype=np.int64), np.ones(len(reading.samples))
+    is_number = [np.zeros(0, dtype=bool)] * len(reading.samples)
     for sample in run.samples():
         row = reading.samples[sample.id]
         turns[row], weights[row] = len(sample.turns), sample.weight
+        is_number[row] = np.array([parse_value(turn.golden) is not None for turn in sample.turns], dtype=bool)
     failed = np.frombuffer(reading.failed, dtype=np.uint16) > 0
     answered = np.frombuffer(reading.answered, dtype=np.uint8) > 0
-    return Declared(turns, weights, failed & ~answered)
+    numbers = np.array([int(flags.sum()) for flags in is_number], dtype=np.int64)
+    return Declared(turns, numbers, is_number, weights, failed & ~answered)
 
 
 def grids(
@@ -120,8 +126,8 @@ def grids(
         grid = _grid(reading, _described(metric, key, scorer, scoring, offline), layout)
         if conversations is not None:
             sums = _turn_sums(layout, metric.name, grid.values.shape, conversations, rate=numeric)
-            if numeric and metric.name not in RATES and not sums.counts.any():
-                continue  # no turn has a program, say
+            if numeric and not sums.counts.any() and not (metric.name in RATES and conversations.numbers.any()):
+                continue  # no turn has a program, say, or none a number
             tested = tested_by(reading, info, right) if numeric and info is not None else (metric.name,)
             grid = replace(grid, turns=sums, stands=metric.name in tested)
             if numeric and metric.name == tested[0]:  # what makes a turn right comes first
@@ -247,12 +253,16 @@ def _turn_sums(
     """`rate`: whether the metric may be one of those that count turns never reached as wrong."""
     size = len(conversations.failed)
     cells, turns, means = _turn_means(layout, metric)
+    if rate:
+        kept = _of_numbers(cells // (size // shape[0]), turns, conversations.is_number)
+        cells, turns, means = cells[kept], turns[kept], means[kept]
     counts = np.bincount(cells, minlength=size).astype(np.float64)
     totals, squares = (
         np.bincount(cells, weights=part, minlength=size).astype(np.float64) for part in (means, means**2)
     )
     whole = bool(turns.size) and bool((turns < 0).all())  # a number of the answer as a whole
-    per_sample = np.ones(shape[0]) if whole else conversations.turns.astype(np.float64)
+    declared = conversations.numbers if rate else conversations.turns
+    per_sample = np.ones(shape[0]) if whole else declared.astype(np.float64)
     planned = np.repeat(per_sample, size // shape[0])
     if rate and metric in RATES:
         counts = np.where(conversations.failed, planned, counts)
@@ -263,6 +273,15 @@ def _turn_sums(
         weights=conversations.weights,
         planned=planned.reshape(shape),
     )
+
+
+def _of_numbers(samples: Ints, turns: Ints, is_number: Sequence[Flags]) -> Flags:
+    """Which rows are of a turn whose golden answer is a number; older scores call text wrong."""
+    first = np.concatenate(([0], np.cumsum([flags.size for flags in is_number])))
+    flat = np.concatenate([*is_number, np.zeros(1, dtype=bool)])
+    inside = (turns >= 0) & (turns < np.diff(first)[samples])
+    kept: Flags = inside & flat[np.where(inside, first[samples] + turns, flat.size - 1)]
+    return kept
 
 
 def _turn_means(layout: Layout | None, metric: str) -> tuple[Ints, Ints, Floats]:

@@ -75,6 +75,8 @@ def headline(
     if not metrics:
         ledger = total.ledger
         done = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
+        if unit == "conversation":
+            return f"{done}, none scored: no golden answer is a number; `karat score RUN --judge overlap` judges text"
         return f"{done}, none scored: the experiment names no scorer"
     return said(differences, metrics, unit=unit) if differences else _alone(results, metrics[0], unit)
 
@@ -138,6 +140,9 @@ def conversation_warnings(part: ConversationSummary | None) -> list[str]:
     if part is None:
         return []
     found = []
+    if part.texts:
+        turns = formats.plural(part.texts, "turn")
+        found.append(f"{turns} with a golden text: numbers say nothing of them; judge them, e.g. with `overlap`")
     for one in part.conditions:
         if one.unreached:
             counts = f"{formats.count(one.unreached)} of {formats.plural(one.turns, 'turn')}"

@@ -51,6 +51,7 @@ __all__ = [
     "RunBusy",
     "TrialFault",
     "UnknownPlugin",
+    "described",
     "did_you_mean",
     "unreadable",
 ]
@@ -107,6 +108,23 @@ class Caught:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         self.error = error
         return True
+
+
+def described(error: BaseException) -> str:
+    """The exception's class and message; also of one whose message cannot be read.
+
+    >>> described(ValueError("no"))
+    'ValueError: no'
+    """
+    name, message = type(error).__name__, ""
+    with Caught() as caught:
+        message = str(error)[:_LONGEST_MESSAGE]
+    if caught.error is not None:
+        return f"{name} (its message cannot be read: {type(caught.error).__name__})"
+    return f"{name}: {message}"
+
+
+_LONGEST_MESSAGE = 100_000  # characters; it is cut further where it is written, after secrets are masked
 
 
 class KaratError(Exception):

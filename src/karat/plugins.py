@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat.errors import BadPlugin, Caught, Fault, KaratError, UnknownPlugin, did_you_mean
+from karat.errors import BadPlugin, Caught, Fault, KaratError, UnknownPlugin, described, did_you_mean
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -185,7 +185,7 @@ def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
         return built
     if isinstance(caught.error, (KaratError, KeyboardInterrupt)):
         raise caught.error
-    raise BadPlugin(plugin.__name__, f"its constructor failed: {_told(caught.error)}") from caught.error
+    raise BadPlugin(plugin.__name__, f"its constructor failed: {described(caught.error)}") from caught.error
 
 
 def describe(family: str, *, package: str | None = None) -> list[Description]:
@@ -241,7 +241,7 @@ def load(name: str, *, folder: Path | None = None) -> Any:
     if isinstance(caught.error, KeyboardInterrupt):
         raise caught.error
     if caught.error is not None:
-        why = f"{caught.error}" if isinstance(caught.error, ImportError) else _told(caught.error)
+        why = str(caught.error) if type(caught.error) in (ImportError, ModuleNotFoundError) else described(caught.error)
         raise BadPlugin(name, f"module '{module_name}' cannot be imported: {why}") from caught.error
     try:
         return getattr(module, attribute)
@@ -277,10 +277,6 @@ def _module(name: str, folder: Path | None) -> Any:
         sys.modules[private] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[private])
     return sys.modules[private]
-
-
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _as_class(found: Any, name: str) -> type[Any]:

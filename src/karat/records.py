@@ -34,6 +34,9 @@ __all__ = [
     "Turn",
     "Usage",
     "Validation",
+    "absurd_dollars",
+    "absurd_reply",
+    "absurd_usage",
     "checked",
     "plain",
 ]
@@ -280,6 +283,45 @@ def plain(value: Any) -> Any:
     if callable(item) and getattr(value, "shape", None) == ():
         return item()
     raise TypeError(f"a {type(value).__name__} cannot be written to the journal")
+
+
+MOST_DOLLARS = 1e6
+"""Of one call: more is an error of whoever says so."""
+
+MOST_TOKENS = 10**12
+"""Of one call."""
+
+MOST_MILLISECONDS = 1e12
+"""Of one call: 31 years."""
+
+
+def absurd_dollars(value: object) -> str | None:
+    """What is wrong with the cost of one call; None: nothing. Unknown (None) is right.
+
+    >>> absurd_dollars(0.02), absurd_dollars(-1.0)
+    (None, 'dollars is -1.0, want 0 to 1e+06')
+    """
+    return _outside("dollars", value, MOST_DOLLARS)
+
+
+def absurd_usage(usage: Usage | None) -> str | None:
+    """What is wrong with the tokens of one call; None: nothing."""
+    counts = {} if usage is None else msgspec.structs.asdict(usage)
+    return next((wrong for name, count in counts.items() if (wrong := _outside(name, count, MOST_TOKENS))), None)
+
+
+def absurd_reply(reply: Reply) -> str | None:
+    """What is wrong with the numbers of a reply; None: nothing."""
+    times = [reply.milliseconds, *(call.milliseconds for call in reply.tool_calls)]
+    wrong = (_outside("milliseconds", value, MOST_MILLISECONDS) for value in times)
+    responses = _outside("responses", reply.responses, MOST_TOKENS)
+    return absurd_dollars(reply.dollars) or absurd_usage(reply.usage) or next(filter(None, wrong), responses)
+
+
+def _outside(name: str, value: object, most: float) -> str | None:
+    if value is None or (isinstance(value, (int, float)) and 0 <= value <= most):  # NaN is in no order
+        return None
+    return f"{name} is {value!r:.60}, want 0 to {most:g}"
 
 
 _encode = msgspec.json.Encoder().encode

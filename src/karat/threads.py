@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from karat.errors import AgentFault, Caught
+from karat.errors import AgentFault, Caught, described
 
 __all__ = ["MOST_THREADS", "Threads"]
 
@@ -89,8 +89,8 @@ class Threads:
             return
         if problem is None:
             done.set_result(value)
-        elif isinstance(problem, Exception) and not isinstance(problem, StopIteration):
+        elif not isinstance(problem, (KeyboardInterrupt, SystemExit, GeneratorExit, StopIteration)):
             done.set_exception(problem)
         else:
-            # KeyboardInterrupt, SystemExit and StopIteration cannot pass through a future as themselves.
-            done.set_exception(RuntimeError(f"{type(problem).__name__}: {problem}"))
+            # These would mean something else to who waits for the future.
+            done.set_exception(RuntimeError(described(problem)))

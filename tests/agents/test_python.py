@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -71,7 +72,7 @@ def test_an_async_query_is_awaited(ask: Ask) -> None:
     assert ask("python", {"target": later})[0].text == "q"
 
 
-def test_other_parameter_names_are_filled_in_order(ask: Ask) -> None:
+def test_other_usual_names_are_bound(ask: Ask) -> None:
     assert ask("python", {"target": other_names})[0].text == "q/be brief"
 
 
@@ -101,7 +102,7 @@ def test_what_is_no_answer_is_a_fault_and_not_an_empty_text(ask: Ask, said: obje
 
 
 def test_a_function_may_run_an_event_loop_and_may_leave_by_system_exit(ask: Ask) -> None:
-    assert ask("python", {"target": lambda q, s, m: asyncio.run(later(q, s, m))})[0].text == "q"
+    assert ask("python", {"target": lambda q: asyncio.run(later(q, "", {}))})[0].text == "q"
 
     def leaves(user_query: str, system_prompt: str, mcp_servers: Any) -> str:
         raise SystemExit(3)
@@ -113,7 +114,7 @@ def test_a_function_may_run_an_event_loop_and_may_leave_by_system_exit(ask: Ask)
 def test_a_function_that_hangs_is_given_up_at_once(ask: Ask) -> None:
     started = time.monotonic()
     with pytest.raises(TimeoutError):
-        ask("python", {"target": lambda q, s, m: time.sleep(60)}, timeout=0.1)
+        ask("python", {"target": lambda q: time.sleep(60)}, timeout=0.1)
     assert time.monotonic() - started < 40
 
 
@@ -130,3 +131,144 @@ def test_a_target_that_is_not_there_is_named(ask: Ask, target: str, says: str) -
 def test_a_target_is_a_module_and_a_name(ask: Ask, target: object) -> None:
     with pytest.raises(ValidationError, match="module:function"):
         ask("python", {"target": target})
+
+
+def flat(*said: object) -> str:
+    return "|".join(map(str, said))
+
+
+class AsyncCall:
+    async def __call__(self, query: str, instructions: str) -> str:
+        return flat(query, instructions)
+
+
+class AsksByName:
+    def ask(self, question: str, system: str) -> str:
+        return flat(question, system)
+
+
+def logged(function: Any) -> Any:
+    @functools.wraps(function)
+    def inner(*arguments: Any, **named: Any) -> Any:
+        return function(*arguments, **named)
+
+    return inner
+
+
+async def with_model(model: str, question: str, system_prompt: str) -> str:
+    return flat(model, question, system_prompt)
+
+
+def camel(userQuery: str, systemPrompt: str) -> str:  # noqa: N803 -- the names are what is tested
+    return flat(userQuery, systemPrompt)
+
+
+def positional_only(prompt: str, extra: int = 3, system_prompt: str = "mine", /) -> str:
+    return flat(prompt, extra, system_prompt)
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        pytest.param(
+            lambda question, system_prompt="You are helpful": f"{question}|{system_prompt}",
+            "q|be brief",
+            id="a default gives way",
+        ),
+        pytest.param(lambda question, system_prompt: f"{question}|{system_prompt}", "q|be brief", id="two names"),
+        pytest.param(lambda system, question: f"{system}|{question}", "be brief|q", id="by name, not by place"),
+        pytest.param(
+            lambda prompt, system_prompt, tools: f"{prompt}|{system_prompt}|{tools}",
+            "q|be brief|{}",
+            id="prompt is the question",
+        ),
+        pytest.param(lambda question, prompt: f"{question}|{prompt}", "q|be brief", id="prompt beside a question"),
+        pytest.param(lambda question, seed: f"{question}|{seed}", "q|7", id="seed"),
+        pytest.param(lambda question, history=(): f"{question}|{history}", "q|[]", id="history with a default"),
+        pytest.param(
+            lambda said, instructions: f"{said}|{instructions}", "q|be brief", id="the first free one is the question"
+        ),
+        pytest.param(
+            lambda system_prompt, said: f"{system_prompt}|{said}", "be brief|q", id="the first free one comes last"
+        ),
+        pytest.param(camel, "q|be brief", id="camel case"),
+        pytest.param(
+            lambda question, temperature=0.5: f"{question}|{temperature}", "q|0.5", id="an unknown one with a default"
+        ),
+        pytest.param(lambda question, text="plain": f"{question}|{text}", "q|plain", id="the required one of two"),
+        pytest.param(
+            lambda question, tools=("mine",): f"{question}|{tools}", "q|('mine',)", id="no servers: the default stays"
+        ),
+        pytest.param(lambda *, repetition, question: f"{repetition}|{question}", "0|q", id="keywords only"),
+        pytest.param(positional_only, "q|3|be brief", id="positional only, with a gap"),
+        pytest.param(lambda *args: f"{args[0]}", "q", id="only *args"),
+        pytest.param(lambda system_prompt, *args: f"{system_prompt}|{args[0]}", "be brief|q", id="*args behind a name"),
+        pytest.param(
+            lambda question, **rest: flat(question, *sorted(rest)), "q|history|mcp_servers|system_prompt", id="**kwargs"
+        ),
+        pytest.param(
+            logged(lambda question, system_prompt: f"{question}|{system_prompt}"), "q|be brief", id="decorated"
+        ),
+        pytest.param(functools.partial(with_model, "m1"), "m1|q|be brief", id="partial, async, by place"),
+        pytest.param(functools.partial(with_model, model="m1"), "m1|q|be brief", id="partial, async, by name"),
+        pytest.param(AsyncCall(), "q|be brief", id="an object with an async __call__"),
+        pytest.param(AsyncCall, "q|be brief", id="its class"),
+        pytest.param(AsksByName(), "q|be brief", id="an object whose ask names its values"),
+    ],
+)
+def test_arguments_are_bound_by_name_and_the_question_also_by_place(ask: Ask, target: object, says: str) -> None:
+    assert ask("python", {"target": target})[0].text == says
+
+
+def test_history_comes_in_the_form_that_its_name_stands_for(ask: Ask) -> None:
+    def chat(messages: list[dict[str, str]]) -> str:
+        return " ".join(f"{one['role']}:{one['content']}" for one in messages)
+
+    def earlier(question: str, chat_history: list[dict[str, str]] | None = None) -> str:
+        return chat(chat_history or [])
+
+    assert [reply.text for reply in ask("python", {"target": chat}, turns=("one", "two"))] == [
+        "system:be brief user:one",
+        "system:be brief user:one assistant:system:be brief user:one user:two",
+    ]
+    assert [reply.text for reply in ask("python", {"target": earlier}, turns=("one", "two"))] == [
+        "",
+        "user:one assistant:",
+    ]
+
+
+class NeedsMore:
+    async def ask(self, condition: Condition, sample: Sample) -> Reply:
+        return Reply(text="never")
+
+
+class OpensWithout:
+    def session(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        (lambda question, context, k: "", r"<lambda>\(question, context, k\): .*'context'.*'k'.*It may name: question"),
+        (lambda question, systm_prompt: "", r"'systm_prompt' \(did you mean 'system_prompt'\?\)"),
+        (lambda question, query: "", "'question' and 'query' both ask for the question"),
+        (lambda system, system_prompt, question: "", "'system' and 'system_prompt' both ask for the system prompt"),
+        (lambda system_prompt, temperature=0.2: "", "no parameter takes the question"),
+        (lambda: "", "no parameter takes the question"),
+        (lambda *args, **kwargs: "", "functools.wraps"),
+        (NeedsMore(), r"NeedsMore.ask\(condition.*want ask\(condition, sample, turn, history\)"),
+        (OpensWithout(), r"OpensWithout.session\(\).*want session\(condition, sample\)"),
+    ],
+)
+def test_what_cannot_be_bound_is_refused_before_anything_is_asked(ask: Ask, target: object, says: str) -> None:
+    with pytest.raises(BadPlugin, match=f"(?s){says}"):
+        ask("python", {"target": target}, turns=())
+
+
+def test_a_function_that_yields_is_refused(ask: Ask) -> None:
+    def pieces(question: str) -> Any:
+        yield question
+
+    with pytest.raises(BadPlugin, match="yields its answer in pieces"):
+        ask("python", {"target": pieces}, turns=())

@@ -15,7 +15,7 @@ conditions   guess
              add
 scored by    judge: overlap (offline): factual_adherence, completeness, helpfulness_and_clarity
 MCP servers  none
-running      4 at a time, 10 min 00 s for an answer, up to 3 attempts, stops after 2 failed trials
+running      4 at a time, 10 min 00 s for an answer, up to 3 attempts, stops after 5 failed trials
 results      results/sums-<date>-<id>/
 """
 

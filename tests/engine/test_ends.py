@@ -78,6 +78,54 @@ def test_a_hang_up_that_is_ignored_does_not_stop_the_run(experiment: Write) -> N
     assert len(list(run_of(file).events_of(Answer))) == 5
 
 
+BLOCKING = """
+import time
+async def answer(question, system_prompt):
+    if question == "q1":
+        open("blocked", "w").close()
+        {block}
+    return question
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "block", "named"),
+    [
+        pytest.param("SIGINT", "time.sleep(600)", True, id="named after a while"),
+        pytest.param("SIGTERM", "time.sleep(600)", False, id="by SIGTERM"),
+        pytest.param("SIGINT", "while True: pass", False, id="busy"),
+    ],
+)
+def test_a_blocked_event_loop_is_named_and_ended_by_the_second_signal(
+    experiment: Write, tmp_path: Path, name: str, block: str, named: bool
+) -> None:
+    module = f"agent_of_{tmp_path.name.replace('-', '_')}"
+    agent = {"type": "python", "target": f"{module}:answer"}
+    execution = {"num_repetitions": 1, "max_concurrent": 1}
+    file = experiment(BLOCKING.format(block=block), agent=agent, conditions={"a": {}}, execution=execution)
+    start = f"import signal; signal.signal(signal.{name}, signal.default_int_handler);"
+    code = f"{start} import runpy; runpy.run_module('karat', run_name='__main__')"
+    command = [sys.executable, "-c", code, "run", str(file), "--results", str(tmp_path / "results")]
+    told = tmp_path / "told.txt"
+    with told.open("wb") as errors:
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=errors)
+        wait_until((tmp_path / "blocked").exists)
+        if named:
+            wait_until(lambda: "has held the event loop" in told.read_text())
+        process.send_signal(signal.Signals[name])
+        wait_until(lambda: "Ctrl-C again ends the run" in told.read_text())
+        assert process.poll() is None
+        process.send_signal(signal.Signals[name])
+        assert process.wait(60) == 130
+    said = told.read_text()
+    assert "the agent of the trial sample '1', condition 'a', repetition 0" in said
+    assert f"({module}.py, line " in said
+    assert "`def` instead of `async def`" in said
+    run = run_of(file)
+    assert run.status() == "interrupted"
+    assert [answer.text for answer in run.events_of(Answer)] == ["q0"], "what was answered is on disk"
+
+
 def test_kill_9_leaves_no_program_of_the_command_agent(experiment: Write, tmp_path: Path) -> None:
     """Nor what the program has started, nor the process that saw to it."""
     (tmp_path / "agent.sh").write_text("sleep 47 & echo $$ $! >> pids.txt; sleep 47\n")

@@ -283,8 +283,8 @@ def test_conditions_that_override_the_agent_never_share_it(experiment: Write, ru
     assert {(one.condition, one.text) for one in outcome.run.events_of(Answer)} == {("one", "one"), ("two", "two")}
     sources = Experiment(
         dataset={"path": str(tmp_path / "questions.jsonl")},
-        agent={"type": "python", "target": lambda q, s, m: "first"},
-        conditions={"x": {}, "y": {"agent": {"target": lambda q, s, m: "second"}}},
+        agent={"type": "python", "target": lambda q: "first"},
+        conditions={"x": {}, "y": {"agent": {"target": lambda q: "second"}}},
         scorers=["equals"],
         execution={"num_repetitions": 1},
     )

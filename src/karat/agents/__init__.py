@@ -27,7 +27,7 @@ and `api_key_env`, or a class attribute `offline = True` where it asks none.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -39,7 +39,17 @@ from karat.mcp import Toolbox
 from karat.models import Price
 from karat.records import Condition, Reply, Sample, Trial, Turn
 
-__all__ = ["Agent", "AgentSetting", "Resumable", "Session", "SimpleAgent", "TrialAgent", "as_agent", "turns_from"]
+__all__ = [
+    "Agent",
+    "AgentSetting",
+    "Resumable",
+    "Session",
+    "SimpleAgent",
+    "TrialAgent",
+    "as_agent",
+    "turns_from",
+    "without_golden",
+]
 
 
 class Session(Protocol):
@@ -77,7 +87,11 @@ class TrialAgent(Protocol):
     All optional: `source`, where its answers come from, if they were made elsewhere; kept in
     `run.json`, with what `told(samples, conditions=…, repetitions=…)` says of them (`faults`: a
     sentence that every report shows). `unpriced`, the models whose price is not known: with one of them a budget in
-    dollars is refused. `aclose()`, awaited at the end of the run.
+    dollars is refused. `takes`, what of a condition reaches the agent (`system_prompt`, `mcp_servers`,
+    `condition` for its name); None: not known. `shown`: the agent's name in messages. `allow_golden`:
+    whether samples and turns keep their golden answers; else `without_golden` removes them.
+    `bounds_replies`: it refuses replies that are too long by a limit of its own. `aclose()`, awaited at
+    the end of the run.
     """
 
     def session(self, trial: Trial, first: int = 0) -> AbstractAsyncContextManager[Session]:
@@ -117,12 +131,25 @@ class _Adapter:
         self.source: Mapping[str, str] = getattr(agent, "source", {})
         self.unpriced: Sequence[str] = getattr(agent, "unpriced", ())
         self.told: Callable[..., Mapping[str, str]] = getattr(agent, "told", _nothing)
+        self.takes: Collection[str] | None = getattr(agent, "takes", None)
+        self.allow_golden = bool(getattr(agent, "allow_golden", False))
+        self.bounds_replies = bool(getattr(agent, "bounds_replies", False))
+        self.shown: str = getattr(agent, "shown", type(agent).__name__)
         self._agent = agent
 
     async def aclose(self) -> None:
         closed = self._agent.aclose() if hasattr(self._agent, "aclose") else None
         if inspect.isawaitable(closed):
             await closed
+
+
+def without_golden(sample: Sample) -> Sample:
+    """The sample without golden answers, and without what its dataset derives from them."""
+    study = "study" in sample.detail  # whose turns have no golden answer; their detail says what is asked
+    turns = tuple(
+        msgspec.structs.replace(turn, golden=None, detail=turn.detail if study else {}) for turn in sample.turns
+    )
+    return msgspec.structs.replace(sample, turns=turns)
 
 
 def turns_from(sample: Sample, first: int) -> Sequence[int]:
@@ -138,6 +165,7 @@ class _WithSessions(_Adapter):
         super().__init__(agent)
         self._open = agent.session
         self._extra = _known(agent.session, "trial", "first")
+        _check_call(agent.session, ("condition", "sample"), self._extra)
 
     def session(self, trial: Trial, first: int = 0) -> AbstractAsyncContextManager[Session]:
         known = {"trial": trial, "first": first}
@@ -151,6 +179,7 @@ class _WithoutSessions(_Adapter):
         super().__init__(agent)
         self._ask = agent.ask
         self._extra = _known(agent.ask, "trial", "number")
+        _check_call(agent.ask, ("condition", "sample", "turn", "history"), self._extra)
 
     @asynccontextmanager
     async def session(self, trial: Trial, first: int = 0) -> AsyncIterator[Session]:
@@ -170,7 +199,8 @@ class _History:
         trial = self._trial
         known = {"trial": trial, "number": self._places[len(self._so_far)]}
         extra = {name: known[name] for name in self._extra}
-        reply: Reply = await self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **extra)
+        said = self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **extra)
+        reply: Reply = await said if inspect.isawaitable(said) else said
         self._so_far.append((turn, reply))
         return reply
 
@@ -179,3 +209,14 @@ def _known(method: Any, *names: str) -> tuple[str, ...]:
     """Which of the names are among its parameters."""
     parameters = inspect.signature(method).parameters
     return tuple(name for name in names if name in parameters)
+
+
+def _check_call(method: Any, positional: Sequence[str], named: Sequence[str]) -> None:
+    """Raises BadPlugin where the method cannot be called as the engine calls it."""
+    signature = inspect.signature(method)
+    try:
+        signature.bind(*positional, **dict.fromkeys(named))
+    except TypeError as error:
+        name = getattr(method, "__qualname__", method.__name__)
+        wanted = f"want {method.__name__}({', '.join(positional)})"
+        raise BadPlugin(f"{name}{signature}", f"cannot be called by karat: {error}; {wanted}") from error

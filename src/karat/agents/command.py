@@ -55,6 +55,7 @@ class Command:
             return shlex.split(command) if isinstance(command, str) else command
 
     indifferent = ("max_output_bytes",)
+    bounds_replies = True
 
     connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
 

@@ -83,6 +83,7 @@ class Http:
             return expression
 
     indifferent = ("headers", "timeout_seconds", "max_response_bytes")
+    bounds_replies = True
 
     connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
 
@@ -95,6 +96,7 @@ class Http:
         self._body = options.body if options.body is not None or options.method == "GET" else _BODY
         sent = {name.partition(".")[0] for name in (*_names(self._body), *_names(options.query))}
         self._remembers, self._bare = "history" in sent, "materials" in sent
+        self.takes, self.shown = frozenset(sent), f"http {options.url}"
         self.unpriced = (options.url,) if options.dollars is None else ()
         self._client: httpx2.AsyncClient | None = None
 

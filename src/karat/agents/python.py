@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
 from karat.agents._answers import reply_from
 from karat.agents._servers import client_config
+from karat.agents._signature import asks_by_name, bind, written
 from karat.agents._told import told
 from karat.errors import BadPlugin
 from karat.records import Condition, Reply, Sample, Trial, Turn
@@ -22,11 +23,15 @@ __all__ = ["Python"]
 
 
 class Python:
-    """A function `query(user_query, system_prompt, mcp_servers) -> str`, sync or async, or an object with `session`.
+    """A function such as `answer(question, system_prompt)`, sync or async, or an object with `session` or `ask`.
 
-    The function may also name `history`, `materials`, `sample`, `condition`, `repetition`,
-    `turn` or `seed` among its parameters, and may return a mapping or a `karat.Reply` with tool calls, usage
-    and dollars. A sync function runs on a daemon thread of its own; a timeout gives it up.
+    Arguments are bound by name: `question` (or `query`, `prompt`, `user_query`, …), `system_prompt`
+    (or `system`, `instructions`), `mcp_servers` (or `tools`), `history`, `messages`, `materials`,
+    `metadata`, `sample`, `sample_id`, `condition`, `repetition`, `turn`, `seed`. Where no name
+    means the question, the first free positional argument gets it. A default is kept where the
+    condition gives no value. `**kwargs` gets the system prompt, the servers and the history. The
+    function may return a text, a mapping or a `karat.Reply` with tool calls, usage and dollars.
+    A sync function runs on a daemon thread of its own; a timeout abandons it.
     """
 
     class Options(BaseModel):
@@ -34,6 +39,10 @@ class Python:
 
         target: Any = Field(
             description="module:name of a function, a class or an object; from Python, the thing itself"
+        )
+
+        allow_golden: bool = Field(
+            default=False, description="whether `sample` holds golden answers; every report then says so"
         )
 
         @field_validator("target")
@@ -55,12 +64,16 @@ class Python:
             target = plugins.load(target, folder=setting.folder)
         if inspect.isclass(target):
             target = plugins.build(target, {}, setting=setting)
-        if hasattr(target, "session") or hasattr(target, "ask"):
-            self._agent = as_agent(target)
-        elif callable(target):
-            self._agent = as_agent(_Function(target, setting))
-        else:
+        if not hasattr(target, "session") and asks_by_name(target):
+            target = target.ask
+        if not (hasattr(target, "session") or hasattr(target, "ask") or callable(target)):
             raise BadPlugin(str(options.target), "want a function, or an object with `session` or `ask`")
+        if not (hasattr(target, "session") or hasattr(target, "ask")):
+            target = _Function(target, setting)
+        self.takes: Collection[str] | None = getattr(target, "takes", None)
+        self.shown: str = getattr(target, "shown", str(options.target))
+        self.allow_golden = options.allow_golden or bool(getattr(target, "allow_golden", False))
+        self._agent = as_agent(target)
 
     @asynccontextmanager
     async def session(self, condition: Condition, sample: Sample, trial: Trial, first: int) -> AsyncIterator[Session]:
@@ -76,17 +89,13 @@ class _Function:
     def __init__(self, function: Callable[..., Any], setting: AgentSetting) -> None:
         self._function, self._folder, self._toolbox = function, setting.folder, setting.toolbox
         self._threads = Threads()
-        self._waits = inspect.iscoroutinefunction(function)
-        try:
-            parameters = inspect.signature(function).parameters
-        except ValueError as error:
-            raise BadPlugin(repr(function), "its parameters cannot be seen; wrap it in a plain function") from error
-        self._named = {
-            name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
-        }
-        self._positional = [
-            name for name, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.POSITIONAL_ONLY)
-        ]
+        self._binding = bind(function)
+        chat = {"system_prompt"} if "messages" in self._binding.takes else set()
+        self.shown, self.takes = written(function), self._binding.takes | chat
+        call = getattr(function, "__call__", None)  # noqa: B004 -- an object may be async in its __call__ alone
+        self._waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+            raise BadPlugin(self.shown, "it yields its answer in pieces; return the whole text instead")
 
     def aclose(self) -> None:
         self._threads.close()
@@ -100,34 +109,45 @@ class _Function:
         trial: Trial,
         number: int,
     ) -> Reply:
-        remembers, bare = "history" in self._named, "materials" in self._named
-        question, past = told(sample, turn, history, remembers=remembers, bare=bare)
         known = {
-            "user_query": question,
-            "system_prompt": condition.system_prompt or "",
+            **self._asked(condition, sample, turn, history),
+            "system_prompt": condition.system_prompt,
             "mcp_servers": client_config(condition, self._folder, self._toolbox),
-            "history": past,
             "materials": sample.materials,
             "sample": sample,
+            "sample_id": sample.id,
+            "metadata": sample.metadata,
             "condition": condition.name,
             "repetition": trial.repetition,
             "turn": number,
             "seed": trial.seed,
         }
-        first, rest = self._arguments(known)
+        positional, keywords = self._binding.arguments(known)
         if self._waits:
-            said = await self._function(*first, **rest)
+            said = await self._function(*positional, **keywords)
         else:
-            said = await self._threads.call(self._function, *first, **rest)
+            said = await self._threads.call(self._function, *positional, **keywords)
             if inspect.isawaitable(said):
                 said = await said
         return reply_from(said)
 
-    def _arguments(self, known: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """By name where the names are ours; else the three of `query` by position."""
-        named = {name: known[name] for name in self._named if name in known}
-        if "user_query" in named:
-            return [], named
-        plain = [known[name] for name in ("user_query", "system_prompt", "mcp_servers")]
-        wanted = [name for name in self._positional if name not in named]
-        return plain[: len(wanted)], {name: value for name, value in named.items() if name not in self._positional[:3]}
+    def _asked(
+        self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]]
+    ) -> dict[str, Any]:
+        """The question and what was said before, in each form that a function may ask for."""
+        takes = self._binding.takes
+        remembers = bool(takes & {"history", "chat_history", "messages"})
+        question, past = told(sample, turn, history, remembers=remembers, bare="materials" in takes)
+        chat = [message for one in past for message in _messages(one)]
+        opening = condition.system_prompt if "system_prompt" not in takes else None
+        whole = [*([_message("system", opening)] if opening else []), *chat]
+        whole += [_message("user", question)] if "question" not in takes else []
+        return {"question": question, "history": past, "chat_history": chat, "messages": whole}
+
+
+def _messages(turn: Mapping[str, str]) -> list[dict[str, str]]:
+    return [_message("user", turn["question"]), _message("assistant", turn["answer"])]
+
+
+def _message(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}

@@ -9,6 +9,7 @@ import msgspec
 
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
+from karat.cli.printed import aside
 from karat.cli.reporting import render, screen
 from karat.cli.rescoring import missing_scores
 from karat.installation import shown_path
@@ -53,7 +54,8 @@ def show_outcome(
     `again`: how `run` was called; `warnings`: what the journal cannot know; `allow_code`: of human studies, their own;
     `right`: of conversations, the match that makes a turn right.
     """
-    summary = summarize_and_keep(outcome.run, scorings=scorings, allow_code=allow_code, right=right)
+    with aside():
+        summary = summarize_and_keep(outcome.run, scorings=scorings, allow_code=allow_code, right=right)
     summary = msgspec.structs.replace(summary, warnings=(*summary.warnings, *warnings))
     failed = max(outcome.failed, summary.total.ledger.failed)
     code = _exit(outcome, failed)

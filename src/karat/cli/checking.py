@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,7 +114,7 @@ def check(
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
     )
     used = _scorers(experiment)
-    found = asyncio.run(_started(experiment, selected, start)) if start else {}
+    found, notes = asyncio.run(_started(experiment, selected, start)) if start else ({}, [])
     servers = _servers(selected, found)
     problems = [fault for one in used if (fault := _scorer_fault(one, dataset.samples[0]))]
     problems += [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
@@ -138,12 +137,12 @@ def check(
         max_concurrent=execution.max_concurrent,
         timeout_seconds=execution.timeout_seconds,
         max_attempts=execution.retry.max_attempts,
-        stops_after_failures=math.ceil(execution.most_failures(len(selected))),
+        stops_after_failures=execution.stops_after(len(selected)),
         budget_usd=execution.budget.usd,
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
-        warnings=(*experiment.warnings, *_tool_advice(experiment, selected, found)),
+        warnings=(*notes, *experiment.warnings, *_tool_advice(experiment, selected, found)),
         studies=tuple(_study(study.study, selected) for study in dataset.studies),
     )
 
@@ -196,8 +195,9 @@ def _scorer_fault(used: ScorerInUse, sample: Sample) -> str | None:
 
 async def _started(
     experiment: Experiment, selected: Plan, say: Callable[[str], None]
-) -> dict[str, ToolList | ServerFault]:
-    from karat.engine import build_agents, close_agents, opened_scorers, refuse_unpriced
+) -> tuple[dict[str, ToolList | ServerFault], list[str]]:
+    """What each server offers, and what is to be known of the agents."""
+    from karat.engine import agent_notes, build_agents, close_agents, opened_scorers, refuse_unpriced
     from karat.mcp import Toolbox
 
     servers = {server.name: server for condition in selected.conditions for server in condition.mcp_servers}
@@ -213,7 +213,7 @@ async def _started(
             refuse_unpriced(experiment, agents, scorers)
             if servers:
                 say(f"starting {formats.plural(len(servers), 'MCP server')} …")
-            return await toolbox.preflight()
+            return await toolbox.preflight(), agent_notes(selected, agents)
         finally:
             await close_agents(agents)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -38,7 +39,10 @@ def following(output: Output, redact: Redactor) -> Iterator[Watch]:
     for the result): without what a terminal obeys, and as an event among events.
     """
     stream = sys.stderr  # this very one: later sys.stderr is what takes in the agents' prints
+    descriptors: tuple[int, ...] = (1,)
     if output.events:
+        if _descriptor(stream) == 2:  # what programs of the agent write there must be events, too
+            descriptors, stream = (1, 2), os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
         shown = _as_events(redact, stream)
     elif output.quiet:
         shown = _silent(redact, stream)
@@ -46,8 +50,15 @@ def following(output: Output, redact: Redactor) -> Iterator[Watch]:
         shown = _live(redact, stream)
     else:
         shown = _sparse(redact, stream)
-    with shown as (watch, show), printed(show, behind=stream):
+    with shown as (watch, show), printed(show, behind=stream, descriptors=descriptors):
         yield watch
+
+
+def _descriptor(stream: TextIO) -> int | None:
+    try:
+        return stream.fileno()
+    except OSError:
+        return None
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from karat import api, plugins
 from karat.cli import turn_answers
 from karat.cli.ending import keep_hidden
 from karat.cli.output import Output, typed
+from karat.cli.printed import aside
 from karat.cli.progress import following
 from karat.cli.rescoring import check_answers, execution_of, in_words, own_scorers, secrets_of
 from karat.cli.values import parsed
@@ -46,7 +47,8 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
         raise BadOption(given, f"is for a file of answers, and there is no file '{name}'; a run has its own")
     run = api.open(name, results=results)
     keep_hidden(secrets_of(run))
-    specs, named = scorers_of(run, wanted)
+    with aside():
+        specs, named = scorers_of(run, wanted)
     secrets = {**secrets_of(run), **named, **_keys_of(specs)}
     keep_hidden(secrets)
     redact = Redactor(secrets)
@@ -74,7 +76,8 @@ def score_answers(
     if answers.dataset is None:
         raise BadOption("--dataset", f"is needed to score {file}: the file with the questions and golden answers")
     try:
-        experiment = experiment_of_answers(file, answers, wanted, kind=kind)
+        with aside():
+            experiment = experiment_of_answers(file, answers, wanted, kind=kind)
     except (BadDataset, BadOption) as error:
         if kind == "answers" and _holds_conversations(answers.dataset):
             raise BadOption("--kind", f"{answers.dataset} holds conversations: say --kind conversation") from error
@@ -165,6 +168,7 @@ def limits_of(run: RunFolder) -> Limits:
         judge_timeout_seconds=execution.judge_timeout_seconds,
         retry=execution.retry,
         max_failures=execution.most_failures(planned),
+        by_share=execution.failures_by_share,
     )
 
 

@@ -5,6 +5,7 @@ What an agent, a dataset kind or a scorer may be told is said by their `Options`
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -121,6 +122,24 @@ class Execution(BaseModel):
         (8.0, 1.0)
         """
         return max(1.0, self.max_failures * planned if self.max_failures < 1 else self.max_failures)
+
+    @property
+    def failures_by_share(self) -> bool:
+        """Whether `max_failures` is a share, which a few trials say nothing of."""
+        return 0 < self.max_failures < 1
+
+    def stops_after(self, planned: int) -> int:
+        """The failed trials after which a run of `planned` ones stops.
+
+        >>> Execution().stops_after(3), Execution().stops_after(40)
+        (5, 8)
+        """
+        most = math.ceil(self.most_failures(planned))
+        return most if planned >= SHARE_FROM_TRIALS or not self.failures_by_share else max(most, SHARE_FROM_FAILURES)
+
+
+SHARE_FROM_FAILURES, SHARE_FROM_TRIALS = 5, 20
+"""A share of failures stops a run from so many failures, or so many trials that have ended, on."""
 
 
 class _Server(BaseModel):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,18 +16,19 @@ from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
 from karat.engine.loop import ScorerInUse
 from karat.engine.memory import Memory
+from karat.errors import Caught, described
 from karat.journal import ScorerInfo
 from karat.mcp import Toolbox
 from karat.models import Price
 from karat.plan import Plan
-from karat.records import AgentSpec, Metric, ScorerSpec
+from karat.records import AgentSpec, Condition, Metric, ScorerSpec
 from karat.redact import Redactor
 from karat.scorers import ScorerSetting, announced
 
 if TYPE_CHECKING:
     from karat.config import Experiment
 
-__all__ = ["build_agents", "build_scorers", "close_agents", "opened_scorers"]
+__all__ = ["agent_notes", "build_agents", "build_scorers", "close_agents", "opened_scorers"]
 
 
 def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
@@ -65,6 +67,44 @@ def _equal(one: object, other: object) -> bool:
     return one is other or (not callable(one) and type(one) is type(other) and bool(one == other))
 
 
+def agent_notes(selected: Plan, agents: Mapping[str, TrialAgent]) -> list[str]:
+    """What everybody who reads the results must know of the agents: what does not reach them, and what should not."""
+    notes: list[str] = []
+    for agent in {id(one): one for one in agents.values()}.values():
+        conditions = [one for one in selected.conditions if agents[one.name] is agent]
+        shown = str(getattr(agent, "shown", "the agent"))
+        takes = getattr(agent, "takes", None)
+        if takes is not None and "condition" not in takes:
+            notes += _unused(shown, takes, conditions)
+        if getattr(agent, "allow_golden", False):
+            notes.append(f"{shown} may read the golden answers (allow_golden)")
+    return notes
+
+
+def _unused(agent: str, takes: Collection[str], conditions: Sequence[Condition]) -> Iterator[str]:
+    """What conditions set and the agent does not take; first, which of them cannot differ for that reason."""
+    alike: dict[tuple[object, ...], list[Condition]] = {}
+    for condition in conditions:
+        key = tuple(value for name, value in _varied(condition).items() if name in takes)
+        alike.setdefault(key, []).append(condition)
+    for same in alike.values():
+        ignored = [name for name in _varied(same[0]) if name not in takes and any(_varied(one)[name] for one in same)]
+        differing = [name for name in ignored if len({_varied(one)[name] for one in same}) > 1]
+        names = ", ".join(f"'{condition.name}'" for condition in same)
+        if differing:
+            yield (
+                f"conditions {names} cannot differ: they differ in {' and '.join(differing)} alone, "
+                f"and {agent} does not take {'that' if len(differing) == 1 else 'these'}"
+            )
+        elif ignored:
+            yield f"{agent} does not take the {' or the '.join(ignored)} set by {names}"
+
+
+def _varied(condition: Condition) -> dict[str, object]:
+    servers = tuple((server.name, server.digest) for server in condition.mcp_servers)
+    return {"system_prompt": condition.system_prompt or "", "mcp_servers": servers}
+
+
 def build_scorers(
     specs: Sequence[ScorerSpec],
     *,
@@ -81,14 +121,26 @@ def build_scorers(
     return tuple(_scorer_in_use(spec, setting) for spec, setting in zip(specs, settings, strict=True))
 
 
-async def close_agents(agents: Mapping[str, TrialAgent]) -> None:
-    """Ends what agents hold open; each once, however many conditions share it."""
+async def close_agents(agents: Mapping[str, TrialAgent], notice: Callable[[str], None] | None = None) -> None:
+    """Ends what agents hold open; each once, however many conditions share it. `notice` is told what fails."""
     for agent in {id(one): one for one in agents.values()}.values():
-        await agent.aclose()
+        await _closed(agent, notice)
+
+
+async def _closed(plugin: Any, notice: Callable[[str], None] | None) -> None:
+    """What goes wrong at the very end takes nothing from what was answered and scored."""
+    with Caught() as caught:
+        await plugin.aclose()
+    if isinstance(caught.error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)):
+        raise caught.error
+    if caught.error is not None and notice is not None:
+        notice(f"an agent or scorer did not close well: {described(caught.error)}")
 
 
 @asynccontextmanager
-async def opened_scorers(scorers: Sequence[ScorerInUse]) -> AsyncGenerator[None]:
+async def opened_scorers(
+    scorers: Sequence[ScorerInUse], notice: Callable[[str], None] | None = None
+) -> AsyncGenerator[None]:
     """Scorers that are ready for the length of the block. Raises OperatorError: a key, say, is missing."""
     try:
         for used in scorers:
@@ -98,7 +150,7 @@ async def opened_scorers(scorers: Sequence[ScorerInUse]) -> AsyncGenerator[None]
     finally:
         for used in scorers:
             if hasattr(used.scorer, "aclose"):
-                await used.scorer.aclose()
+                await _closed(used.scorer, notice)
 
 
 def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:

@@ -8,6 +8,8 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
+from karat.errors import described
+
 __all__ = ["GRACE_SECONDS", "Contained", "GivenUpError", "ended", "undisturbed"]
 
 _T = TypeVar("_T")
@@ -25,8 +27,8 @@ class Contained(Generic[_T]):
     In the same task, because a task of its own costs two turns of the event loop, which a
     crowd of short attempts feels; yet the wait can be ended while the work goes on. Raises
     TimeoutError when the limit, which may be moved meanwhile, was reached; GivenUpError when
-    the work goes on GRACE_SECONDS after that; RuntimeError in place of a SystemExit, which
-    would end the process. Context variables that the work sets are gone afterwards.
+    the work goes on GRACE_SECONDS after that; RuntimeError in place of a SystemExit or a GeneratorExit, which
+    mean something else to who waits. Context variables that the work sets are gone afterwards.
     """
 
     def __init__(self, work: Coroutine[Any, Any, _T], limit: asyncio.Timeout) -> None:
@@ -75,6 +77,8 @@ class Contained(Generic[_T]):
         try:
             waits_for = self._context.run(resume, what)
             over = False
+        except (GeneratorExit, SystemExit) as error:
+            raise RuntimeError(described(error)) from error  # raised by the work: nobody closes it here
         finally:
             if over and self._grace is not None:
                 self._grace.cancel()
@@ -90,11 +94,8 @@ class Contained(Generic[_T]):
 
 
 async def _limited(work: Coroutine[Any, Any, _T], limit: asyncio.Timeout) -> _T:
-    try:
-        async with limit:
-            return await work
-    except SystemExit as error:
-        raise RuntimeError(f"SystemExit: {error.code}") from error
+    async with limit:
+        return await work
 
 
 def _gate(behind: asyncio.Future[Any]) -> Any:

@@ -19,10 +19,11 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from karat.agents import Session, TrialAgent
+from karat.agents import Session, TrialAgent, without_golden
+from karat.config.model import SHARE_FROM_FAILURES, SHARE_FROM_TRIALS
 from karat.engine.conversation import Sessions, as_sent, seats
 from karat.engine.cutoff import Contained, GivenUpError, ended, undisturbed
-from karat.engine.retry import Fallen, RetryPolicy, classify, delay, timed_out
+from karat.engine.retry import Alike, Fallen, RetryPolicy, classify, delay, timed_out
 from karat.engine.rows import attempt_row, checked_reply, score_row
 from karat.engine.spend import Spend
 from karat.engine.supply import Job, Supply
@@ -49,6 +50,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     judge_timeout_seconds: float
     retry: RetryPolicy
     max_failures: float  # a count; reached: drain
+    by_share: bool = False  # the count is a share of the plan: a few failures, or a few trials, do not stop a run
 
 
 class ScorerInUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +112,8 @@ class Loop:
         self._dice = random.Random()
         self._threads = Threads()
         self._failures = 0
+        self._alike = Alike()  # failures of agents
+        self._unscored_alike: dict[str, Alike] = {}  # scoring → failures of the scorer
         self._at_agent = 0
         self._cancelled = self._ending = False
         self._draining = asyncio.Event()
@@ -214,6 +218,9 @@ class Loop:
 
     async def _attempt(self, job: Job, attempt: _Try, scope: attempts.Attempt) -> None:
         trial, sample = job.trial, job.trial.sample
+        if not getattr(self._agents[trial.condition.name], "allow_golden", False):
+            sample = without_golden(sample)
+            trial = msgspec.structs.replace(trial, sample=sample)
         started, clock = datetime.now(UTC), monotonic()
         attempt.kept = self._begun(trial.id) if job.attempt == 1 and len(sample.turns) > 1 else job.kept
         scope.goes_on = job.attempt == 1 and bool(attempt.kept)
@@ -231,13 +238,15 @@ class Loop:
         self, job: Job, attempt: _Try, scope: attempts.Attempt, session: Session, *, number: int, turn: Turn
     ) -> None:
         trial, clock = job.trial, monotonic()
+        agent = self._agents[trial.condition.name]
         try:
-            reply = checked_reply(await session.ask(turn))
+            reply = checked_reply(await session.ask(turn), bounded=getattr(agent, "bounds_replies", False))
         except TrialFault as fault:
-            attempt.replies += [fault.reply] if isinstance(fault.reply, Reply) else []
+            with suppress(TrialFault):  # a reply that is none, or absurd, is left out
+                attempt.replies.append(checked_reply(getattr(fault, "reply", None)))
             raise
         several = len(trial.sample.turns) > 1
-        if several and reply.milliseconds is None and not getattr(self._agents[trial.condition.name], "source", None):
+        if several and reply.milliseconds is None and not getattr(agent, "source", None):
             reply = msgspec.structs.replace(reply, milliseconds=round((monotonic() - clock) * 1000, 3))
         if scope.fault is not None:
             attempt.replies.append(reply)
@@ -269,6 +278,7 @@ class Loop:
         attempt.durable = self._journal.append(attempt.answer)
 
     async def _commit(self, trial: Trial, answer: Answer, durable: asyncio.Future[None]) -> None:
+        self._alike.succeeded()
         await durable
         self._watch.saw(answer)
         await self._score(Owed(answer=answer, sample=trial.sample, scorers=self._scorers))
@@ -278,6 +288,7 @@ class Loop:
         for used in owed.scorers:
             done = set(owed.there.get(used.info.scoring, ()))
             attempt, known = 1, len(done)
+            alike = self._unscored_alike.setdefault(used.info.scoring, Alike())
             while (fallen := await self._scored(used, owed, done)) is not None:
                 if len(done) > known:  # something came in between: a later row has its attempts to itself
                     attempt, known = 1, len(done)
@@ -287,11 +298,14 @@ class Loop:
                 await self._write(attempt_row(owed.answer.trial, attempt, fallen, "score"))
                 if wait is None:
                     await self._unscored(owed.answer, used, fallen)
+                    self._count_alike(alike, fallen)
                     unscored += 1
                     break
                 if await self._stopped_within(wait):
                     return  # still owed: the next --resume asks the judge again
                 attempt += 1
+            else:
+                alike.succeeded()
         answer = owed.answer
         self._watch.settles(answer.trial, answer.condition, owed.sample, failed=unscored > 0)
         if unscored:
@@ -372,7 +386,11 @@ class Loop:
                 if self._ending:
                     raise  # else the plug-in let a cancellation of its own escape
                 fallen = classify(error, stage=stage)
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                if isinstance(error, GeneratorExit) and seconds is not None:
+                    raise  # this task is closed; that of foreign code comes as a RuntimeError
                 fallen = classify(error, stage=stage, redact=self._journal.redact)
                 if seconds is not None and limit.expired():
                     fallen = timed_out(seconds, stage=stage, paid=fallen if isinstance(error, TrialFault) else None)
@@ -402,6 +420,7 @@ class Loop:
         self._watch.settles(trial.id, trial.condition.name, trial.sample, answered=False, failed=True)
         if stage != "preflight" and fallen.cls != "limit":
             self._count_failure()
+            self._count_alike(self._alike, fallen)
         else:
             self._watch.failed += 1
 
@@ -416,7 +435,15 @@ class Loop:
     def _count_failure(self) -> None:
         self._failures += 1
         self._watch.failed += 1
-        if self._failures >= self._limits.max_failures:
+        limits = self._limits
+        few = self._failures < SHARE_FROM_FAILURES and self._watch.settled < SHARE_FROM_TRIALS
+        if self._failures >= limits.max_failures and not (limits.by_share and few):
+            self.drain("max_failures")
+
+    def _count_alike(self, alike: Alike, fallen: Fallen) -> None:
+        """Stops where the first trials all failed alike, and for a reason that does not pass."""
+        if alike.failed(fallen) and not self._watch.draining:
+            self._watch.notice(f"stopped: the first {alike.count} trials all failed in the same way: {fallen.message}")
             self.drain("max_failures")
 
     async def _write(self, *events: Event) -> None:

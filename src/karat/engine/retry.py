@@ -7,15 +7,15 @@ import random
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import msgspec
 
-from karat.errors import TrialFault
+from karat.errors import TrialFault, described
 from karat.models import known_fault, less
-from karat.records import LedgerClass, Reply, Usage
+from karat.records import LedgerClass, Reply, Usage, absurd_dollars, absurd_usage
 
-__all__ = ["LONGEST_RETRY_AFTER", "Fallen", "RetryPolicy", "classify", "delay", "timed_out"]
+__all__ = ["LONGEST_RETRY_AFTER", "Alike", "Fallen", "RetryPolicy", "classify", "delay", "is_foreign", "timed_out"]
 
 
 class RetryPolicy(Protocol):
@@ -43,6 +43,7 @@ class Fallen(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: float | None = None  # seconds that the other side asked for
     usage: Usage | None = None
     dollars: float | None = None
+    passes: bool = True  # whether it may be gone at another question; False: most likely every trial fails so
 
     def having_spent(self, usage: Usage | None, dollars: float | None) -> Fallen:
         """The same, with what the attempt had spent where the fault does not say it itself."""
@@ -61,6 +62,36 @@ class Fallen(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, dollars=dollars, usage=usage)
 
 
+class Alike:
+    """Whether the first trials all fail in the same way: then the others would, too, and cost their time and money."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: tuple[str, str, str] | None = None
+        self._over = False
+
+    def succeeded(self) -> None:
+        """One did not fail: whatever comes is not the same for all."""
+        self._over = True
+
+    def failed(self, fallen: Fallen) -> bool:
+        """Whether so many have failed alike that the run may stop."""
+        key = (fallen.cls, fallen.kind, "" if fallen.kind in _ACCOUNT else fallen.message)
+        self._first = self._first or key
+        self._over = self._over or key != self._first
+        self.count += 1
+        enough = _ALIKE if not fallen.passes else _ALIKE_AT_A_GUESS if fallen.kind in _OWN else None
+        return not self._over and enough is not None and self.count >= enough
+
+
+_ALIKE, _ALIKE_AT_A_GUESS = 3, 5
+"""So many trials that fail alike stop a run: where the reason cannot pass, and where it hardly can."""
+
+_OWN = {"crash", "exit_code", "bad_reply"}
+_ACCOUNT = {"unauthorized", "quota"}  # a message may hold the number of the request
+_LASTING = {*_ACCOUNT, "no_program", "redirect"}
+_BROKEN = (ImportError, NameError, SyntaxError, NotImplementedError)
+
 _KARAT = Path(__file__).resolve().parents[1]
 _STANDARD_LIBRARY = str(Path(os.__file__).parent)
 
@@ -76,44 +107,62 @@ def classify(error: BaseException, *, stage: Literal["agent", "score"], redact: 
     What a plug-in raises as a TrialFault says it itself. Of other exceptions, those of
     pydantic-ai and those that carry an HTTP status are what `karat.models` takes them for,
     those of the network and the operating system are infrastructure; the rest is a crash of
-    the agent, or of the scorer. Crashes are tried again: most come from a service behind.
+    the agent, or of the scorer. Crashes are tried again, because most come from a service behind;
+    not so where the code itself is broken (a name, an import, a wrong number of arguments).
     Secrets are masked before a long message is cut, so that no half of one is left.
     """
     error = _innermost(error)
     error = known_fault(error) or error
     if isinstance(error, TrialFault):
-        cls: LedgerClass = error.ledger_class  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below records.py
-        if stage == "score" and cls in ("agent", "limit"):
-            cls = "judge"
-        usage = error.usage if isinstance(error.usage, Usage) else None
-        return Fallen(
-            cls=cls,
-            kind=error.kind,
-            message=redact(error.message)[:_LONGEST_MESSAGE],
-            retriable=error.retriable,
-            retry_after=error.retry_after,
-            usage=usage,
-            dollars=error.dollars,
-        )
-    message = redact(f"{type(error).__name__}: {error}{_where(error)}")[:_LONGEST_MESSAGE]
+        return _declared(error, stage, redact)
+    message = redact(f"{described(error)}{_where(error)}")[:_LONGEST_MESSAGE]
+    broken = isinstance(error, _BROKEN) or _at_the_call(error)
     if stage == "score":
-        return Fallen(cls="judge", kind="crash", message=message, retriable=isinstance(error, OSError))
+        retriable = isinstance(error, OSError)
+        return Fallen(cls="judge", kind="crash", message=message, retriable=retriable, passes=not broken)
     if isinstance(error, (OSError, EOFError)):
         return Fallen(cls="infrastructure", kind="os_error", message=message, retriable=True)
-    return Fallen(cls="agent", kind="crash", message=message, retriable=True)
+    return Fallen(cls="agent", kind="crash", message=message, retriable=not broken, passes=not broken)
+
+
+def _at_the_call(error: BaseException) -> bool:
+    """Whether the plug-in could not even be called: its arguments are not those that it wants."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return isinstance(error, TypeError) and bool(frames) and frames[-1].filename.startswith(str(_KARAT))
+
+
+def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Callable[[str], str]) -> Fallen:
+    """What a fault says of itself. Plug-ins raise subclasses of their own: nothing is taken on trust."""
+    cls: LedgerClass = error.ledger_class if error.ledger_class in get_args(LedgerClass) else "agent"  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below records.py
+    if stage == "score" and cls in ("agent", "limit"):
+        cls = "judge"
+    kind, message = getattr(error, "kind", None), getattr(error, "message", None)
+    usage, wait = getattr(error, "usage", None), getattr(error, "retry_after", None)
+    dollars = getattr(error, "dollars", None)
+    return Fallen(
+        cls=cls,
+        kind=kind if isinstance(kind, str) and kind else "fault",
+        message=redact(message if isinstance(message, str) else described(error))[:_LONGEST_MESSAGE],
+        retriable=bool(getattr(error, "retriable", False)),
+        retry_after=float(wait) if isinstance(wait, (int, float)) else None,
+        usage=usage if isinstance(usage, Usage) and not absurd_usage(usage) else None,
+        dollars=dollars if not absurd_dollars(dollars) else None,
+        passes=kind not in _LASTING,
+    )
 
 
 def _where(error: BaseException) -> str:
     """The line that raised it, so that whoever wrote the agent can find it; the plug-in's own, not a library's."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "site-packages" not in frame.filename and not _ours(frame.filename)]
+    own = [frame for frame in frames if is_foreign(frame.filename)]
     if not own:
         return ""
     return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}, in {own[-1].name})"
 
 
-def _ours(filename: str) -> bool:
-    return filename.startswith((str(_KARAT), _STANDARD_LIBRARY, "<"))
+def is_foreign(filename: str) -> bool:
+    """Whether code of a plug-in stands there, rather than of karat or of a library."""
+    return "site-packages" not in filename and not filename.startswith((str(_KARAT), _STANDARD_LIBRARY, "<"))
 
 
 def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: Fallen | None = None) -> Fallen:

@@ -5,22 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import msgspec
+
 from karat.engine.retry import Fallen
-from karat.errors import AgentFault
+from karat.errors import AgentFault, LimitReached
 from karat.journal import Attempt, ScorerInfo
-from karat.records import Reply, Score, checked
+from karat.records import Reply, Score, absurd_reply, checked
 
 __all__ = ["attempt_row", "checked_reply", "score_row"]
 
 
-def checked_reply(reply: object) -> Reply:
-    """What `ask` returned, known to fit into the journal. Raises AgentFault("bad_reply")."""
+LONGEST_REPLY = 10_000_000
+"""Characters, where its agent has no limit of its own."""
+
+
+def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
+    """What `ask` returned, known to fit into the journal and to hold no absurd number. Raises TrialFault.
+
+    `bounded`: its agent has refused what was too long.
+    """
     if not isinstance(reply, Reply):
         raise AgentFault("bad_reply", f"`ask` returned a {type(reply).__name__}, want a karat.Reply")
     try:
-        return checked(reply)
+        found = checked(reply)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise AgentFault("bad_reply", f"the reply is not what a Reply says: {error}") from error
+    if (wrong := absurd_reply(found)) is not None:
+        raise AgentFault("bad_reply", f"the reply cannot be right: {wrong}")
+    if not bounded and (size := _size(found)) > LONGEST_REPLY:
+        raise LimitReached("output_too_long", f"the reply has {size} characters, want at most {LONGEST_REPLY}")
+    return found
+
+
+def _size(reply: Reply) -> int:
+    texts = sum(len(value) for value in msgspec.structs.astuple(reply) if isinstance(value, str))
+    return texts + (len(repr(reply.tool_calls)) if reply.tool_calls else 0)
 
 
 def attempt_row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import msgspec
 
 from karat.agents import TrialAgent
 from karat.datasets import Dataset, keep_studies
-from karat.engine.build import build_agents, build_scorers, close_agents, opened_scorers
+from karat.engine.build import agent_notes, build_agents, build_scorers, close_agents, opened_scorers
 from karat.engine.loop import EndReason, Limits, Loop, ScorerInUse, Work
 from karat.engine.memory import Memory
 from karat.engine.provenance import now, resumed, run_info
@@ -67,20 +68,23 @@ async def carry_out(
     OperatorError, and nothing is on disk. `handle_signals`: Ctrl-C finishes what is in
     flight, a second one stops at once (main thread only).
     """
-    watch = watch or Watch()
-    part = _part(experiment, selection or Selection())
+    watch, here = watch or Watch(), Path.cwd()
     async with AsyncExitStack() as stack:
+        stack.callback(_back_to, here, watch)
+        part = _part(experiment, selection or Selection())
         stop = stack.enter_context(Stop(watch, handle=handle_signals))
-        await stack.enter_async_context(opened_scorers(part.scorers))
-        opened = await _reopened(part, resume, stack) if resume is not None else None
+        await stack.enter_async_context(opened_scorers(part.scorers, watch.notice))
+        opened = await _reopened(part, here / resume, stack) if resume is not None else None
         toolbox = await stack.enter_async_context(part.toolbox())
         agents = build_agents(experiment, part.selected, toolbox)
-        stack.push_async_callback(close_agents, agents)
+        stack.push_async_callback(close_agents, agents, watch.notice)
         refuse_unpriced(experiment, agents, part.scorers)
+        for note in agent_notes(part.selected, agents):
+            watch.notice(note)
         watch.limiters = limiters()
         servers, broken = await _preflight(toolbox, part.selected, watch)
         if opened is None:
-            opened = await _new_run(part, results, agents, servers, stack)
+            opened = await _new_run(part, here / results, agents, servers, stack)
         else:
             await _go_on(opened, part, agents, watch)
         _announce(part, opened.past, watch)
@@ -89,7 +93,8 @@ async def carry_out(
         loop = Loop(work, journal=opened.journal, limits=limits, spend=spend, watch=watch)
         reason = await _guarded(loop, opened.journal, stop, watch)
         _tell(toolbox, spend, watch)
-    return Outcome(run=opened.folder, reason=reason, failed=watch.failed)
+    path = resume or results / opened.folder.path.name  # as it was given: the working directory is what it was
+    return Outcome(run=RunFolder(path, opened.folder.info), reason=reason, failed=watch.failed)
 
 
 async def rescore(
@@ -103,12 +108,13 @@ async def rescore(
     handle_signals: bool = False,
 ) -> Outcome:
     """Scores every answer of a run that these scorers have not seen; asks no agent."""
-    watch = watch or Watch()
-    memory = Memory()
-    scorers = build_scorers(specs, folder=base, memory=memory, prices=_prices(folder.info.experiment))
+    watch, here, memory, given = watch or Watch(), Path.cwd(), Memory(), folder
+    folder = RunFolder(here / folder.path, folder.info)
     async with AsyncExitStack() as stack:
+        stack.callback(_back_to, here, watch)
+        scorers = build_scorers(specs, folder=base, memory=memory, prices=_prices(folder.info.experiment))
         stop = stack.enter_context(Stop(watch, handle=handle_signals))
-        await stack.enter_async_context(opened_scorers(scorers))
+        await stack.enter_async_context(opened_scorers(scorers, watch.notice))
         journal = await stack.enter_async_context(Journal(folder.path, redact=redact))
         memory.open(folder)
         watch.limiters = limiters()
@@ -119,7 +125,7 @@ async def rescore(
         work = Work(trials=iter(()), owed=owed, agents={}, broken={}, scorers=scorers)
         loop = Loop(work, journal=journal, limits=limits, spend=Spend(usd=None, tokens=None), watch=watch)
         reason = await _guarded(loop, journal, stop, watch, command="score")
-    return Outcome(run=folder, reason=reason, failed=watch.failed)
+    return Outcome(run=given, reason=reason, failed=watch.failed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,7 +198,7 @@ async def _new_run(
     servers: tuple[ServerInfo, ...],
     stack: AsyncExitStack,
 ) -> _Opened:
-    source = {**_source(agents), **_told(agents, part.selected)}
+    source = {**_source(agents), **_told(agents, part.selected), **_notes(agents, part.selected)}
     info = run_info(part.experiment, part.dataset, part.selected, part.scorers, servers=servers, source=source)
     text, samples = part.experiment.masked_text, part.selected.samples
     copies = keep_studies(part.dataset.studies, redact=part.redact)
@@ -246,9 +252,9 @@ async def _preflight(
 async def _guarded(
     loop: Loop, journal: Journal, stop: Stop, watch: Watch, *, command: Literal["run", "score"] = "run"
 ) -> EndReason:
-    stop.loop = loop
+    stop.loop, stop.journal = loop, journal
     reason = await loop.run()
-    stop.loop = None
+    stop.loop = stop.journal = None
     await journal.append(End(at=now(), reason=reason, seconds=round(watch.seconds, 3), command=command))
     return reason
 
@@ -280,6 +286,17 @@ def _tell(toolbox: Toolbox, spend: Spend, watch: Watch) -> None:
         watch.notice(f"the budget stopped the run: {spend.unknown}, so nobody can say what is left of it")
 
 
+def _back_to(folder: Path, watch: Watch) -> None:
+    """The working directory belongs to the whole process, and an agent written in Python may have changed it."""
+    try:
+        if Path.cwd() == folder:
+            return
+    except FileNotFoundError:
+        pass  # it has removed the one it went to
+    os.chdir(folder)
+    watch.notice(f"the agent changed the working directory; it is {folder} again")
+
+
 def _prices(resolved: Mapping[str, Choice]) -> dict[str, Price]:
     """What the run's experiment file said about prices."""
     given: dict[str, dict[str, Any]] = {}
@@ -299,6 +316,7 @@ def _limits(experiment: Experiment, planned: int) -> Limits:
         judge_timeout_seconds=execution.judge_timeout_seconds,
         retry=execution.retry,
         max_failures=execution.most_failures(planned),
+        by_share=execution.failures_by_share,
     )
 
 
@@ -331,6 +349,12 @@ def _told(agents: Mapping[str, TrialAgent], selected: Plan) -> dict[str, str]:
         told = getattr(agent, "told", None)
         found.update(told(selected.samples, conditions=asked, repetitions=selected.repetitions) if told else {})
     return found
+
+
+def _notes(agents: Mapping[str, TrialAgent], selected: Plan) -> dict[str, str]:
+    """What every report of the run warns of."""
+    notes = "; ".join(agent_notes(selected, agents))
+    return {"notes": notes} if notes else {}
 
 
 def _widen_samples(folder: RunFolder, part: _Part) -> int:

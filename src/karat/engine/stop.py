@@ -1,46 +1,102 @@
-"""Ctrl-C, and what else ends a process from outside."""
+"""Ctrl-C, and what else ends a process from outside; and whoever blocks the event loop, so that neither works.
+
+A thread of its own reads the signals, because an agent that never gives control back (`time.sleep` in an
+`async def`) holds everything that runs in the loop: timeouts, other trials, signal handlers.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import select
 import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+from typing import Any
 
-from karat.engine.loop import Loop
+from karat import formats
+from karat.engine.loop import Loop, Owed
+from karat.engine.provenance import now
+from karat.engine.retry import is_foreign
+from karat.engine.supply import Job
 from karat.engine.watch import Watch
+from karat.journal import End, Journal
 
 __all__ = ["Stop"]
 
+BLOCKED_SECONDS = 5.0
+"""So long without a turn of the event loop, and whoever holds it is named."""
+
+_BEAT_SECONDS = 0.5
+_PATIENCE_SECONDS = 2.0  # so long after a second signal that the loop does not take note of, the process is ended
+_FLUSH_SECONDS = 10.0  # for what the journal's thread has still to write
+_STOPPED = 130  # exit code
+
+_REMEDY = (
+    "nothing else can run meanwhile, no timeout and no other trial; write `def` instead of `async def`, or "
+    "`await asyncio.to_thread(...)` around the call that blocks; Ctrl-C twice ends the run"
+)
+
 
 class Stop:
-    """First signal: what is in flight finishes. Second: stop at once.
+    """First signal: what is in flight finishes. Second: stop at once, whatever the event loop does.
 
     SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`): a closed terminal must not
     leave agents and servers behind. Before there is a loop to drain, the task that
-    prepares the run is cancelled, so that the servers it has started are closed.
+    prepares the run is cancelled, so that the servers it has started are closed. A second signal
+    that the event loop does not react to ends the process; what was given to the journal is on disk by then.
     """
 
     def __init__(self, watch: Watch, *, handle: bool) -> None:
         self.loop: Loop | None = None
+        self.journal: Journal | None = None
         self._watch, self._handle = watch, handle
-        self._handled: list[signal.Signals] = []
+        self._handled: dict[signal.Signals, Any] = {}  # with the handlers from before
         self._stopped_early = False
+        self._received = self._noted = 0  # signals: by this process, by the event loop
+        self._received_at = 0.0
+        self._named: set[str] = set()  # places in foreign code that were named
+        self._over = threading.Event()
 
     def __enter__(self) -> Stop:
+        self._running, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._in = threading.get_ident()
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
         if self._handle:
-            running, self._task = asyncio.get_running_loop(), asyncio.current_task()
+            self._wakes = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is not signal.SIG_IGN:
-                    running.add_signal_handler(number, self._stop)
-                    self._handled.append(number)
+                    self._handled[number] = signal.signal(number, lambda *_: None)
+        self._beat()
+        self._thread = threading.Thread(target=self._look_on, name="karat-stop", daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        for number in self._handled:
-            asyncio.get_running_loop().remove_signal_handler(number)
+        self._over.set()
+        self._timer.cancel()
+        for number, before in self._handled.items():
+            signal.signal(number, before)
+        if self._handle:
+            signal.set_wakeup_fd(self._wakes)
+        os.write(self._writing, b"\0")
+        self._thread.join()
+        os.close(self._reading)
+        os.close(self._writing)
         if self._stopped_early and isinstance(error, asyncio.CancelledError):
             raise KeyboardInterrupt from None
 
+    def _beat(self) -> None:
+        self._alive_at = monotonic()
+        self._timer = self._running.call_later(_BEAT_SECONDS, self._beat)
+
     def _stop(self) -> None:
+        self._noted += 1
         if self.loop is None:
             self._stopped_early = True
             if self._task is not None:
@@ -51,3 +107,58 @@ class Stop:
         else:
             self._watch.notice("finishing what is in flight; Ctrl-C again stops at once")
             self.loop.drain("interrupted")
+
+    def _look_on(self) -> None:
+        """The thread: passes signals on to the loop, and acts where it does not react."""
+        while not self._over.is_set():
+            if select.select([self._reading], [], [], _BEAT_SECONDS)[0]:
+                for number in os.read(self._reading, 64):
+                    if number in self._handled and not self._over.is_set():
+                        self._received, self._received_at = self._received + 1, monotonic()
+                        self._running.call_soon_threadsafe(self._stop)
+            silent = monotonic() - self._alive_at
+            unheard = self._received > self._noted and monotonic() - self._received_at > _PATIENCE_SECONDS
+            if self._over.is_set():
+                return
+            if unheard and self._received > 1:
+                self._end_now()
+            elif silent > BLOCKED_SECONDS or (unheard and silent > _PATIENCE_SECONDS):
+                self._name_it(silent)
+            if unheard:
+                self._watch.notice("the event loop is blocked and cannot finish anything; Ctrl-C again ends the run")
+
+    def _name_it(self, seconds: float) -> None:
+        """Who holds the event loop, and what to do; each place in foreign code once."""
+        frame = sys._current_frames().get(self._in)  # noqa: SLF001 -- documented, in spite of its name
+        place, who = _held_by(frame)
+        if place and place not in self._named:
+            self._named.add(place)
+            self._watch.notice(
+                f"{who} has held the event loop for {formats.duration(round(seconds))} ({place}): {_REMEDY}"
+            )
+
+    def _end_now(self) -> None:
+        again = "" if self.journal is None else f"; go on with --resume {self.journal.path.parent}"
+        self._watch.notice(f"stopped while the event loop was blocked; what was answered is in the journal{again}")
+        if self.journal is not None:
+            end = End(at=now(), reason="interrupted", seconds=round(self._watch.seconds, 3))
+            self.journal.write_out(end, seconds=_FLUSH_SECONDS)
+        os._exit(_STOPPED)  # nothing less ends a process whose main thread does not come back
+
+
+def _held_by(frame: FrameType | None) -> tuple[str, str]:
+    """The place in foreign code at which a thread is, and for whom; "" where it is in karat's own."""
+    place, who = "", "an agent or scorer"
+    for one, line in traceback.walk_stack(frame):
+        if not place and is_foreign(one.f_code.co_filename):
+            place = f"{Path(one.f_code.co_filename).name}, line {line}, in {one.f_code.co_name}"
+        job, owed = one.f_locals.get("job"), one.f_locals.get("owed")
+        if isinstance(job, Job):
+            trial = job.trial
+            where = f"sample '{trial.sample.id}', condition '{trial.condition.name}', repetition {trial.repetition}"
+            return place, f"the agent of the trial {where}"
+        if isinstance(owed, Owed):
+            answer = owed.answer
+            where = f"sample '{answer.sample}', condition '{answer.condition}', repetition {answer.repetition}"
+            return place, f"a scorer of the trial {where}"
+    return place, who

@@ -91,6 +91,12 @@ class Journal:
         self._queue.put((lines, done))
         return done
 
+    def write_out(self, last: Event, *, seconds: float) -> None:
+        """Writes what is queued, then `last`, and waits `seconds` at most; for a process that ends, from any thread."""
+        self._queue.put((self._codec.line(last), self._loop.create_future()))
+        self._queue.put(None)
+        self._thread.join(seconds)
+
     def _write_all(self) -> None:
         last = False
         while not last:

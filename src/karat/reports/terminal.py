@@ -27,7 +27,7 @@ from karat.reports._tables import (
 )
 from karat.summary import Summary
 from karat.summary.model import FailureKind, LowCell, LowSample, Result
-from karat.summary.words import NO_DIFFERENCE, NOT_TESTED, family_words
+from karat.summary.words import NO_DIFFERENCE, NOT_TESTED, family_words, nothing_scored
 from karat.summary.written import POINT_LEGEND, is_point
 
 __all__ = ["Terminal"]
@@ -85,6 +85,10 @@ class Terminal:
         yield _line(summary.headline, style="bold")
         yield Text()
         yield from _facts(summary)
+        if nothing_scored(summary.total, summary.failures, summary.status):
+            yield from _failures(summary.failures[:_MOST_KINDS])
+            yield from _warnings(summary.warnings)
+            return
         whole, summary = summary, _apart(summary)
         if whole.conversation is not None:
             for one in _conversation.sections(whole.conversation, wide=wide):

@@ -18,7 +18,18 @@ import msgspec
 
 from karat.errors import BadPlugin, JudgeFault, did_you_mean
 from karat.models import Price
-from karat.records import NOT_ASKED, Answer, Metric, Sample, Score, Turn, Usage, checked
+from karat.records import (
+    NOT_ASKED,
+    Answer,
+    Metric,
+    Sample,
+    Score,
+    Turn,
+    Usage,
+    absurd_dollars,
+    absurd_usage,
+    checked,
+)
 
 __all__ = ["Row", "Scorer", "ScorerSetting", "StreamingScorer", "Verdict", "announced", "as_verdicts", "golden_turns"]
 
@@ -187,8 +198,20 @@ def _clean(verdict: Verdict) -> Verdict:
         verdict = checked(verdict)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise JudgeFault("bad_verdict", f"the verdict is not what a Verdict says: {error}") from error
+    wrong = absurd_dollars(verdict.dollars) or absurd_usage(verdict.usage)
+    large = [
+        metric for metric, value in verdict.values.items() if value is not None and MOST_VALUE < abs(value) < math.inf
+    ]
+    if large:
+        wrong = f"{large[0]} is {verdict.values[large[0]]!r}, want at most {MOST_VALUE:g} either way"
+    if wrong is not None:
+        raise JudgeFault("bad_verdict", f"the verdict cannot be right: {wrong}")
     values = {metric: _finite(value) for metric, value in verdict.values.items()}
     return verdict if values == verdict.values else msgspec.structs.replace(verdict, values=values)
+
+
+MOST_VALUE = 1e100
+"""Of a metric: sums and squares of larger numbers are no numbers any more."""
 
 
 def _finite(value: float | bool | None) -> float | bool | None:

@@ -41,6 +41,7 @@ from karat.summary.words import (
     conversation_warnings,
     headline,
     loss_warnings,
+    nothing_scored,
     said,
     server_warnings,
     unmeasured,
@@ -161,8 +162,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     # The status first: a run that ends in between is then taken as running.
     status, info, reading, scorers = run.status(), run.info, read(run), run.scorers()
     shown = chosen_scorings(reading, (*run.info.scorers, *scorers), scorings)
-    ended = outcome(reading, shown)
-    each, total = accounts(reading, ended)
+    each, total = accounts(reading, ended := outcome(reading, shown))
     failures = failure_kinds(run, reading, ended)
     told = [*_server_warnings(run, each, failures), *_warnings(run, reading, status, total)]
     figures = _figures(run, reading, scorers, shown, asked, level=level) if shown else _Figures()
@@ -177,7 +177,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         kind=info.kind,
         status=status,
         level=level,
-        headline=study_headline(study) or alone(conversation) or figures.headline(total, info.kind),
+        headline=nothing_scored(total, failures, status) or _headline(info.kind, figures, total, conversation, study),
         conditions=tuple(reading.conditions),
         samples=len(reading.samples),
         repetitions=reading.repetitions,
@@ -197,6 +197,16 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         conversation=conversation,
         study=study,
     )
+
+
+def _headline(
+    kind: str,
+    figures: _Figures,
+    total: Account,
+    conversation: ConversationSummary | None,
+    study: StudySummary | None,
+) -> str:
+    return study_headline(study) or alone(conversation) or figures.headline(total, kind)
 
 
 def _conversation(
@@ -379,7 +389,7 @@ def _made_up(run: RunFolder) -> list[str]:
     if (replay := run.info.experiment.get("mcp.replay")) is not None:
         where = clean(str(replay.value))
         found.append(f"MCP servers were not asked: their answers and latencies come from the recording '{where}'")
-    found += [clean(run.info.source["faults"])] if run.info.source.get("faults") else []
+    found += [clean(run.info.source[key]) for key in ("notes", "faults") if run.info.source.get(key)]
     return found
 
 

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from karat import formats
 from karat.summary.conversation_model import ConversationSummary
-from karat.summary.model import Account, Difference, Family, MetricInfo, Result, ServerProblem
+from karat.summary.model import Account, Difference, FailureKind, Family, MetricInfo, Result, ServerProblem
 from karat.summary.written import between, estimated, share_estimate
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "family_words",
     "headline",
     "loss_warnings",
+    "nothing_scored",
     "right_in_words",
     "said",
     "server_warnings",
@@ -61,6 +62,17 @@ def verdict(info: MetricInfo, a: str, b: str, value: float | None, p: float | No
     if p is not None and p < ALPHA and value:
         return f"{b if value > 0 else a}{_HIGHER}"
     return NO_DIFFERENCE
+
+
+def nothing_scored(total: Account, failures: Sequence[FailureKind], status: str) -> str:
+    """Why there is no result, where every trial failed; "" where there is one, or may still be one."""
+    lost = [kind for kind in failures if kind.trials]
+    if total.ledger.scored or not lost or status == "running":
+        return ""
+    worst = max(lost, key=lambda kind: kind.trials)
+    count = f"{formats.count(worst.trials)} of {formats.plural(total.ledger.planned, 'trial')}"
+    what = "could not be scored" if worst.stage == "score" else "failed"
+    return f"No result: {count} {what}: {formats.excerpt(worst.example, 300)}"
 
 
 def headline(

@@ -33,12 +33,14 @@ def command(source: options.File, chosen: options.Chosen, no_start: bool, result
     """
     from karat.cli.checking import check
     from karat.cli.checking_studies import asked_study
+    from karat.cli.printed import aside
 
     study = asked_study(source.file)
     if study is not None:
         return _study(study, source, chosen, output)
     start = output.say if not no_start else None
-    found = check(source.load(), selection=chosen.as_selection(), results=results, start=start)
+    with aside():
+        found = check(source.load(), selection=chosen.as_selection(), results=results, start=start)
     output.result(str(found), found)
     output.say(*(f"warning: {text}" for text in found.warnings))
     output.complain(*found.problems)
@@ -47,13 +49,15 @@ def command(source: options.File, chosen: options.Chosen, no_start: bool, result
 
 def _study(study: Path, source: options.File, chosen: options.Chosen, output: Output) -> Exit:
     from karat.cli.checking_studies import check_studies, refuse_flags
+    from karat.cli.printed import aside
     from karat.errors import BadDataset, Fault
 
     refuse_flags(
         limit=chosen.limit, only_sample=chosen.only_samples, only_condition=chosen.only_conditions,
         env_file=source.env_file,
     )  # fmt: skip
-    found = check_studies(study, settings=source.settings)
+    with aside():
+        found = check_studies(study, settings=source.settings)
     if found.studies or output.as_json:
         output.result(str(found), found)
     if found.faults:

@@ -39,12 +39,14 @@ def command(
     from karat import api
     from karat.charts import charts
     from karat.cli.plotting import draw
+    from karat.cli.printed import aside
     from karat.summary.words import REHEARSED
 
     opened = api.open(run, results=results)
-    found = charts(
-        api.summarize(opened, scorings=shown.scorings, allow_code=shown.code, right=shown.right, **shown.compared)
-    )
+    with aside():
+        found = charts(
+            api.summarize(opened, scorings=shown.scorings, allow_code=shown.code, right=shown.right, **shown.compared)
+        )
     folder = out or Path(f"{opened.path.resolve().name}-charts")
     drawn = draw(found, folder, forms, dark=dark, output=output)
     output.result(str(drawn), drawn)

@@ -49,10 +49,12 @@ def command(
 
     from karat import api
     from karat.cli.after import show_outcome
+    from karat.cli.printed import aside
     from karat.cli.progress import following
     from karat.redact import Redactor
 
-    experiment = source.load()
+    with aside():
+        experiment = source.load()
     output.say("REHEARSAL: scripts on this machine play every model; no number below means anything")
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     with (

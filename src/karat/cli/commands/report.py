@@ -40,6 +40,7 @@ def command(
     """
     from karat import api
     from karat.cli import reporting
+    from karat.cli.printed import aside
     from karat.summary.kept import summarize_and_keep
     from karat.summary.words import REHEARSED
 
@@ -47,7 +48,8 @@ def command(
     name = to or ("json" if output.as_json else "terminal")
     reporting.check(name, folder, asked)
     chosen: dict[str, Any] = {"scorings": shown.scorings, "allow_code": shown.code, "right": shown.right}
-    summary = summarize_and_keep(folder, **chosen, **shown.compared)
+    with aside():
+        summary = summarize_and_keep(folder, **chosen, **shown.compared)
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
     if folder.info.rehearsed and name != "terminal":  # a spreadsheet has no place for it

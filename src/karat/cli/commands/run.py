@@ -40,12 +40,14 @@ def command(
 
     from karat import api
     from karat.cli.after import show_outcome
+    from karat.cli.printed import aside
     from karat.cli.progress import following
     from karat.redact import Redactor
 
     if retry_failed and resume is None:
         raise click.UsageError("--retry-failed needs --resume RUN: a new run has no failed trials")
-    experiment = source.load()
+    with aside():
+        experiment = source.load()
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     with following(output, Redactor(experiment.secrets)) as watch:
         carrying = api.carry_out(

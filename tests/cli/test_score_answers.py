@@ -403,3 +403,34 @@ def test_equals_and_contains_look_at_each_turn(score_text, here):
         ("contains", 0): {"contains": True},
         ("contains", 1): {"contains": False},
     }
+
+
+def test_one_file_with_question_golden_answer_and_answer_is_scored_in_one_command(karat, here):
+    (here / "answers.csv").write_text("Q,G,A\nOne?,one,one\nOne?,one,two\nThree?,three,three\n", encoding="utf-8")
+    done = karat("score", "answers.csv", "--question", "Q", "--golden", "G", "--answer", "A", "--scorer", "equals")
+    assert done.code == 0
+    assert "columns used: question = Q, golden = G, answer = A" in done.err
+    assert "answers: equals 66.7 %" in done.out
+    summary = karat("report", "latest", "--to", "json").json
+    assert summary["total"]["latency"] == {"median": None, "p95": None, "n": 0}
+
+
+def test_the_latency_of_recorded_answers_is_the_files_own(karat, here):
+    rows = "question,golden,answer,latency_seconds\nOne?,one,one,2.7\nTwo?,two,two,2.7\n"
+    (here / "answers.csv").write_text(rows, encoding="utf-8")
+    assert karat("score", "answers.csv", "--scorer", "equals").code == 0
+    summary = karat("report", "latest", "--to", "json").json
+    assert summary["total"]["latency"] == {"median": 2.7, "p95": 2.7, "n": 2}
+
+
+def test_usual_columns_of_one_file_are_found_and_missing_ones_are_asked_for(karat, here):
+    (here / "answers.csv").write_text("Question,Expected Answer,response\nOne?,one,one\n", encoding="utf-8")
+    done = karat("score", "answers.csv", "--scorer", "equals")
+    assert (done.code, "question = Question, golden = Expected Answer, answer = response" in done.err) == (0, True)
+    (here / "less.csv").write_text("question,answer\nOne?,one\n", encoding="utf-8")
+    refused = karat("score", "less.csv")
+    assert refused.code == 2
+    assert "--golden: say which column of less.csv holds the golden answer (it has: question, answer)" in refused.err
+    twice = karat("score", "less.csv", "--golden", "answer")
+    assert twice.code == 2
+    assert "column 'answer' is named for --answer as well" in twice.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import file_digest
 from pathlib import Path
@@ -164,7 +165,23 @@ class Replay:
         text = row.get(self._options.answer_key)
         if not isinstance(text, str):
             raise AgentFault("bad_record", f"'{self._options.answer_key}' is a {type(text).__name__}, want a text")
-        return Reply(text=text, dollars=0.0)
+        return Reply(text=text, dollars=0.0, milliseconds=_milliseconds(row))
+
+
+_LATENCIES = {"latency_seconds": 1000.0, "seconds": 1000.0, "latency_ms": 1.0, "milliseconds": 1.0}
+"""Columns with the time that an answer took, and how many milliseconds their unit is."""
+
+
+def _milliseconds(row: Mapping[str, Any]) -> float | None:
+    """The time that the file gives for the answer; None where it gives none, or no number."""
+    for name, unit in _LATENCIES.items():
+        try:
+            time = float(row[name]) * unit
+        except (KeyError, TypeError, ValueError):
+            continue
+        if 0 <= time < math.inf:
+            return time
+    return None
 
 
 def _columns(options: Replay.Options) -> Columns:

@@ -184,6 +184,9 @@ class Answers:
     settings: tuple[str, ...]
     columns: tuple[str, ...] = ()  # TARGET=COLUMN
     strict: bool = False
+    question: str | None = None  # columns of a file that has all three, or of --dataset and of the answers
+    golden: str | None = None
+    answer: str | None = None
 
 
 def _gathered(into: str, value: type[Any], *declared: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -333,6 +336,9 @@ answers = _gathered(
         help="ANSWERS: what a column is called, e.g. answer=predicted_answer. Repeatable.",
     ),
     click.option("--strict", is_flag=True, help="ANSWERS: score nothing where the file has faults."),
+    click.option("--question", metavar="COLUMN", help="ANSWERS: the column with the question."),
+    click.option("--golden", metavar="COLUMN", help="ANSWERS: the column with the golden answer."),
+    click.option("--answer", metavar="COLUMN", help="ANSWERS: the column with the answer to score."),
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 _quiet = click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error but errors.")

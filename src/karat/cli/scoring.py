@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from karat import api, plugins
 from karat.cli import turn_answers
+from karat.cli.answer_columns import in_one_file, named_columns
 from karat.cli.ending import keep_hidden
 from karat.cli.output import Output, typed
 from karat.cli.printed import aside
@@ -42,6 +43,7 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
     from karat.redact import Redactor
 
     flags = {"--dataset": answers.dataset, "--set": answers.settings, "--map": answers.columns}
+    flags |= {f"--{part}": getattr(answers, part) for part in ("question", "golden", "answer")}
     given = next((flag for flag, value in {**flags, "--strict": answers.strict}.items() if value), None)
     if given is not None:
         raise BadOption(given, f"is for a file of answers, and there is no file '{name}'; a run has its own")
@@ -73,13 +75,15 @@ def score_answers(
     """
     from karat.redact import Redactor
 
-    if answers.dataset is None:
+    if answers.dataset is None and kind != "answers":
         raise BadOption("--dataset", f"is needed to score {file}: the file with the questions and golden answers")
+    if answers.dataset is None:
+        answers = in_one_file(file, answers, output)
     try:
         with aside():
             experiment = experiment_of_answers(file, answers, wanted, kind=kind)
     except (BadDataset, BadOption) as error:
-        if kind == "answers" and _holds_conversations(answers.dataset):
+        if kind == "answers" and answers.dataset is not None and _holds_conversations(answers.dataset):
             raise BadOption("--kind", f"{answers.dataset} holds conversations: say --kind conversation") from error
         raise
     keep_hidden(experiment.secrets)
@@ -211,11 +215,12 @@ def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str) -
     replay = plugins.find("agents", "replay")
     columns = turn_answers.named(answers.columns, replay, kind=kind)
     rows = {"conversation": {"turns": columns}, "study": {"participants": columns}}.get(kind, columns)
+    dataset, agent = named_columns(file, answers)
     usual: dict[str, Any] = {"judge": {"type": "overlap"}} if kind == "answers" else {}  # else the dataset's own
     return {
         "name": file.stem,
-        "dataset": {"path": str(answers.dataset), **({} if kind == "answers" else {"kind": kind})},
-        "agent": {"type": "replay", "path": str(file.absolute()), **rows},
+        "dataset": {"path": str(answers.dataset), **dataset, **({} if kind == "answers" else {"kind": kind})},
+        "agent": {"type": "replay", "path": str(file.absolute()), **rows, **agent},
         "conditions": {"answers": {}},
         "execution": {"num_repetitions": 1, "max_failures": _NEVER},
         **({"scorers": [], **_keys(wanted)} if wanted else usual),

@@ -41,6 +41,7 @@ class ReplyLine(msgspec.Struct, gc=False):
     tool_calls: tuple[CallLine, ...] = ()
     usage: Usage | None = None
     dollars: float | None = None
+    milliseconds: float | None = None
     stop_reason: str | None = None
 
 

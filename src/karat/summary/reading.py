@@ -97,6 +97,7 @@ class Reading:
         self.scores: dict[tuple[str, str], Rows] = {}  # (scorer, scoring)
         self.latest: dict[str, str] = {}  # scorer → its newest scoring
         self.trials: dict[str, int] | None = None  # trial id → cell, when there are scorers
+        self.recorded = False  # answers were made elsewhere: how long it took to read them back is no latency
         self.free_scoring = False  # every scorer works by a rule: its failed attempts cost nothing
         self.duplicates = 0
         self.outside = 0  # answers and failures of trials that no plan holds
@@ -167,7 +168,10 @@ class Reading:
             return
         self.answered[cell] = 1
         tally.answered += 1
-        tally.seconds.append(answer.seconds)
+        if not self.recorded:
+            tally.seconds.append(answer.seconds)
+        elif all(reply.milliseconds is not None for reply in answer.replies):
+            tally.seconds.append(sum(reply.milliseconds or 0.0 for reply in answer.replies) / 1000)
         if answer.attempts > 1 or earlier or self.failed[cell]:
             self.retried[cell] = 1
         if self.trials is not None:
@@ -335,6 +339,7 @@ def read(run: RunFolder) -> Reading:
     if len(samples) < len(ordered):
         raise BadRun(str(run.path), "samples.jsonl is damaged: it holds a sample twice")
     reading = Reading(plan, samples)
+    reading.recorded = run.info.agent_type == "replay"
     reading.own = reading.part = tuple(scorer.scoring for scorer in run.info.scorers)
     if scorers:
         reading.trials = {}

@@ -36,7 +36,8 @@ def command(
     RUN: every answer is scored by --judge and --scorer, or, without them, by the run's own
     scorers where a score is missing. The new scores are added, the newest are shown, all are
     kept. ANSWERS: a file (JSONL, CSV, JSON, Parquet) with the columns `id` and `answer` and,
-    if you like, `condition` and `repetition`; it becomes a run of its own. With --kind
+    if you like, `condition` and `repetition`; it becomes a run of its own. Without --dataset each
+    row holds its question and golden answer too: --question, --golden and --answer name the columns. With --kind
     conversation: one turn a row, with numbers or programs as answers
     (docs/how-to/score-conversations.md); turns without a row are wrong. With --kind
     study: what participants of the study --dataset answered (docs/how-to/run-human-studies.md). With --kind

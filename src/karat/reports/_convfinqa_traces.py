@@ -55,19 +55,37 @@ def trace_of(
     A conversation that broke off has no times of its own in the journal: it has `began`.
     """
     answer = trial.answer
-    replies = answer.replies if answer is not None else trial.heard
     values = {
         **row,
         "total_prompt_tokens": row.get("prompt_tokens"),
         "total_completion_tokens": row.get("completion_tokens"),
     }
-    scores: dict[int | None, list[Any]] = {}
-    for score in trial.scores:
-        scores.setdefault(score.turn, []).append(score)
-    contexts = {error["turn_idx"]: error["error_context"] for error in errors}
     start = row.get("timestamp_start") or began
     told = typed(values, _TRACE)
     told["unknown"] += [] if row.get("timestamp_start") else ["timestamp_start", "timestamp_end"]
+    return {
+        **told,
+        **{name: row.get(name) for name in _NULL["trace"]},
+        "timestamp_start": start,
+        "timestamp_end": row.get("timestamp_end") or start,
+        "condition": trial.condition,
+        "repetition": trial.repetition,
+        "features": trial.sample.metadata,
+        "document": trial.sample.detail,
+        "materials": trial.sample.materials,
+        "weight": trial.sample.weight,
+        "started": answer.started if answer is not None else None,
+        "seconds": answer.seconds if answer is not None else None,
+        "attempts": answer.attempts if answer is not None else None,
+        "turns": _turns(trial, turns, errors, start),
+        "scores": [score for score in trial.scores if score.turn is None],
+        "failure": trial.failure,
+    }
+
+
+def _turns(trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], start: str) -> list[dict[str, Any]]:
+    replies = trial.answer.replies if trial.answer is not None else trial.heard
+    contexts = {error["turn_idx"]: error["error_context"] for error in errors}
     spent = 0.0
     made = []
     for number, (turn, cells) in enumerate(zip(trial.sample.turns, turns, strict=True)):
@@ -83,26 +101,9 @@ def trace_of(
             "golden": turn.golden,
             "detail": turn.detail,
             "reply": reply,
-            "scores": scores.get(number, []),
+            "scores": [score for score in trial.scores if score.turn == number],
         })  # fmt: skip
-    return {
-        **told,
-        **{name: row.get(name) for name in _NULL["trace"]},
-        "timestamp_start": start,
-        "timestamp_end": row.get("timestamp_end") or start,
-        "condition": trial.condition,
-        "repetition": trial.repetition,
-        "features": trial.sample.metadata,
-        "document": trial.sample.detail,
-        "materials": trial.sample.materials,
-        "weight": trial.sample.weight,
-        "started": answer.started if answer is not None else None,
-        "seconds": answer.seconds if answer is not None else None,
-        "attempts": answer.attempts if answer is not None else None,
-        "turns": made,
-        "scores": scores.get(None, []),
-        "failure": trial.failure,
-    }
+    return made
 
 
 def _turn(cells: Row, reply: Reply | None) -> Row:

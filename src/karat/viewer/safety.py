@@ -74,6 +74,7 @@ class Door:
         if refusal is None:
             location = self._exchanged(scope)
             if location is not None:
+                _authenticate(scope)
                 await _answer(send, 303, "", [(b"location", location.encode()), (b"set-cookie", self._set_cookie())])
                 return
             refusal = self._unknown(scope)
@@ -145,6 +146,7 @@ class Door:
                 "This browser has not been let in. Open the address that `karat view` printed; it works once. "
                 "If it was used already, start `karat view` again."
             )
+        _authenticate(scope)
         if scope["method"] == "POST":
             given = _header(scope, b"x-karat-csrf")
             if len(given) != 1 or not hmac.compare_digest(given[0].encode(), self.csrf.encode()):
@@ -180,6 +182,13 @@ def _is_number(name: str) -> bool:
 
 def _header(scope: Scope, wanted: bytes) -> list[str]:
     return [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
+
+
+def _authenticate(scope: Scope) -> None:
+    """Exempts the request's connection from the limits for those who have shown neither token nor cookie."""
+    authenticate = scope.get("state", {}).get("authenticate")
+    if authenticate is not None:
+        authenticate()
 
 
 def _guarded(send: Send) -> Send:

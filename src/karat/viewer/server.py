@@ -90,6 +90,7 @@ def _server(library: Library, host: str, port: int, reviewer: str) -> tuple[uvic
     import uvicorn
 
     from karat.viewer.app import application
+    from karat.viewer.connections import LimitedConnection
     from karat.viewer.safety import Door, hosts_of, is_loopback
     from karat.viewer.web import Site
 
@@ -97,7 +98,7 @@ def _server(library: Library, host: str, port: int, reviewer: str) -> tuple[uvic
     door = Door(application(Site(library, reviewer=reviewer)), hosts=hosts_of(host), port=port, any_address=not near)
     config = uvicorn.Config(
         door, log_config=None, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none",
-        http="h11", timeout_graceful_shutdown=_GRACE_SECONDS, timeout_keep_alive=15, limit_concurrency=200,
+        http=LimitedConnection, timeout_graceful_shutdown=_GRACE_SECONDS, timeout_keep_alive=15,
     )  # fmt: skip
     name = socket.gethostname() if host in _EVERYWHERE else host
     return uvicorn.Server(config), f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={door.token}"

@@ -37,7 +37,22 @@ def test_every_trial_gets_the_answer_recorded_for_it(ask: Ask, tmp_path: Path, s
     path = write(tmp_path / f"answers.{suffix}", ROWS)
     for row in ROWS:
         said = ask("replay", {"path": path}, sample=row["id"], condition=row["condition"], repetition=row["repetition"])
-        assert said == (Reply(text=row["answer"], dollars=0.0),)
+        assert said == (Reply(text=row["answer"]),)  # the file says nothing of cost and time, so neither is known
+
+
+@pytest.mark.parametrize(
+    ("columns", "reply"),
+    [
+        ({"dollars": "0.25", "latency_ms": "2700"}, {"dollars": 0.25, "milliseconds": 2700.0}),
+        ({"cost": 0, "seconds": 1.5}, {"dollars": 0.0, "milliseconds": 1500.0}),
+        ({"cost_usd": "free", "latency_ms": "-3"}, {}),
+    ],
+)
+def test_cost_and_time_of_a_recorded_answer_are_those_of_the_file(
+    ask: Ask, tmp_path: Path, columns: dict[str, object], reply: dict[str, float]
+) -> None:
+    path = write(tmp_path / "answers.jsonl", [{"id": "0", "answer": "yes", **columns}])
+    assert ask("replay", {"path": path}) == (Reply(text="yes", **reply),)
 
 
 def test_rows_without_condition_serve_all_and_without_repetition_count_up(ask: Ask, tmp_path: Path) -> None:

@@ -165,22 +165,23 @@ class Replay:
         text = row.get(self._options.answer_key)
         if not isinstance(text, str):
             raise AgentFault("bad_record", f"'{self._options.answer_key}' is a {type(text).__name__}, want a text")
-        return Reply(text=text, dollars=0.0, milliseconds=_milliseconds(row))
+        return Reply(text=text, dollars=_recorded(row, _COSTS), milliseconds=_recorded(row, _LATENCIES))
 
 
 _LATENCIES = {"latency_seconds": 1000.0, "seconds": 1000.0, "latency_ms": 1.0, "milliseconds": 1.0}
 """Columns with the time that an answer took, and how many milliseconds their unit is."""
+_COSTS = {"dollars": 1.0, "cost_usd": 1.0, "cost": 1.0}
 
 
-def _milliseconds(row: Mapping[str, Any]) -> float | None:
-    """The time that the file gives for the answer; None where it gives none, or no number."""
-    for name, unit in _LATENCIES.items():
+def _recorded(row: Mapping[str, Any], columns: Mapping[str, float]) -> float | None:
+    """The first of these columns that holds a number of at least 0, times its unit; None if none does."""
+    for name, unit in columns.items():
         try:
-            time = float(row[name]) * unit
+            value = float(row[name]) * unit
         except (KeyError, TypeError, ValueError):
             continue
-        if 0 <= time < math.inf:
-            return time
+        if 0 <= value < math.inf:
+            return value
     return None
 
 

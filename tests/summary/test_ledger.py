@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from karat.errors import BadRun
 from karat.journal import PlanInfo
+from karat.records import Reply
 from karat.summary import summarize
-from karat.summary.model import Ledger
+from karat.summary.model import Attempts, Ledger, Money
+from karat.summary.words import attempts_sentence
 
 
 def ledger(**counts: int) -> Ledger:
@@ -149,6 +151,41 @@ def test_without_scorers_an_answer_is_enough(tmp_path, journals):
     summary = summarize(script.end())
     assert summary.total.ledger == ledger(scored=1, not_run=1)
     assert summary.results == ()
+
+
+def test_attempts_add_up_and_say_what_those_without_an_answer_cost(tmp_path, journals):
+    """Two trials answered (one of them at the third attempt), one failed, two not run: one of these broken off."""
+    script = journals.Script(tmp_path / "run", samples=5, conditions=("only",), scorers=())
+    script.attempt(0, "only", dollars=0.25)
+    script.attempt(0, "only", n=2)
+    script.answer(0, "only", attempts=3, reply=Reply(text="yes", dollars=1.0))
+    script.answer(1, "only", reply=Reply(text="yes", dollars=1.0))
+    script.attempt(2, "only", cls="agent", dollars=0.5)
+    script.failure(2, "only")
+    script.attempt(3, "only", dollars=0.125)
+    script.reply(4, "only", reply=Reply(text="first turn", dollars=2.0))
+    summary = summarize(script.end("max_failures"))
+    assert summary.total.ledger == ledger(scored=2, agent=1, not_run=2)
+    lost = Money(known=0.25 + 0.5 + 0.125 + 2.0, unknown=1)
+    assert summary.total.attempts == Attempts(answered=2, failed=4, unfinished=1, of_trials_not_run=2, lost=lost)
+    assert summary.total.cost.agent == Money(known=2.0 + lost.known, unknown=1)
+    assert attempts_sentence(summary.total) == (
+        "Attempts: 7 = 2 answered + 4 failed + 1 unfinished. Those without an answer cost ≥ $2.88, "
+        "which the cost above includes; 2 of them are of trials that were not run."
+    )
+
+
+def test_an_attempt_that_a_resumed_run_goes_on_from_is_not_lost(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=1, conditions=("only",), scorers=())
+    first, second = Reply(text="one", dollars=1.0), Reply(text="two", dollars=1.0)
+    script.reply(0, "only", reply=first)
+    script.resume()
+    script.answer(0, "only", replies=(first, second), attempts=2)
+    total = summarize(script.end()).total
+    assert total.attempts == Attempts(
+        answered=1, failed=0, unfinished=1, of_trials_not_run=0, lost=Money(known=0.0, unknown=0)
+    )
+    assert total.cost.agent.known == 2.0
 
 
 def test_every_scorer_must_have_scored(tmp_path, journals):

@@ -10,6 +10,7 @@ from karat.pages.blocks import Bar, Block, Cell, Column, Row, Table, columns, nu
 from karat.summary import Summary
 from karat.summary.conversation_model import ConversationResult
 from karat.summary.model import Account, Ledger
+from karat.summary.words import attempts_sentence
 
 __all__ = ["CLASSES", "ledger", "right_answers", "servers", "spent"]
 
@@ -78,6 +79,7 @@ def spent(summary: Summary) -> Iterator[Block]:
     legend = (
         "Time: from question to answer, of the attempts that succeeded. Money and tokens: of failed attempts as well."
     )
+    legend += "".join(f" {sentence}" for sentence in [attempts_sentence(summary.total)] if sentence)
     if unknown:
         legend += f" {formats.plural(unknown, 'call')} with no known price: – is not known, ≥ leaves them out."
     yield Table(

@@ -27,7 +27,7 @@ from karat.reports._tables import (
 )
 from karat.summary import Summary
 from karat.summary.model import FailureKind, LowCell, LowSample, Result
-from karat.summary.words import NO_DIFFERENCE, NOT_TESTED, family_words, nothing_scored
+from karat.summary.words import NO_DIFFERENCE, NOT_TESTED, attempts_sentence, family_words, nothing_scored
 from karat.summary.written import POINT_LEGEND, is_point
 
 __all__ = ["Terminal"]
@@ -252,6 +252,7 @@ def _trials_legend(summary: Summary) -> str:
     elif unknown:
         calls = formats.plural(unknown, "call")
         parts.append(f"{calls} with no known price: – is not known, ≥ leaves them out.")
+    parts += filter(None, [attempts_sentence(summary.total)])
     return " ".join(parts)
 
 

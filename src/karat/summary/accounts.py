@@ -8,8 +8,21 @@ from heapq import merge
 from math import ceil, fsum
 from typing import get_args
 
+from msgspec import structs
+
 from karat.records import LedgerClass
-from karat.summary.model import Account, Cost, FailureKind, Latency, Ledger, Money, ServerProblem, ServerUse, Tokens
+from karat.summary.model import (
+    Account,
+    Attempts,
+    Cost,
+    FailureKind,
+    Latency,
+    Ledger,
+    Money,
+    ServerProblem,
+    ServerUse,
+    Tokens,
+)
 from karat.summary.reading import Kind, Reading
 from karat.summary.tallies import Calls, Tally
 
@@ -118,7 +131,9 @@ def accounts(reading: Reading, outcome: Outcome) -> tuple[dict[str, Account], Ac
         for name, index in reading.conditions.items()
     }
     tallies = [*reading.tallies, reading.elsewhere]
-    return each, _account(tallies, outcome.counts, reading.retried.count(1))
+    whole = _account(tallies, outcome.counts, reading.retried.count(1))
+    abandoned = reading.elsewhere.failed_attempts + reading.elsewhere.unfinished_attempts
+    return each, structs.replace(whole, attempts=structs.replace(whole.attempts, of_trials_not_run=abandoned))
 
 
 def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retried: int) -> Account:
@@ -134,9 +149,22 @@ def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retr
         ),
         tokens=_tokens(tallies),
         latency=Latency(median=quantile(seconds, 0.5), p95=quantile(seconds, 0.95), n=len(seconds)),
+        attempts=_attempts(tallies),
         failed_attempts=sum(tally.failed_attempts for tally in tallies),
         retried=retried,
         servers=_servers(tallies),
+    )
+
+
+def _attempts(tallies: Sequence[Tally]) -> Attempts:
+    return Attempts(
+        answered=sum(tally.answered for tally in tallies),
+        failed=sum(tally.failed_attempts for tally in tallies),
+        unfinished=sum(tally.unfinished_attempts for tally in tallies),
+        of_trials_not_run=0,
+        lost=Money(
+            known=_sum(tally.lost_dollars for tally in tallies), unknown=sum(tally.lost_unknown for tally in tallies)
+        ),
     )
 
 

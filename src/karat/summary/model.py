@@ -18,6 +18,7 @@ from karat.summary.study_model import StudySummary
 __all__ = [
     "FORMAT_VERSION",
     "Account",
+    "Attempts",
     "Cost",
     "Difference",
     "Estimate",
@@ -110,6 +111,16 @@ class ServerUse(msgspec.Struct, frozen=True, kw_only=True):
     result_tokens_estimate: int = 0  # an estimate of what its results come to, each read once: characters / 4
 
 
+class Attempts(msgspec.Struct, frozen=True, kw_only=True):
+    """How attempts to answer ended: `answered`, `failed` and `unfinished` sum to all that were made."""
+
+    answered: int
+    failed: int
+    unfinished: int  # broken off after a turn was answered
+    of_trials_not_run: int  # those of trials that have not ended; counted for the whole run only
+    lost: Money  # spent on failed and unfinished attempts; `Account.cost` includes it
+
+
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """Everything but the scores, of one condition or of the run."""
 
@@ -117,6 +128,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost
     tokens: Tokens
     latency: Latency
+    attempts: Attempts
     failed_attempts: int  # of the agent
     retried: int  # answered trials that took more than one attempt
     servers: tuple[ServerUse, ...] = ()

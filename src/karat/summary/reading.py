@@ -61,10 +61,17 @@ class _Waiting:
     """What a trial without an answer, or one whose condition is not known yet, has used up."""
 
     failed: int = 0  # attempts
+    unfinished: int = 0  # attempts that were broken off
+    underway: bool = False  # a turn was answered since the last attempt ended
     calls: list[tuple[float | None, Usage | None]] = field(default_factory=list)
     replies: list[ReplyLine] = field(default_factory=list)  # said in vain
     said: Conversation[ReplyLine] = field(default_factory=Conversation)  # turn by turn; a later attempt may go on
     tally: Tally | None = None  # where it belongs, once a failure has told
+
+    def break_off(self) -> None:
+        """Nothing more comes of the attempt that is under way."""
+        self.unfinished += self.underway
+        self.underway = False
 
 
 @dataclass(slots=True)
@@ -231,6 +238,7 @@ class Reading:
         self._failed([attempt], None)
         waiting = self._pending.setdefault(attempt.trial, _Waiting())
         waiting.failed += 1
+        waiting.underway = False
         told = waiting.said.failed(attempt.kind)
         waiting.replies += attempt.replies[told:]
         # Gates are looked at after the last call, so they cost nothing more.
@@ -241,6 +249,7 @@ class Reading:
     def add_reply(self, line: bytes) -> None:
         told = reply_of(line)
         waiting = self._pending.setdefault(told.trial, _Waiting())
+        waiting.underway = True
         waiting.replies += waiting.said.add(told.turn, told.reply)
 
     def add_resume(self, line: bytes) -> None:
@@ -251,6 +260,7 @@ class Reading:
         self.carried.update(dict.fromkeys(self.part, False))
         for waiting in self._pending.values():
             waiting.said.broken_off()
+            waiting.break_off()
         self._name_rest()
 
     def add_end(self, line: bytes) -> None:
@@ -259,8 +269,10 @@ class Reading:
     def finish(self) -> None:
         """Books what led to no answer, on nobody's account where nothing tells whose it was."""
         for waiting in self._pending.values():
+            tally = waiting.tally or self.elsewhere
+            waiting.break_off()
             waiting.replies += waiting.said.replies
-            self._book(waiting, waiting.tally or self.elsewhere)
+            self._book(waiting, tally)
         self._pending.clear()
         self._name_rest()
 
@@ -277,12 +289,16 @@ class Reading:
         """What stands, of turns that were answered, is left: an answer may come to hold them."""
         for dollars, usage in waiting.calls:
             tally.pay(dollars)
+            tally.lose(dollars)
             tally.use(usage)
         for reply in waiting.replies:
             tally.heard(reply)
+            tally.lose(reply.dollars)
         tally.count(waiting.replies, answered=False)
         tally.failed_attempts += waiting.failed
-        waiting.calls, waiting.replies, waiting.failed, waiting.tally = [], [], 0, tally
+        tally.unfinished_attempts += waiting.unfinished
+        waiting.calls, waiting.replies, waiting.tally = [], [], tally
+        waiting.failed = waiting.unfinished = 0
 
     def _name(self, trial: str, scorer: str | None) -> None:
         self._failed(self._unnamed.pop(trial, ()), scorer)

@@ -57,6 +57,9 @@ class Tally:
 
     answered: int = 0
     failed_attempts: int = 0
+    unfinished_attempts: int = 0
+    lost_dollars: array[float] = field(default_factory=lambda: array("d"))  # of these attempts; also in `dollars`
+    lost_unknown: int = 0
     dollars: array[float] = field(default_factory=lambda: array("d"))
     unknown: int = 0
     judge_dollars: array[float] = field(default_factory=lambda: array("d"))
@@ -71,6 +74,13 @@ class Tally:
             self.unknown += 1
         elif dollars:
             self.dollars.append(dollars)
+
+    def lose(self, dollars: float | None) -> None:
+        """Notes that money which is paid went into an attempt without an answer."""
+        if dollars is None:
+            self.lost_unknown += 1
+        elif dollars:
+            self.lost_dollars.append(dollars)
 
     def pay_judge(self, dollars: float | None) -> None:
         if dollars is None:

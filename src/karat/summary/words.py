@@ -17,6 +17,7 @@ __all__ = [
     "NOT_TESTED",
     "NO_DIFFERENCE",
     "REHEARSED",
+    "attempts_sentence",
     "extraction",
     "family_words",
     "headline",
@@ -43,6 +44,30 @@ NOT_MEASURED = "MCP servers not measured"
 """Instead of `NO_DIFFERENCE` where a condition's MCP calls failed, or none was made."""
 
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
+
+
+def attempts_sentence(account: Account) -> str:
+    """How many attempts there were, and what those without an answer cost; empty if every attempt was answered.
+
+    "Attempts: 76 = 12 answered + 64 failed. Those without an answer cost $1.20, which the cost above includes; 28 of
+    them are of trials that were not run."
+    """
+    made = account.attempts
+    without = made.failed + made.unfinished
+    if not without:
+        return ""
+    parts = [f"{formats.count(made.answered)} answered"]
+    parts += [f"{formats.count(made.failed)} failed"] if made.failed else []
+    parts += [f"{formats.count(made.unfinished)} unfinished"] if made.unfinished else []
+    lost = made.lost
+    cost = f"cost {formats.dollars(lost.known, unknown=lost.unknown)}, which the cost above includes"
+    if lost.unknown and not lost.known:
+        cost = "may have cost money: no price is known"
+    rest = f"; {formats.count(made.of_trials_not_run)} of them are of trials that were not run"
+    return (
+        f"Attempts: {formats.count(made.answered + without)} = {' + '.join(parts)}. "
+        f"Those without an answer {cost}{rest if made.of_trials_not_run else ''}."
+    )
 
 
 def winner(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str | None:

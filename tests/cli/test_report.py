@@ -42,11 +42,11 @@ def test_a_folder_full_of_files_is_one_line(karat, here):
     assert karat(*score).code == 0
     refused = karat("report", "latest", "--to", "convfinqa")
     assert refused.code == 2
-    assert "validation.csv, traces/ (12 files), statistics.json" in refused.err
+    assert "errors.csv, traces/ (12 files), statistics.json" in refused.err
     written = karat("report", "latest", "--to", "convfinqa", "--out", "files")
-    names = ["summary.csv", "turns.csv", "errors.csv", "validation.csv", "traces/ (12 files)", "statistics.json"]
+    names = ["summary.csv", "turns.csv", "errors.csv", "traces/ (12 files)", "statistics.json"]
     assert written.out.splitlines() == [f"files/{name}" for name in names]
-    assert len(karat("report", "latest", "--to", "convfinqa", "--out", "files", "--json").json["paths"]) == 17
+    assert len(karat("report", "latest", "--to", "convfinqa", "--out", "files", "--json").json["paths"]) == 16
 
 
 def test_a_report_takes_its_options_and_no_others(karat, run):

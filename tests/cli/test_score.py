@@ -7,6 +7,7 @@ import shlex
 from hashlib import sha256
 
 import pytest
+from tests.summary.journals import resealed_file
 
 from karat.testing.models import serve
 
@@ -54,10 +55,7 @@ def test_a_scorer_is_checked_as_in_the_file(karat, run):
 
 
 def test_a_run_never_names_the_code_that_scores_it(karat, run, here):
-    path = here / run / "run.json"
-    path.write_text(
-        path.read_text(encoding="utf-8").replace('"type": "overlap"', '"type": "os:system"'), encoding="utf-8"
-    )
+    resealed_file(here / run / "run.json", '"type": "overlap"', '"type": "os:system"')
     done = karat("score", run)
     assert done.code == 2
     assert "os:system" in done.err
@@ -124,9 +122,7 @@ def test_a_stopped_run_stays_stopped_after_its_answers_were_scored(karat, experi
 )
 def test_a_run_folder_that_karat_did_not_write_is_a_bad_run(karat, run, here, old, new, said):
     path = here / run / "run.json"
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
+    resealed_file(path, old, new)
     done = karat("score", run)
     assert done.code == 2, done.err
     assert said in done.err

@@ -274,3 +274,11 @@ def resealed(lines: bytes) -> bytes:
     """Lines that a test has changed, with the checksums of what they are now."""
     bare = [re.sub(rb',"crc":"[0-9a-f]{8}"}$', b"}", line) for line in lines.splitlines()]
     return b"".join(with_checksum(line) + b"\n" for line in bare)
+
+
+def resealed_file(path: Path, old: str, new: str) -> None:
+    """Changes the text of a run.json, and gives it the checksum that it then has."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    line = re.sub(rb',"crc":"[0-9a-f]{8}"}$', b"}", msgspec.json.format(text.replace(old, new).encode(), indent=-1))
+    path.write_bytes(msgspec.json.format(with_checksum(line), indent=2) + b"\n")

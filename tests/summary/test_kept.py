@@ -9,7 +9,7 @@ import sys
 
 import msgspec
 import pytest
-from tests.summary.journals import Script, table
+from tests.summary.journals import Script, resealed, table
 
 from karat.journal import RunFolder, RunLock
 from karat.records import Reply
@@ -113,7 +113,7 @@ def test_a_run_that_went_on_is_added_up_anew(tmp_path):
     run = large(tmp_path / "run")
     summarize_and_keep(run)
     with run.journal.open("ab") as file:
-        file.write(b'{"event":"end","at":"","reason":"done","seconds":1}\n')
+        file.write(resealed(b'{"event":"end","at":"","reason":"done","seconds":1}\n'))
     assert kept(run) is None
     assert summarize_and_keep(run) == kept(run)
 
@@ -178,7 +178,7 @@ def test_what_somebody_else_has_sealed_is_passed_over(tmp_path, monkeypatch):
 def test_the_summary_of_another_run_is_passed_over(tmp_path):
     run, other = large(tmp_path / "run"), large(tmp_path / "other")
     with other.journal.open("ab") as file:
-        file.write(b'{"event":"end","at":"","reason":"budget","seconds":1}\n')
+        file.write(resealed(b'{"event":"end","at":"","reason":"budget","seconds":1}\n'))
     summarize_and_keep(other)
     (run.path / "cache").mkdir()
     shutil.copy(cached(other), cached(run))

@@ -12,10 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
 from karat.agents._answers import reply_from
+from karat.agents._frameworks import framework_reply
 from karat.agents._servers import client_config
 from karat.agents._signature import asks_by_name, bind, written
 from karat.agents._told import told
-from karat.errors import BadPlugin
+from karat.errors import AgentFault, BadPlugin, TrialFault, described
 from karat.records import Condition, Reply, Sample, Trial, Turn
 from karat.threads import Threads
 
@@ -30,7 +31,8 @@ class Python:
     `metadata`, `sample`, `sample_id`, `condition`, `repetition`, `turn`, `seed`. Where no name
     means the question, the first free positional argument gets it. A default is kept where the
     condition gives no value. `**kwargs` gets the system prompt, the servers and the history. The
-    function may return a text, a mapping or a `karat.Reply` with tool calls, usage and dollars.
+    function may return a text, a mapping or a `karat.Reply` with tool calls, usage and dollars, or
+    the result of pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK.
     A sync function runs on a daemon thread of its own; a timeout abandons it.
     """
 
@@ -123,13 +125,15 @@ class _Function:
             "seed": trial.seed,
         }
         positional, keywords = self._binding.arguments(known)
-        if self._waits:
-            said = await self._function(*positional, **keywords)
-        else:
-            said = await self._threads.call(self._function, *positional, **keywords)
-            if inspect.isawaitable(said):
-                said = await said
-        return reply_from(said)
+        with _SharedClients(waits=self._waits):
+            if self._waits:
+                result = await self._function(*positional, **keywords)
+            else:
+                result = await self._threads.call(self._function, *positional, **keywords)
+                if inspect.isawaitable(result):
+                    result = await result
+        reply = framework_reply(result)
+        return reply_from(result) if reply is None else reply
 
     def _asked(
         self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]]
@@ -143,6 +147,41 @@ class _Function:
         whole = [*([_message("system", opening)] if opening else []), *chat]
         whole += [_message("user", question)] if "question" not in takes else []
         return {"question": question, "history": past, "chat_history": chat, "messages": whole}
+
+
+_SHARED = (
+    *("event loop is closed", "attached to a different loop", "bound to a different event loop"),
+    *("event loop is already running", "called from a running event loop", "no current event loop in thread"),
+    "can only be used in that same thread",
+)
+"""What asyncio and sqlite3 say of an object that is used outside the event loop or thread it was made for."""
+
+_LONGEST_CHAIN = 10  # causes
+
+
+class _SharedClients:
+    """Adds to the error of a client that several threads or event loops share what to do about it."""
+
+    def __init__(self, *, waits: bool) -> None:
+        self._advice = (
+            "create the client inside the function, and `await` the client's async method"
+            if waits
+            else "each call of a plain function runs on one of several threads: create the client inside the function, "
+            "or make the function `async def`"
+        )
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, Exception) or isinstance(error, TrialFault):
+            return
+        cause: BaseException = error
+        for _ in range(_LONGEST_CHAIN):  # clients wrap it in an error of their own
+            message = described(cause) if type(cause).__name__ in ("RuntimeError", "ProgrammingError") else ""
+            if any(words in message.lower() for words in _SHARED):
+                raise AgentFault("crash", f"{message} ({self._advice})", retriable=True) from error
+            cause = cause.__cause__ or cause.__context__ or error
 
 
 def _messages(turn: Mapping[str, str]) -> list[dict[str, str]]:

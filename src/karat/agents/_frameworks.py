@@ -1,0 +1,227 @@
+"""Results of agent frameworks as a Reply: pydantic-ai, LangChain and LangGraph, the OpenAI Agents SDK.
+
+They are recognized by their attributes; no framework is imported. A name is read from an attribute or a key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from pydantic import ConfigDict, TypeAdapter
+
+from karat.agents._answers import TEXT_KEYS
+from karat.errors import AgentFault, Caught, described
+from karat.records import Reply, ToolCall, Usage
+
+__all__ = ["framework_reply"]
+
+MOST_ITEMS = 100_000
+"""Messages, parts or run items in one result."""
+
+_MODEL, _TOOL = "model", "tool"
+_ROLES = {
+    **dict.fromkeys(("ai", "AIMessageChunk", "assistant"), _MODEL),
+    **dict.fromkeys(("tool", "ToolMessageChunk"), _TOOL),
+    **dict.fromkeys(("human", "HumanMessageChunk", "user"), "user"),
+    **dict.fromkeys(("system", "SystemMessageChunk", "developer", "remove"), "other"),
+}
+_JSON = TypeAdapter(Any, config=ConfigDict(ser_json_bytes="base64"))
+_TEXT_BLOCKS = ("text", "output_text", "input_text")
+
+
+def framework_reply(result: Any) -> Reply | None:
+    """The text, tool calls and tokens of a framework's result; None if it is no such result.
+
+    Raises AgentFault("bad_reply") if the result holds no answer or cannot be read.
+    """
+    if result is None or isinstance(result, (str, bytes, bool, int, float, Reply)):
+        return None
+    reply = None
+    with Caught() as caught:  # its properties run code of the framework, or of the user
+        reply = _reply(result)
+    if caught.error is None:
+        return reply
+    if isinstance(caught.error, AgentFault):
+        raise caught.error
+    message = f"the agent returned a {type(result).__name__} that cannot be read: {described(caught.error)}"
+    raise AgentFault("bad_reply", message) from caught.error
+
+
+def _reply(result: Any) -> Reply | None:
+    if isinstance(result, Mapping):
+        messages = _get(result, "messages")
+        text = next((result[key] for key in TEXT_KEYS if isinstance(result.get(key), str)), None)
+        if not _are_messages(messages) or (text is not None and all(isinstance(item, Mapping) for item in messages)):
+            return None  # a mapping of Reply's fields
+        structured = _get(result, "structured_response")
+        return _from_messages(messages, text=text if structured is None else _answer(structured))
+    if _are_messages(result):
+        return _from_messages(result)
+    if isinstance(result, (list, tuple)):
+        return None
+    if _get(result, "new_items") is not None and hasattr(result, "final_output"):
+        return _from_openai(result)
+    if callable(_get(result, "new_messages")) and hasattr(result, "output"):
+        return _from_pydantic_ai(result)
+    return _from_messages([result]) if _role(result) == _MODEL and hasattr(result, "content") else None
+
+
+def _from_pydantic_ai(result: Any) -> Reply:
+    if type(result.output).__name__ == "DeferredToolRequests":
+        raise AgentFault("bad_reply", "the run did not finish: it waits for the results of deferred tool calls")
+    calls, output_tool = _Calls(), _get(result, "_output_tool_name")
+    for part in (part for message in _items(result.new_messages()) for part in _items(_get(message, "parts"))):
+        kind, name, call_id = (_get(part, key) for key in ("part_kind", "tool_name", "tool_call_id"))
+        if name is None or name == output_tool:  # the output tool carries the answer
+            continue
+        if kind in ("tool-call", "builtin-tool-call"):
+            calls.called(call_id, name, _get(part, "args"))
+        elif kind in ("tool-return", "builtin-tool-return", "retry-prompt"):
+            failed = kind == "retry-prompt" or _get(part, "outcome") not in (None, "success")
+            calls.returned(call_id, _text(_get(part, "content")), failed=failed)
+    usage = result.usage if hasattr(result.usage, "input_tokens") else result.usage()  # a method in version 1
+    tokens = None if _get(usage, "unmeasured_requests") else _usage([usage])
+    return Reply(text=_answer(result.output), tool_calls=calls.joined(), usage=tokens)
+
+
+def _from_openai(result: Any) -> Reply:
+    calls = _Calls()
+    for item in _items(result.new_items):
+        kind, raw = _get(item, "type"), _get(item, "raw_item")
+        call_id, output, error = _get(raw, "call_id") or _get(raw, "id"), _get(raw, "output"), _get(raw, "error")
+        if kind == "tool_call_item":
+            server = _get(raw, "server_label") or _get(_get(item, "tool_origin"), "mcp_server_name")
+            name = _get(raw, "name") or _get(raw, "type")  # a hosted tool has only a type
+            calls.called(call_id, name, _get(raw, "arguments"), server=server)
+            if error is not None or output is not None:  # a hosted MCP call holds its result
+                calls.returned(call_id, output if error is None else error, failed=error is not None)
+        elif kind == "tool_call_output_item":
+            calls.returned(call_id, _text(_get(item, "output")) if output is None else output)
+    whole = _usage([_get(_get(result, "context_wrapper"), "usage")])
+    usage = whole or _usage([_get(response, "usage") for response in _items(_get(result, "raw_responses"))])
+    return Reply(text=_answer(result.final_output), tool_calls=calls.joined(), usage=usage)
+
+
+def _from_messages(messages: Sequence[Any], *, text: str | None = None) -> Reply:
+    """What LangChain's messages hold after the last one of the user. `text` replaces the text of the last message."""
+    known = [(_role(message), message) for message in _items(messages)]
+    start = max((place for place, (role, _) in enumerate(known) if role == "user"), default=-1) + 1
+    turn = [(role, message) for role, message in known[start:] if role in (_MODEL, _TOOL)]
+    if text is None:
+        if not any(role == _MODEL for role, _ in turn):
+            raise AgentFault("bad_reply", "no message of the model follows the last message of the user")
+        role, last = turn[-1]  # a tool's message is the answer where its result is returned directly
+        if role == _MODEL and _get(last, "tool_calls"):
+            raise AgentFault("bad_reply", "the last message asks for a tool: the run did not finish")
+        content = _get(last, "content")
+        text = _blocks(content)
+        if not text and content != "":
+            raise AgentFault("bad_reply", "the last message holds no text")
+    calls = _Calls()
+    for role, message in turn:
+        if role == _TOOL:
+            failed = _get(message, "status") == "error"
+            calls.returned(_get(message, "tool_call_id"), _get(message, "content"), failed=failed)
+            continue
+        for call in _items(_get(message, "tool_calls")):
+            function = _get(call, "function") or call  # a chat completion's call has one
+            arguments = _get(function, "args") or _get(function, "arguments")
+            calls.called(_get(call, "id"), _get(function, "name"), arguments)
+    usage = _usage([_get(message, "usage_metadata") for role, message in turn if role == _MODEL])
+    return Reply(text=text, tool_calls=calls.joined(), usage=usage)
+
+
+class _Calls:
+    """Tool calls in the order they were made, joined with their results by id."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[Any, ToolCall]] = []
+        self._results: dict[Any, tuple[str, bool]] = {}
+
+    def called(self, call_id: Any, name: Any, arguments: Any, *, server: Any = None) -> None:
+        server = server if isinstance(server, str) else None
+        self._calls.append((call_id, ToolCall(tool=str(name), server=server, input=_arguments(arguments))))
+
+    def returned(self, call_id: Any, content: Any, *, failed: bool = False) -> None:
+        if call_id is not None:
+            self._results[call_id] = (_blocks(content) or _text(content), failed)
+
+    def joined(self) -> tuple[ToolCall, ...]:
+        calls = []
+        for call_id, call in self._calls:
+            text, failed = self._results.get(call_id, (None, False))
+            result, error = (None, text) if failed else (text, None)
+            calls.append(msgspec.structs.replace(call, result=result, error=error))
+        return tuple(calls)
+
+
+def _usage(counts: Sequence[Any]) -> Usage | None:
+    """The sum over all responses; None if one was not counted, or if all counts are 0: frameworks start at 0."""
+    tokens = [(_get(count, "input_tokens"), _get(count, "output_tokens")) for count in counts]
+    if not all(type(number) is int for pair in tokens for number in pair) or not any(map(any, tokens)):
+        return None
+    return Usage(input_tokens=sum(first for first, _ in tokens), output_tokens=sum(second for _, second in tokens))
+
+
+def _answer(output: Any) -> str:
+    """A text as it is, anything else as JSON. Raises if it is None or has no JSON form."""
+    if output is None:
+        raise AgentFault("bad_reply", "the run has no output: it was interrupted, or did not finish")
+    return output if isinstance(output, str) else _JSON.dump_json(output).decode()
+
+
+def _text(content: Any) -> str:
+    if content is None:
+        return ""
+    return content if isinstance(content, str) else _JSON.dump_json(content, fallback=_unknown).decode()
+
+
+def _unknown(value: Any) -> str:
+    return f"<{type(value).__name__}>"
+
+
+def _blocks(content: Any) -> str:
+    """The text of a message's content: a text, or a list of texts and typed blocks."""
+    if not isinstance(content, (list, tuple)):
+        return _text(content)
+    texts = [block if isinstance(block, str) else _get(block, "text") for block in _items(content) if _is_text(block)]
+    return "".join(map(str, texts))
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, str) or _get(block, "type") in _TEXT_BLOCKS
+
+
+def _arguments(arguments: Any) -> dict[str, Any]:
+    """What a tool was called with: a mapping or its JSON text. Anything else is kept as `arguments`."""
+    if arguments is None or arguments == "":
+        return {}
+    try:
+        value = json.loads(_text(arguments))
+    except ValueError:
+        value = arguments  # the model wrote no JSON
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+def _are_messages(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) > 0 and all(_role(message) for message in value)
+
+
+def _role(message: Any) -> str | None:
+    kinds = (_get(message, "type"), _get(message, "role"))
+    return next((_ROLES[kind] for kind in kinds if isinstance(kind, str) and kind in _ROLES), None)
+
+
+def _items(values: Any) -> Sequence[Any]:
+    if not isinstance(values, (list, tuple)):
+        return ()
+    if len(values) > MOST_ITEMS:
+        raise AgentFault("bad_reply", f"the result holds a list of {len(values)} items, want at most {MOST_ITEMS}")
+    return values
+
+
+def _get(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

@@ -95,6 +95,7 @@ def journal(outcome: Outcome) -> dict[str, list[Any]]:
     told: dict[str, list[Any]] = {}
     for line in (outcome.run.path / "journal.jsonl").read_text().splitlines():
         event = json.loads(line)
+        del event["crc"]  # of the whole line, times included
         if event["event"] in ("head", "end", "resume"):
             continue
         told.setdefault(event["trial"], []).append(timeless(event))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import re
+import shutil
 import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
-__all__ = ["make_folder", "new_file_mode", "open_regular"]
+__all__ = ["in_use", "make_folder", "new_file_mode", "open_regular", "remove_leftovers"]
 
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -18,6 +24,7 @@ _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
 }
+_LEFTOVER_SECONDS = 3600  # a folder is not marked as in use at the very moment it is made
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -47,6 +54,42 @@ def new_file_mode(folder: int | str | os.PathLike[str]) -> int:
 def make_folder(path: Path) -> None:
     """Makes a folder, as private as the one above it; leaves one that is there."""
     path.mkdir(mode=0o777 if new_file_mode(path.parent) & 0o077 else 0o700, exist_ok=True)
+
+
+@contextmanager
+def in_use(folder: Path) -> Iterator[None]:
+    """Keeps `remove_leftovers` of other processes from a folder, until the block or this process ends."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # no locks here: whoever wants to remove it cannot take one either
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(fd)
+
+
+def remove_leftovers(parent: Path, name: str) -> None:
+    """Removes the folders in `parent` that killed processes of this user left.
+
+    Their names match the regular expression `name` in full. Those that are `in_use`, or were changed within
+    the last hour, stay, and so does whatever cannot be removed. Links are neither followed nor removed.
+    """
+    with suppress(OSError):
+        for found in os.listdir(parent):
+            if re.fullmatch(name, found):
+                with suppress(OSError):
+                    _remove_if_dead(parent / found)
+
+
+def _remove_if_dead(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(fd)
+        if status.st_uid == os.getuid() and status.st_mtime < time.time() - _LEFTOVER_SECONDS:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+    finally:
+        os.close(fd)
 
 
 def _open_below(root: Path, path: Path) -> int:

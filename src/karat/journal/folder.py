@@ -17,7 +17,7 @@ import msgspec
 
 from karat import formats
 from karat.errors import BadRun, unreadable
-from karat.files import make_folder, new_file_mode, open_regular
+from karat.files import in_use, make_folder, new_file_mode, open_regular, remove_leftovers
 from karat.journal.codec import Codec, LineDamaged, LineMoved, checked_lines, checksum_fault, damaged, decode
 from karat.journal.events import (
     CHECKSUMS_SINCE,
@@ -82,6 +82,7 @@ def create_run(
     except (OSError, ValueError) as error:
         where = formats.excerpt(str(results), 60)
         raise BadRun(where, f"the folder of results cannot be made: {unreadable(error)}") from error
+    remove_leftovers(results, r"\.[a-z0-9-]+-\d{8}-[0-9a-f]{8}\.part")
     day = datetime.now(UTC).strftime("%Y%m%d")
     while True:
         run = secrets.token_hex(4)
@@ -90,14 +91,15 @@ def create_run(
             break
     building = results / f".{final.name}.part"
     building.mkdir(mode=0o700)
-    folder = RunFolder(building, msgspec.structs.replace(info, run=run))
-    write_durably(building / "experiment.yaml", [redact(experiment).encode("utf-8", "replace")])
-    folder.write_samples(samples, redact=redact)
-    folder.write_studies(studies or {})
-    line = Codec(redact).line(folder.info)
-    write_durably(building / "run.json", [msgspec.json.format(line, indent=2), b"\n"])
-    sync_folder(building)
-    building.rename(final)
+    with in_use(building):
+        folder = RunFolder(building, msgspec.structs.replace(info, run=run))
+        write_durably(building / "experiment.yaml", [redact(experiment).encode("utf-8", "replace")])
+        folder.write_samples(samples, redact=redact)
+        folder.write_studies(studies or {})
+        line = Codec(redact).line(folder.info)
+        write_durably(building / "run.json", [msgspec.json.format(line, indent=2), b"\n"])
+        sync_folder(building)
+        building.rename(final)
     sync_folder(results)
     return RunFolder(final, folder.info)
 

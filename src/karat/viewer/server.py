@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.errors import BadOption, MissingExtra
+from karat.files import in_use, remove_leftovers
 
 if TYPE_CHECKING:
     import uvicorn
@@ -60,9 +61,11 @@ def serve(
     if not is_loopback(host) and not remote:
         raise BadOption("--host", f"{host} can be reached by other machines: want --allow-remote as well")
     listener = _listener(host, port)
+    remove_leftovers(Path(tempfile.gettempdir()), r"karat-view-\d+-\w+")
     with (
         listener,
-        tempfile.TemporaryDirectory(prefix="karat-view-") as elsewhere,
+        tempfile.TemporaryDirectory(prefix=f"karat-view-{os.getpid()}-") as elsewhere,
+        in_use(Path(elsewhere)),
         ThreadPoolExecutor(max_workers=3, thread_name_prefix="karat-view") as pool,
     ):
         from karat.viewer.library import Library

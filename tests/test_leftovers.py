@@ -1,0 +1,92 @@
+"""What killed processes leave behind goes with the next start; what is in use, new, or somebody else's stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from tests.journal.test_journal import new_run
+from tests.summary.journals import table
+from tests.viewer.serving import Viewer
+
+from karat.files import in_use, remove_leftovers
+
+NAME = r"karat-view-\d+-\w+"
+
+
+def leftover(parent, name: str, *, hours: float = 2):
+    folder = parent / name
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "file").write_text("x")
+    when = time.time() - hours * 3600
+    os.utime(folder, (when, when))
+    return folder
+
+
+def test_old_folders_that_nobody_uses_are_removed(tmp_path):
+    dead, used = (leftover(tmp_path, f"karat-view-1-{name}") for name in ("dead", "used"))
+    new = leftover(tmp_path, "karat-view-1-new", hours=0.5)
+    with in_use(used):
+        remove_leftovers(tmp_path, NAME)
+        assert [folder.exists() for folder in (dead, used, new)] == [False, True, True]
+    remove_leftovers(tmp_path, NAME)
+    assert [folder.exists() for folder in (used, new)] == [False, True]
+    remove_leftovers(tmp_path / "nowhere", NAME)
+
+
+def test_links_files_and_other_names_stay_and_links_inside_are_not_followed(tmp_path):
+    target = leftover(tmp_path, "target")
+    (tmp_path / "karat-view-1-link").symlink_to(target)
+    os.utime(tmp_path / "karat-view-1-link", (0, 0), follow_symlinks=False)
+    (tmp_path / "karat-view-1-file").write_text("x")
+    os.utime(tmp_path / "karat-view-1-file", (0, 0))
+    leftover(tmp_path, "karat-view-mine")
+    dead = leftover(tmp_path, "karat-view-1-dead")
+    (dead / "inner" / "link").symlink_to(target)
+    remove_leftovers(tmp_path, NAME)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "target", "karat-view-1-link", "karat-view-1-file", "karat-view-mine"
+    }  # fmt: skip
+    assert (target / "inner" / "file").read_text() == "x"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_folders_of_other_users_stay(tmp_path):
+    folder = leftover(tmp_path, "karat-view-1-other")
+    os.chown(folder, 12345, 12345)
+    remove_leftovers(tmp_path, NAME)
+    assert folder.exists()
+
+
+def aged(folder):
+    when = time.time() - 7200
+    os.utime(folder, (when, when))
+    return folder
+
+
+def test_a_viewer_removes_what_a_killed_one_left_and_nothing_of_one_that_runs(tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    table(tmp_path / "results" / "run", {"baseline": [[3.0]]})
+    with Viewer(tmp_path / "results") as killed:
+        killed.stop(signal.SIGKILL)
+    [left] = map(aged, temporary.glob("karat-view-*"))
+    with Viewer(tmp_path / "results") as running:
+        [own] = map(aged, temporary.glob("karat-view-*"))
+        assert own != left
+        with Viewer(tmp_path / "results"):
+            assert own in set(temporary.glob("karat-view-*"))
+        assert running.stop() == 0
+    assert not list(temporary.glob("karat-view-*"))
+
+
+def test_a_run_removes_run_folders_that_were_never_finished(tmp_path):
+    results = tmp_path / "results"
+    names = (".demo-20260101-0123abcd.part", ".demo.part", "demo-20260101-0123abcd")
+    for name in names:
+        leftover(results, name)
+    run = new_run(tmp_path)
+    assert {path.name for path in results.iterdir()} == {*names[1:], run.path.name}

@@ -108,9 +108,8 @@ def own_run(viewer: Viewer, name: str = "golden") -> Path:
 
 def labels_of(viewer: Viewer, name: str) -> list[dict]:
     lines = (own_run(viewer, name) / "labels.jsonl").read_text(encoding="utf-8").splitlines()[1:]
-    return [
-        {key: value for key, value in json.loads(line).items() if key not in ("event", "at", "trial")} for line in lines
-    ]
+    ours = ("event", "at", "trial", "crc")
+    return [{key: value for key, value in json.loads(line).items() if key not in ours} for line in lines]
 
 
 def test_a_turn_is_judged_with_keys_alone_and_stands_beside_karats_verdict(browser, own_turns):

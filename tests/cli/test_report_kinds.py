@@ -17,6 +17,8 @@ KINDS = ("golden", "conversation", "study")
 REFUSED = {
     ("convfinqa", "golden"): "is for runs over conversations; this one is over golden answers",
     ("convfinqa", "study"): "is for runs over conversations; this one is over human studies",
+    ("convfinqa_official", "golden"): "is for runs over conversations; this one is over golden answers",
+    ("convfinqa_official", "study"): "is for runs over conversations; this one is over human studies",
     ("humanstudy", "golden"): "is for runs over human studies; this one is over golden answers",
     ("humanstudy", "conversation"): "is for runs over human studies; this one is over conversations",
 }

@@ -35,7 +35,11 @@ def test_a_run_has_its_files_of_humanstudy(karat: Callable[..., Any], here: Path
     done = karat("report", runs[0], "--to", "humanstudy", "--out", "files")
     assert done.code == 0
     names = {"detailed_stats.csv", "evaluation_results.json", "benchmark_summary.json"}
-    assert {path.name for path in (here / "files").iterdir()} == names
+    assert {path.name for path in (here / "files").iterdir()} == {*names, "benchmark"}
+    folders = (here / "files" / "benchmark").glob("study_*/*")
+    assert {(path.name, *sorted(file.name for file in path.iterdir())) for path in folders} == {
+        (condition, "evaluation_results.json", "full_benchmark.json") for condition in ("plain", "asked")
+    }
     assert len((here / "files" / "detailed_stats.csv").read_text(encoding="utf-8").splitlines()) == 1 + 2 * 4
     refused = karat("report", runs[0], "--to", "humanstudy")
     assert refused.code == 2

@@ -506,6 +506,19 @@ def test_the_experiment_may_choose_the_rule(tmp_path, journals):
     assert summarize(run, right="numerical").conversation.conditions[0].rate("right").estimate.value == 0.0
 
 
+@pytest.mark.parametrize("rule", ["newer", ["numerical"], {"a": 1}, "</script>\x1b" * 100])
+def test_a_run_with_an_unknown_rule_is_readable_and_the_rule_is_named(tmp_path, journals, rule):
+    only = journals.asked("only", 0, [{"golden": "0.5"}])
+    said = {"a": [[[Reply(text="", answer="50")]]]}
+    experiment = {"dataset.right": Choice(value=rule, source="file")}
+    run = journals.conversations(tmp_path / "chosen", [only], said, experiment=experiment)
+    summary = summarize(run)
+    assert summary.conversation.right == "numerical"
+    [warning] = [text for text in summary.warnings if "dataset.right" in text]
+    assert "numerical is used" in warning and "\x1b" not in warning and len(warning) < 200
+    assert not [text for text in summarize(run, right="declared").warnings if "dataset.right" in text]
+
+
 def test_an_unknown_rule_is_refused(in_percent, tmp_path, journals):
     with pytest.raises(BadOption, match="declared"):
         summarize(in_percent, right="declard")

@@ -126,6 +126,8 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
     never names code that is imported: its own `module:Class` must be named again.
     """
     if wanted:
+        with trusted(run):
+            next(run.samples(), None)  # BadRun where there are none to read: the experiment below would blame a dataset
         # An experiment of which only the scorers matter: so they are checked as in a file.
         there = {"path": str(run.path / "samples.jsonl")}
         keys = {"scorers": [], **_keys(wanted)}

@@ -32,7 +32,7 @@ from karat.summary.model import (
     SampleTable,
     Summary,
 )
-from karat.summary.reading import Reading, plan_of, read, trusted
+from karat.summary.reading import Reading, plan_of, read, right_rule, trusted
 from karat.summary.study_model import StudySummary
 from karat.summary.study_words import study_headline
 from karat.summary.words import (
@@ -104,7 +104,7 @@ def summarize(
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
-        compared = _Asked(_baseline(run, baseline), pairs == "all", _right(run, right))
+        compared = _Asked(_baseline(run, baseline), pairs == "all", *_right(run, right))
         return _with_problems(run, _summary(run, scorings or {}, level, compared, allow_code))
 
 
@@ -114,6 +114,7 @@ class _Asked(NamedTuple):
     baseline: str
     every: bool  # whether every pair of conditions is compared
     right: str  # of conversations: the match that makes a turn right
+    unknown: str | None  # of conversations: a warning that the run has a rule of its own that is unknown
 
 
 def _with_problems(run: RunFolder, summary: Summary) -> Summary:
@@ -145,17 +146,17 @@ def _baseline(run: RunFolder, name: str | None) -> str:
     return wanted if wanted in conditions else conditions[0]  # a part of a run may lack the file's
 
 
-def _right(run: RunFolder, wanted: str | None) -> str:
-    """The match that makes a turn right: the one asked for, else the experiment's."""
+def _right(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
+    """The match that makes a turn right, the one asked for, else the experiment's; and a warning."""
     from karat.numeric import RIGHT_RULES
 
-    if wanted is not None and run.info.kind != "conversation":
+    if wanted is None:
+        return right_rule(run)
+    if run.info.kind != "conversation":
         raise BadOption("--right", "is for runs over conversations")
-    setting = run.info.experiment.get("dataset.right")
-    chosen = wanted or (setting.value if setting is not None else "numerical")
-    if chosen not in RIGHT_RULES:
-        raise BadOption("--right", f"there is no '{chosen}'{did_you_mean(str(chosen), RIGHT_RULES)}")
-    return str(chosen)
+    if wanted not in RIGHT_RULES:
+        raise BadOption("--right", f"there is no '{wanted}'{did_you_mean(wanted, RIGHT_RULES)}")
+    return wanted, None
 
 
 def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode) -> Summary:
@@ -190,7 +191,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         failures=failures,
         family=figures.family,
         duplicates=reading.duplicates,
-        warnings=(*told, *_own(conversation, study), *figures.losses(total, info.kind)),
+        warnings=(*told, *_own(conversation, study, asked), *figures.losses(total, info.kind)),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
         panel=figures.panel,
@@ -243,8 +244,9 @@ def _study(
     return study(run, reading, scorers, shown, ended, level=level, allow_code=allow_code)
 
 
-def _own(conversation: ConversationSummary | None, study: StudySummary | None) -> list[str]:
-    return [*conversation_warnings(conversation), *(study.warnings if study is not None else ())]
+def _own(conversation: ConversationSummary | None, study: StudySummary | None, asked: _Asked) -> list[str]:
+    rule = [asked.unknown] if conversation is not None and asked.unknown is not None else []
+    return [*rule, *conversation_warnings(conversation), *(study.warnings if study is not None else ())]
 
 
 class _Figures:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from karat.errors import BadRun
+from karat.formats import excerpt
 from karat.journal import MISSED_GATE, Conversation, PlanInfo, RunFolder
 from karat.records import Usage
 from karat.summary.lines import (
@@ -33,7 +34,7 @@ from karat.summary.lines import (
 )
 from karat.summary.tallies import Rows, Tally
 
-__all__ = ["Kind", "Reading", "plan_of", "read", "trusted"]
+__all__ = ["Kind", "Reading", "plan_of", "read", "right_rule", "trusted"]
 
 _MOST_KINDS = 1000
 """Kinds are few unless a plug-in puts a number or a path into them; what comes then is one kind, "other"."""
@@ -344,6 +345,18 @@ def plan_of(run: RunFolder) -> PlanInfo:
     if len(set(plan.conditions)) < len(plan.conditions):
         raise BadRun(str(run.path), "the plan is damaged: it names a condition twice")
     return plan
+
+
+def right_rule(run: RunFolder) -> tuple[str, str | None]:
+    """By which match a turn of the run is right; also a warning where its own rule is unknown: then "numerical"."""
+    from karat.numeric import RIGHT_RULES
+
+    setting = run.info.experiment.get("dataset.right")
+    rule = setting.value if setting is not None else "numerical"
+    if rule in RIGHT_RULES:
+        return str(rule), None
+    unknown = f"run.json has an unknown rule for right turns, dataset.right: '{excerpt(str(rule), 60)}'"
+    return "numerical", f"{unknown}; numerical is used (--right chooses another)"
 
 
 def read(run: RunFolder) -> Reading:

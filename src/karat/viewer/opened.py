@@ -18,6 +18,7 @@ from karat.errors import BadRun
 from karat.journal import Labels, LineDamaged, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels
 from karat.summary import Summary
 from karat.summary.kept import is_large
+from karat.summary.reading import right_rule
 from karat.viewer.columns import Column, columns
 from karat.viewer.index import Index, Progress
 from karat.viewer.jobs import PATIENCE_SECONDS, NotYet
@@ -49,8 +50,7 @@ class Opened:
         self.run, self.name = run, run.path.name
         self._pool, self._going_on = pool, going_on
         self.index = Index(run, elsewhere=elsewhere)
-        rule = run.info.experiment.get("dataset.right")
-        self._right = str(rule.value) if rule is not None else "numerical"
+        self._right, _ = right_rule(run)
         self._guard = threading.Lock()
         self._catching: Future[bool] | None = None
         self._sum: _Sum | None = None

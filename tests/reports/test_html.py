@@ -225,7 +225,8 @@ def test_a_hostile_conversation_stays_text(tmp_path, journals):
     turn = Turn(
         question=text, golden=text, detail={"executed": text, "printed": text, "program": text, "operations": 0}
     )
-    sample = Sample(id=text, position=0, digest="0" * 32, turns=(turn, turn), metadata={text: text})
+    number = msgspec.structs.replace(turn, golden="5", detail={**turn.detail, "executed": 5.0})  # has a diagnosis
+    sample = Sample(id=text, position=0, digest="0" * 32, turns=(turn, number), metadata={text: text})
     reply = Reply(text=text, answer=text, program=text, unit=text)
     run = journals.conversations(tmp_path / "run", [sample], {text: [[[reply, reply]]], "broken": [[None]]})
     html = page(run, charts=False)

@@ -364,8 +364,8 @@ class TestHostileFolders:
     )
     def test_participants_that_no_study_made_are_refused(self, run: RunFolder, change: dict[str, Any]) -> None:
         lines = (run.path / "samples.jsonl").read_text(encoding="utf-8").splitlines()
-        lines[0] = json.dumps(json.loads(lines[0]) | change)
-        (run.path / "samples.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines[0] = json.dumps(json.loads(lines[0]) | change, separators=(",", ":"))
+        (run.path / "samples.jsonl").write_bytes(resealed("\n".join(lines).encode()))
         with pytest.raises(BadRun, match=r"samples\.jsonl is damaged"):
             summarize(run)
 

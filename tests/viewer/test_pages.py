@@ -254,7 +254,7 @@ def test_a_conversation_lays_programs_beside_each_other_and_proves_its_diagnosis
         "add(2, 3)",
         "multiply(#0, 2)",
         "multiply(#0, 5)",
-        "wrong other",
+        "wrong wrong operand",
         "not in the golden program",
         "right",
         "never reached",

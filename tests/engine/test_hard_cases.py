@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -251,26 +253,86 @@ class Scorer:
         raise InfrastructureFault("rate_limit", "slow down", retriable=True, retry_after=600)
 """
     )
-    file = experiment(code, **ONE)
+    attempts: list[Attempt] = []
+
+    def listen(event: Any) -> None:
+        if isinstance(event, Attempt) and event.stage == "score":
+            attempts.append(event)
+            if len(attempts) == 1:  # a second signal would stop the run at once
+                asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGINT)
+
+    outcome = stopped(experiment(code, **ONE), listen)
+    assert outcome.reason == "interrupted"
+    assert not list(outcome.run.events_of(Failure)), "the scores are still owed"
+
+
+def stopped(file: Path, listener: Callable[[Any], None]) -> Outcome:
+    run = carry_out(load(file), results=file.parent / "results", watch=Watch(listener), handle_signals=True)
+    return asyncio.run(asyncio.wait_for(run, 60))
+
+
+CLOSING = """
+import asyncio, os, pathlib, signal
+here = pathlib.Path(__file__).parent
+class Scorer:
+    def score(self, sample, answer):
+        return 1.0
+    async def aclose(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        while not (here / "noticed").exists():
+            await asyncio.sleep(0.01)
+        {again}
+        (here / "closed").touch()
+"""
+
+
+@pytest.mark.parametrize(
+    ("again", "closed"),
+    [
+        pytest.param("pass", True, id="one lets it close"),
+        pytest.param("os.kill(os.getpid(), signal.SIGTERM); await asyncio.sleep(600)", False, id="two cut it off"),
+    ],
+)
+def test_a_signal_after_the_end_takes_nothing_from_the_outcome(
+    experiment: Write, tmp_path: Path, again: str, closed: bool
+) -> None:
+    def listen(event: Any) -> None:
+        if isinstance(event, str) and event.startswith("the run has ended"):
+            (tmp_path / "noticed").touch()
+
+    outcome = stopped(experiment(PLAIN + CLOSING.format(again=again), **ONE), listen)
+    assert outcome.reason == "done"
+    assert outcome.run.status() == "done"
+    assert (tmp_path / "closed").exists() is closed
+
+
+def test_two_signals_cut_off_a_run_that_is_winding_down_already(experiment: Write) -> None:
+    code = """
+import asyncio
+async def query(user_query, system_prompt, mcp_servers):
+    if user_query == "q0":
+        raise NotImplementedError("this one fails for good")
+    await asyncio.sleep(600)
+"""
+    settings = execution(max_concurrent=2, max_failures=1, timeout_seconds=600)
+    file = experiment(code, questions=2, conditions={"a": {}}, execution=settings)
     watch = Watch()
 
     async def go() -> Outcome:
-        def listen(event: Any) -> None:
-            if isinstance(event, Attempt) and event.stage == "score" and not watch.draining:
-                asyncio.get_running_loop().call_later(0.1, signal_self)
+        run = carry_out(load(file), results=file.parent / "results", watch=watch, handle_signals=True)
+        running = asyncio.create_task(run)
+        while not watch.draining:
+            await asyncio.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+        while not any(notice.startswith("finishing what is in flight") for notice in watch.notices):
+            await asyncio.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return await running
 
-        import os
-        import signal
-
-        def signal_self() -> None:
-            os.kill(os.getpid(), signal.SIGINT)
-
-        watch._listener = listen
-        return await carry_out(load(file), results=file.parent / "results", watch=watch, handle_signals=True)
-
-    outcome = asyncio.run(asyncio.wait_for(go(), 20))
-    assert outcome.reason == "interrupted"
-    assert not list(outcome.run.events_of(Failure)), "the scores are still owed"
+    outcome = asyncio.run(asyncio.wait_for(go(), 60))
+    assert outcome.reason == "max_failures"
+    assert [failure.kind for failure in outcome.run.events_of(Failure)] == ["crash"]
+    assert "stopping at once: what was in flight is cut off" in watch.notices
 
 
 def test_conditions_that_override_the_agent_never_share_it(experiment: Write, run: Run, tmp_path: Path) -> None:

@@ -254,8 +254,9 @@ async def _guarded(
 ) -> EndReason:
     stop.loop, stop.journal = loop, journal
     reason = await loop.run()
-    stop.loop = stop.journal = None
+    stop.journal = None
     await journal.append(End(at=now(), reason=reason, seconds=round(watch.seconds, 3), command=command))
+    stop.loop, stop.ended = None, True  # not before: a late signal must not take the outcome away
     return reason
 
 

@@ -47,16 +47,18 @@ class Stop:
 
     SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`): a closed terminal must not
     leave agents and servers behind. Before there is a loop to drain, the task that
-    prepares the run is cancelled, so that the servers it has started are closed. A second signal
+    prepares the run is cancelled, so that the servers it has started are closed. Once the end of the run is
+    in the journal, its outcome stands: a second signal cuts off only the closing of agents and servers. A second signal
     that the event loop does not react to ends the process; what was given to the journal is on disk by then.
     """
 
     def __init__(self, watch: Watch, *, handle: bool) -> None:
         self.loop: Loop | None = None
+        self.ended = False  # whether the end of the run is in the journal
         self.journal: Journal | None = None
         self._watch, self._handle = watch, handle
         self._handled: dict[signal.Signals, Any] = {}  # with the handlers from before
-        self._stopped_early = False
+        self._cancelled = 0  # times that the task was cancelled from here
         self._received = self._noted = 0  # signals: by this process, by the event loop
         self._received_at = 0.0
         self._named: set[str] = set()  # places in foreign code that were named
@@ -77,7 +79,7 @@ class Stop:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         self._over.set()
         self._timer.cancel()
         for number, before in self._handled.items():
@@ -88,20 +90,30 @@ class Stop:
         self._thread.join()
         os.close(self._reading)
         os.close(self._writing)
-        if self._stopped_early and isinstance(error, asyncio.CancelledError):
+        if self._task is None or not self._cancelled:
+            return False
+        by_others = min(self._task.uncancel() for _ in range(self._cancelled))
+        if not isinstance(error, asyncio.CancelledError):
+            return False
+        if not self.ended:
             raise KeyboardInterrupt from None
+        return by_others == 0
 
     def _beat(self) -> None:
         self._alive_at = monotonic()
         self._timer = self._running.call_later(_BEAT_SECONDS, self._beat)
 
     def _stop(self) -> None:
+        if self._over.is_set():
+            return  # passed on too late: the task may be about something else by now
         self._noted += 1
-        if self.loop is None:
-            self._stopped_early = True
+        if self.ended and self._noted == 1:
+            self._watch.notice("the run has ended and is closing its agents and servers; Ctrl-C again stops at once")
+        elif self.loop is None:
+            self._cancelled += 1
             if self._task is not None:
                 self._task.cancel()
-        elif self._watch.draining == "interrupted":
+        elif self._noted > 1:  # whatever the first one met: a run may have been winding down already
             self._watch.notice("stopping at once: what was in flight is cut off")
             self.loop.cancel()
         else:

@@ -137,4 +137,4 @@ def test_the_key_is_never_written(
     written = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert key.encode() not in written
     assert key not in "".join(capfd.readouterr())
-    assert json.loads((outcome.run.path / "run.json").read_text())["format"] == 1
+    assert json.loads((outcome.run.path / "run.json").read_text())["format"] == 2

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.summary.journals import resealed, resealed_file
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31m\u202egnp\u2066\x9b31m\x90q\x9c\x7f\x00\x08\u200bx\u2069"
 # What a command may write by itself: colours, and the live lines' moves and clearings.
@@ -107,11 +108,11 @@ def carried(hostile: Path) -> Path:
     )
     assert done.returncode == 3, done.stderr.decode()
     (run,) = (hostile / "results").iterdir()
-    for file in (run / "run.json", run / "journal.jsonl"):
-        text = file.read_text(encoding="utf-8")
-        for name in ("aaaa", "bbbb", "cccc"):
-            text = text.replace(f'"{name}"', json.dumps(name + HOSTILE, ensure_ascii=False))
-        file.write_text(text, encoding="utf-8")
+    for name in ("aaaa", "bbbb", "cccc"):
+        old, new = f'"{name}"', json.dumps(name + HOSTILE, ensure_ascii=False)
+        resealed_file(run / "run.json", old, new)
+        journal = run / "journal.jsonl"
+        journal.write_bytes(resealed(journal.read_bytes().replace(old.encode(), new.encode())))
     return run
 
 
@@ -147,8 +148,9 @@ def test_every_command_that_prints(carried, hostile):
         ("query", run, "SELECT * FROM nothing"),
         ("list", "scorers"),
     ]
-    told = {command: obeyed(on_terminal(hostile, *command)) for command in commands}
-    assert {command: found[:3] for command, found in told.items() if found} == {}
+    shown = {command: on_terminal(hostile, *command) for command in commands}
+    assert [command for command, text in shown.items() if "damaged" in text] == []
+    assert {command: obeyed(text)[:3] for command, text in shown.items() if obeyed(text)} == {}
 
 
 def test_what_programs_read_is_the_same_text_as_before(carried, process):

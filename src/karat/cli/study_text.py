@@ -52,6 +52,7 @@ def _arms(one: StudyContents) -> list[tuple[str, ...]]:
         groups = f" in {formats.plural(arm.groups, 'group')}" if arm.groups is not None else ""
         fields = [f"{name}: {formats.excerpt(how, _WIDEST)}" for name, how in arm.fields.items()]
         shown = "; ".join(fields[:3]) + (f"; … {len(fields)} in all" if len(fields) > 3 else "")
+        shown += "".join(f"; {role} earns {formats.excerpt(how, _WIDEST)}" for role, how in arm.payoffs.items())
         people = formats.count(arm.people) if arm.people is not None else formats.UNKNOWN
         participants = f"{formats.count(arm.participants)}{groups}" if arm.participants else "not asked"
         rows.append((arm.name, people, participants, formats.count(arm.questions), shown))

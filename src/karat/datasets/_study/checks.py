@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from karat.datasets._study.columns import OWN, column_type, fields_needed, shape_of_data
-from karat.datasets._study.format import Answered, Arm, Relabelled, StudyFile, Task, Test
+from karat.datasets._study.columns import column_type, fields_needed, own_columns, shape_of_data
+from karat.datasets._study.format import Answered, Arm, Relabelled, Rounds, StudyFile, Task, Test
 from karat.datasets._study.prompts import ANSWER_FORM, forms_in, known_names
-from karat.datasets._study.rounds import round_names, round_task
+from karat.datasets._study.rounds import check_payoff, round_names, round_task
 from karat.datasets._study.test_checks import arms_of, check_test, test_label
 from karat.datasets._study.unread import counted_unread
 from karat.documents.nodes import Node, Place, dotted, line_of
@@ -141,6 +141,17 @@ def _check_roles(found: Checked, study: StudyFile, arm: Arm, place: Place, *, wh
             if times > 1 and column in roles[name].fields:
                 found.fault((*here, name, "fields", column), "another role has a field of this name")
         _check_role(found, study, arm, name, (*here, name), whole=whole)
+    _check_payoffs(found, rounds, (*place, "rounds", "payoffs"))
+
+
+def _check_payoffs(found: Checked, rounds: Rounds, place: Place) -> None:
+    fields = {name: role.fields for name, role in (rounds.roles or {}).items()}
+    for name, formula in (rounds.payoffs or {}).items():
+        wrong = check_payoff(formula, fields) if name in fields else f"is no role{did_you_mean(name, fields)}"
+        if wrong:
+            found.fault((*place, name), wrong)
+    if rounds.payoffs and any(one.scale != 1 for own in fields.values() for one in own.values()):
+        found.fault(place, "count answers as they are given: leave out `scale` of the fields")
 
 
 def _check_role(found: Checked, study: StudyFile, arm: Arm, name: str, place: Place, *, whole: bool) -> None:
@@ -164,6 +175,8 @@ def _check_rounds(found: Checked, study: StudyFile, arm: Arm, place: Place, *, w
     """Also that no material asks for what its round may not see: in the first there is no last one."""
     rounds = arm.rounds
     assert rounds is not None
+    if rounds.payoffs:
+        found.fault((*place, "rounds", "payoffs"), "need `roles`: each earns its own")
     if not arm.shown:
         _check_fields(found, study, (*place, "rounds", "fields"), rounds.fields or arm.fields or {})
     for number in {1, min(2, rounds.count)}:
@@ -183,7 +196,7 @@ def _check_fields(found: Checked, study: StudyFile, place: Place, fields: Mappin
         here = (*place, name)
         if not _NAME.match(name):
             found.fault(here, "is the name of a column: letters, digits and _, beginning with a letter")
-        if name in OWN or name in study.attributes:
+        if name in own_columns(study) or name in study.attributes:
             found.fault(here, "is also a column of its own in `responses`; call the field otherwise")
         _check_field(found, here, one)
 
@@ -270,7 +283,7 @@ def _check_types(found: Checked, study: StudyFile) -> None:
 def _check_people(found: Checked, study: StudyFile) -> None:
     place: Place = ("participants", "profile")
     for name, said in study.participants.profile.items():
-        if not _NAME.match(name) or name in OWN:
+        if not _NAME.match(name) or name in own_columns(study):
             found.fault((*place, name), "is the name of a column: letters, digits and _, and none of karat's own")
         wrong = _profile_fault(said)
         if wrong:
@@ -282,7 +295,7 @@ def _check_people(found: Checked, study: StudyFile) -> None:
         if lacking:
             found.fault(("participants", "given"), f"person {lacking[0]} has not the columns of the first")
         for name in study.persons[0] if study.persons else ():
-            if not _NAME.match(name) or name in OWN:
+            if not _NAME.match(name) or name in own_columns(study):
                 found.fault(("participants", "given"), f"'{name}' cannot be the name of an attribute")
 
 

@@ -6,14 +6,26 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from karat.datasets._study.format import Answered, StudyFile, Test
+from karat.templates import names
 
 if TYPE_CHECKING:
     from karat.sql import Shape
 
-__all__ = ["OWN", "attribute_type", "column_type", "fields_needed", "responses_types", "shape_of_data"]
+__all__ = [
+    "PAYOFF",
+    "attribute_type",
+    "column_type",
+    "fields_needed",
+    "own_columns",
+    "responses_types",
+    "shape_of_data",
+]
 
 OWN = {"participant": "text", "arm": "text", "group_id": "text", "round": "whole"}
 """Columns of every study; the last two are filled in games only."""
+
+PAYOFF = "payoff"
+"""What a participant earned in a round: the column of `responses`, and the last part of {{ last.ROLE.payoff }}."""
 
 _OF_FIELDS = {"number": "number", "likert": "number", "choice": "text", "text": "text", "rank": "texts"}
 
@@ -39,7 +51,18 @@ def attribute_type(study: StudyFile, name: str) -> str:
 def responses_types(study: StudyFile) -> dict[str, str]:
     """The columns of `responses`: participant, arm, the profile, and one a field."""
     profile = {name: attribute_type(study, name) for name in study.attributes}
-    return OWN | profile | {name: column_type(field) for name, field in study.fields.items()}
+    return own_columns(study) | profile | {name: column_type(field) for name, field in study.fields.items()}
+
+
+def _paid_for(study: StudyFile) -> list[str]:
+    """The fields that payoffs are computed from."""
+    formulas = [one for arm in study.arms.values() if arm.rounds for one in (arm.rounds.payoffs or {}).values()]
+    return [name.split(".")[1] for formula in formulas for name in names(formula) if "." in name]
+
+
+def own_columns(study: StudyFile) -> dict[str, str]:
+    """The columns of `responses` that are neither answers nor the profile; `payoff` only where the study has any."""
+    return OWN | ({PAYOFF: "number"} if study.pays else {})
 
 
 def shape_of_data(study: StudyFile) -> Shape:
@@ -68,5 +91,6 @@ def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[st
             continue
         found.add(name)
         waiting += shape.sources.get(name, ()) if shape is not None else ()
+        waiting += _paid_for(study) if name == PAYOFF and study.pays else ()
     traced = tuple(name for name in study.fields if name in found)
     return traced or (tuple(study.fields) if shape is not None else ())

@@ -30,6 +30,7 @@ class HeldArm(msgspec.Struct, frozen=True, kw_only=True):
     groups: int | None  # in a game; None: everybody answers alone
     questions: int  # that one participant is asked in this arm
     fields: dict[str, str]  # field → how it is answered
+    payoffs: dict[str, str] = {}  # role → what it earns in a round
 
 
 class HeldTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +142,7 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
         groups=None if rounds is None else len(own),
         questions=len(shown) if rounds is None else rounds.count,
         fields={field: described(one) for task in shown for field, one in task.fields.items()},
+        payoffs=(rounds.payoffs if rounds is not None else None) or {},
     )
 
 

@@ -35,6 +35,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Strict(), Field(ge=0, le=10**9)]
 Positive = Annotated[int, Strict(), Field(ge=1, le=10**9)]
 Scalar = str | bool | int | float
+Formula = Annotated[str, Strict(), Field(min_length=1, max_length=1000)]
 Kind = Literal[
     "ttest_ind",
     "welch",
@@ -117,6 +118,7 @@ class Rounds(_Part):
     first: Text | None = None  # of the first round; null: as the others
     fields: dict[str, Answered] | None = None  # null: the arm's
     roles: dict[Text, Role] | None = None  # one for each member of a group, asked in this order in every round
+    payoffs: dict[Text, Formula] | None = None  # role → what it earns in a round: 10 - {{ sender.sent }}
 
     @property
     def size(self) -> int | None:
@@ -363,6 +365,11 @@ class StudyFile:
     def plays(self) -> bool:
         """Whether some arm is a game of several rounds."""
         return any(arm.rounds is not None for arm in self.arms.values())
+
+    @property
+    def pays(self) -> bool:
+        """Whether some arm has payoffs: `responses` then has a column of them."""
+        return any(arm.rounds is not None and arm.rounds.payoffs for arm in self.arms.values())
 
     @property
     def tests(self) -> tuple[tuple[Finding, Test], ...]:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
+from karat.datasets._study.columns import PAYOFF
 from karat.datasets._study.format import Answered, Arm, Rounds, StudyFile, Task
 from karat.datasets._study.people import Person
 from karat.datasets._study.prompts import prompt_text
 from karat.errors import BadOption
+from karat.numeric import ExecutionError, execute, parse_program
 from karat.templates import fill
 
-__all__ = ["filled_role", "filled_round", "groups_of", "round_names", "round_task", "round_template", "seen_of_others"]
+__all__ = [
+    "check_payoff",
+    "filled_role",
+    "filled_round",
+    "groups_of",
+    "payoffs_of",
+    "round_names",
+    "round_task",
+    "round_template",
+    "seen_of_others",
+]
 
 Answers = Mapping[str, Any]
 
@@ -79,11 +92,69 @@ def filled_round(template: str, fields: Mapping[str, Answered], *, own: Answers,
 def filled_role(template: str, *, now: Mapping[str, Answers], last: Mapping[str, Answers]) -> str:
     """A role's template as it is asked: role → what was answered, of earlier roles in this round, of all in the last.
 
+    `last` holds what each role earned, too, where there are payoffs.
+
     What could not be read is the word `unknown`.
     """
     seen = {role: {name: _plain(value) for name, value in answers.items()} for role, answers in now.items()}
     before = {role: {name: _plain(value) for name, value in answers.items()} for role, answers in last.items()}
     return fill(template, {**seen, "last": before}, place="rounds")
+
+
+def payoffs_of(
+    formulas: Mapping[str, str], fields: Mapping[str, Mapping[str, Answered]], answers: Mapping[str, Answers]
+) -> dict[str, float | None]:
+    """What each role earned in a round, from the answers of all roles in it; both `fields` and `answers` by role.
+
+    A formula has + - * / ^ and parentheses. In it a number stands for itself, and an option is 1 where it was
+    chosen and 0 elsewhere. None: an answer that the formula needs is missing, or it has no finite value.
+
+    >>> roles = {
+    ...     "a": {"offer": Answered(type="number")},
+    ...     "b": {"takes": Answered(type="choice", options=["yes", "no"])},
+    ... }
+    >>> payoffs_of(
+    ...     {"a": "(10 - {{ a.offer }}) * {{ b.takes.yes }}"}, roles, {"a": {"offer": 4.0}, "b": {"takes": "yes"}}
+    ... )
+    {'a': 6.0}
+    """
+    values = {
+        role: {name: _counted(one, answers.get(role, {}).get(name)) for name, one in own.items()}
+        for role, own in fields.items()
+    }
+    found: dict[str, float | None] = {}
+    for role, formula in formulas.items():
+        value = execute(parse_program(fill(formula, values, place=f"payoffs.{role}")))
+        found[role] = value if isinstance(value, float) and math.isfinite(value) else None
+    return found
+
+
+def check_payoff(formula: str, fields: Mapping[str, Mapping[str, Answered]]) -> str:
+    """What is wrong with the formula of a payoff; empty: nothing."""
+    values = {
+        role: {name: _counted(one, one.labels[0] if one.labels else 1.0) for name, one in own.items() if _counts(one)}
+        for role, own in fields.items()
+    }
+    try:
+        value = execute(parse_program(fill(formula, values, place="payoffs")))
+    except BadOption as error:
+        return str(error).partition(": ")[2]
+    if isinstance(value, ExecutionError) and value.kind != "division_by_zero":
+        return f"cannot be computed: {value.message} (numbers, + - * / ^ and parentheses)"
+    return "gives yes or no, and must give a number" if isinstance(value, bool) else ""
+
+
+def _counts(one: Answered) -> bool:
+    return one.type in {"number", "likert", "choice"}
+
+
+def _counted(one: Answered, value: Any) -> Any:
+    """An answer as a formula sees it: in parentheses where it is negative; `null`, which has no value, if missing."""
+    if one.type == "choice":
+        return {label: "null" if value is None else str(int(value == label)) for label in one.labels}
+    if not isinstance(value, float):
+        return "null"
+    return repr(value) if value >= 0 else f"({value!r})"
 
 
 def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) -> dict[str, Any]:
@@ -116,7 +187,9 @@ def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
     if role is not None and role in roles:
         earlier = list(roles)[: list(roles).index(role)]
         names = ["round", *(f"{one}.{name}" for one in earlier for name in roles[one].fields)]
-        return names + ([] if first else [f"last.{one}.{name}" for one in roles for name in roles[one].fields])
+        paid = (arm.rounds.payoffs if arm.rounds is not None else None) or {}
+        before = [f"last.{one}.{name}" for one in roles for name in roles[one].fields]
+        return names + ([] if first else before + [f"last.{one}.{PAYOFF}" for one in paid])
     if first or arm.rounds is None:
         return ["round"]
     fields = round_task(arm, 2).fields

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 
 from karat.datasets import sample_digest
+from karat.datasets._study.columns import PAYOFF
 from karat.datasets._study.fields import Read, read_answers
 from karat.datasets._study.format import Answered, Arm, StudyFile
 from karat.datasets._study.people import Person
 from karat.datasets._study.prompts import shown_to
-from karat.datasets._study.rounds import filled_role, filled_round, round_names, round_task, round_template
+from karat.datasets._study.rounds import filled_role, filled_round, payoffs_of, round_names, round_task, round_template
 from karat.datasets._study.tests import Response
 from karat.errors import BadOption
 from karat.records import Sample, Turn
@@ -77,14 +78,17 @@ def group_sample(
             turns.append(Turn(question=text, detail=detail, seat=at, open=filled))
             fields.append(_as_data(task.fields))
     people = [{"participant": member.id, "profile": member.profile} for member in members]
+    paid = {} if not rounds.payoffs else {"payoffs": rounds.payoffs}
     stop = stop_after_unread if stop_after_unread is not None and rounds.count > stop_after_unread else None
     return Sample(
         id=name,
         position=position,
-        digest=sample_digest([[turn.question for turn in turns], fields, people, *_stopping(stop).values()]),
+        digest=sample_digest(
+            [[turn.question for turn in turns], fields, people, *_stopping(stop).values(), *paid.values()]
+        ),
         turns=tuple(turns),
         metadata={"arm": arm, "group": name, "members": len(members)},
-        detail={"study": study.study, "members": people, "fields": fields, **_stopping(stop)},
+        detail={"study": study.study, "members": people, "fields": fields, **_stopping(stop), **paid},
     )
 
 
@@ -135,8 +139,17 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
             found[sample.turns[at].detail["role"]] = {name: read.get(name, "unknown") for name in fields_of(sample, at)}
         return found
 
-    last = answers(range(begin - members, begin)) if detail["round"] > 1 else {}
+    before = range(begin - members, begin) if detail["round"] > 1 else range(0)
+    last = answers(before)
+    if before and "payoffs" in sample.detail:
+        fields = {sample.turns[at].detail["role"]: fields_of(sample, at) for at in before}
+        earned = payoffs_of(sample.detail["payoffs"], fields, last)
+        last = {role: said | {PAYOFF: _or_unknown(earned.get(role))} for role, said in last.items()}
     return filled_role(sample.turns[turn].question, now=answers(range(begin, turn)), last=last)
+
+
+def _or_unknown(value: Any) -> Any:
+    return "unknown" if value is None else value
 
 
 def fields_of(sample: Sample, turn: int) -> dict[str, Answered]:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from karat.datasets._study.columns import fields_needed, responses_types, shape_of_data
+from karat.datasets._study.columns import PAYOFF, fields_needed, responses_types, shape_of_data
 from karat.datasets._study.format import Finding, StudyFile, Test
 from karat.datasets._study.human import human_side
+from karat.datasets._study.rounds import payoffs_of
 from karat.datasets._study.sides import agent_side
 from karat.datasets._study.test_checks import arms_of
 from karat.errors import BadOption
@@ -137,7 +138,31 @@ def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
         for name, value in {**one.values, **one.profile, **own}.items():
             if name in columns:
                 columns[name][at] = value
+    if study.pays:
+        columns[PAYOFF] = _payoffs(study, rows)
     return Table(types=types, columns=columns)
+
+
+def _payoffs(study: StudyFile, rows: Sequence[Response]) -> list[float | None]:
+    """What each row's participant earned in the round, from the answers of the group; None: not known, or none."""
+    answers: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
+    for row in rows:
+        answers.setdefault((row.arm, row.group, row.round), {}).update(row.values)
+    earned = {}
+    for (arm, group, number), values in answers.items():
+        rounds = study.arms[arm].rounds
+        if rounds is not None and rounds.payoffs and rounds.roles:
+            fields = {role: one.fields for role, one in rounds.roles.items()}
+            earned[arm, group, number] = payoffs_of(rounds.payoffs, fields, dict.fromkeys(fields, values))
+    return [earned.get((row.arm, row.group, row.round), {}).get(_role(study, row)) for row in rows]
+
+
+def _role(study: StudyFile, row: Response) -> str:
+    """Whose answers a row holds: roles have no field in common."""
+    rounds = study.arms[row.arm].rounds
+    roles = (rounds.roles if rounds is not None else None) or {}
+    own = set(row.fields if row.fields is not None else row.values)
+    return next((name for name, role in roles.items() if own & set(role.fields)), "")
 
 
 def tallied(

@@ -1,25 +1,33 @@
-"""How fast a journal becomes a summary, and in how much memory.
+"""How fast a journal becomes a summary, in how much memory, and what the checksums of its lines cost.
 
     python benchmarks/summary.py
 
-Each figure is of a process of its own: reference seconds (`limits.py`) of `summarize`, and how much
-the process grew by it, with what it must reach.
+The first figures are each of a process of its own: reference seconds (`limits.py`) of `summarize`, and how much
+the process grew by it, with what it must reach. The last ones are medians of processor time, with checksums and
+without, measured in turns in this process.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from limits import Limits  # beside this file
 
-from karat.journal import Codec, DatasetInfo, End, Head, PlanInfo, RunInfo, ScorerInfo
+import karat
+from karat.journal import Codec, DatasetInfo, End, Event, Head, Journal, PlanInfo, RunFolder, RunInfo, ScorerInfo, codec
 from karat.records import Answer, Metric, Reply, Sample, Score, Turn
 
 JUDGE = ScorerInfo(
@@ -53,6 +61,7 @@ def main() -> None:
         show(limits, "100,000 answers, no scores", found, seconds=1, megabytes=10)
         found = measure(folder / "scores", samples=100_000, scored=True)
         show(limits, "1,000,000 answers, 1,000,000 scores", found, seconds=15, megabytes=1_500)
+        checksums(limits, folder)
     limits.exit()
 
 
@@ -74,6 +83,75 @@ def measure(folder: Path, *, samples: int, scored: bool) -> dict[str, float]:
     found = json.loads(done.stdout)
     assert found["scored"] == samples * len(CONDITIONS) * REPETITIONS
     return {"seconds": found["seconds"], "megabytes": found["grown"] / (1e6 if sys.platform == "darwin" else 1e3)}
+
+
+def checksums(limits: Limits, folder: Path) -> None:
+    """What they cost, step by step; limits only where a user could notice it."""
+    journal = folder / "few"
+    write(journal, 2_000, scored=True)
+    events = list(RunFolder.open(journal).events())
+    (folder / "echo.py").write_text("def answer(question, system_prompt):\n    return question\n")
+    (folder / "questions.jsonl").write_text("".join(f'{{"question":"{n}?","answer":"{n}"}}\n' for n in range(5_000)))
+    (folder / "echo.yaml").write_text(ECHO)
+    encode = Codec().line
+    print(f"\n{'':52} {'with':>8} {'without':>8}   processor seconds")
+    compare(limits, "40,000 lines encoded", lambda: [encode(event) for event in events])
+    compare(limits, "40,000 lines encoded and written, not synced", lambda: append(folder, events))
+    compare(limits, "40,000 lines read", lambda: list(RunFolder.open(journal).lines()))
+    compare(limits, "40,000 lines summarized", lambda: karat.summarize(journal), at_most=1.15)
+    echo = folder / "echo.yaml"
+    compare(limits, "10,000 trials", lambda: karat.run(echo, results=folder / "results"), at_most=1.05, rounds=5)
+
+
+ECHO = """dataset: {path: questions.jsonl}
+agent: {type: python, target: "echo:answer"}
+scorers: []
+conditions: {one: {system_prompt: First.}, two: {system_prompt: Second.}}
+execution: {num_repetitions: 1, max_concurrent: 50}
+"""
+
+
+def append(folder: Path, events: list[Event]) -> None:
+    """Writes the events to a journal of their own; the disk is left out of it."""
+
+    async def write_all() -> None:
+        async with Journal(place, sync=lambda _: None) as journal:
+            for event in events:
+                done = journal.append(event)
+            await done
+
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        place = Path(name)
+        asyncio.run(write_all())
+
+
+def compare(
+    limits: Limits, title: str, call: Callable[[], Any], *, at_most: float | None = None, rounds: int = 9
+) -> None:
+    """Prints one row: the medians of both, measured in turns, and their ratio."""
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(2 * (rounds + 1)):
+        with ExitStack() as stack:
+            if number % 2:
+                stack.enter_context(without_checksums())
+            start = time.process_time()
+            call()
+            found[number % 2 == 0].append(time.process_time() - start)
+    on, off = (statistics.median(found[which][1:]) for which in (True, False))
+    verdict = "" if at_most is None else limits.check(f"{title}: with checksums to without", on / off, "≤", at_most)
+    print(f"{title:52} {on:8.3f} {off:8.3f}   ratio {on / off:.3f}  {verdict}", flush=True)
+
+
+@contextmanager
+def without_checksums() -> Iterator[None]:
+    """Neither written nor checked."""
+    with (
+        patch.object(codec, "with_checksum", lambda line, end=b"": line + end),
+        patch.object(codec, "_all_match", lambda lines: True),
+        patch.object(codec, "checksum_fault", lambda line, required: None),
+        patch.object(karat.journal.folder, "checksum_fault", lambda line, required: None),
+    ):
+        yield
 
 
 def write(folder: Path, samples: int, *, scored: bool) -> None:

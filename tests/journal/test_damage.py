@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -63,6 +64,23 @@ def test_each_bit_of_the_last_newline_and_of_a_newline_in_the_middle_is_seen(run
             with pytest.raises(BadRun, match="damaged"):
                 numbers(run)
             assert not verify(run.path).ok
+
+
+@pytest.mark.parametrize("number", [2, 700, 1500])
+def test_a_damaged_line_of_a_long_journal_is_named_and_those_before_it_are_read(tmp_path: Path, number: int) -> None:
+    script = Script(tmp_path / "long", samples=800, format=CHECKSUMS_SINCE)
+    for row in range(800):
+        for condition in script.conditions:
+            script.answer(row, condition)
+    run = script.end()
+    lines = run.journal.read_bytes().splitlines(keepends=True)
+    assert sum(map(len, lines)) > 300_000  # is read in several blocks
+    run.journal.write_bytes(b"".join([*lines[: number - 1], lines[number - 1].replace(b"0", b"1", 1), *lines[number:]]))
+    assert [damage.line for damage in verify(run.path).damages] == [number]
+    read = RunFolder.open(run.path).lines()
+    assert list(islice(read, number - 1)) == [line[:-1] for line in lines[: number - 1]]
+    with pytest.raises(BadRun, match=f"line {number} of the journal is damaged"):
+        next(read)
 
 
 @pytest.mark.parametrize("line", [b"\0" * 300, b'{"event":"answer","trial":"t"}', b"", b"[]"])

@@ -7,8 +7,11 @@ function that checks a line; every reader of a run folder calls it.
 
 from __future__ import annotations
 
+import struct
 import sys
+from binascii import hexlify
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Any, BinaryIO
 from zlib import crc32
 
@@ -28,6 +31,7 @@ __all__ = [
     "checksum_fault",
     "damaged",
     "decode",
+    "has_checksum",
     "is_unended",
     "with_checksum",
 ]
@@ -37,6 +41,7 @@ LONGEST_LINE = 64 * 2**20
 
 _KEY = b',"crc":"'
 _LENGTH = len(_KEY) + len(b'1a2b3c4d"}')
+_BODY, _TAIL = itemgetter(slice(None, -_LENGTH)), itemgetter(slice(-_LENGTH, None))
 _RESUME = b'{"event":"resume"'
 _FIRST_BLOCK, _LARGEST_BLOCK = 2**13, 2**20  # bytes; small at first, for readers of a single line
 
@@ -55,7 +60,7 @@ class Codec:
 
     def line(self, event: Any) -> bytes:
         """With its checksum and a newline."""
-        return with_checksum(self.encode(event)) + b"\n"
+        return with_checksum(self.encode(event), end=b"\n")
 
     def encode(self, event: Any) -> bytes:
         """Without a checksum."""
@@ -89,10 +94,15 @@ class LineMoved(LineDamaged):
     """There is no such line: the file is another one than whoever noted the place read."""
 
 
-def with_checksum(line: bytes) -> bytes:
-    """A JSON object, with its checksum as the last key."""
+def with_checksum(line: bytes, *, end: bytes = b"") -> bytes:
+    """A JSON object, with its checksum as the last key, and what ends the line."""
     body = line[:-1]
-    return b'%b,"crc":"%08x"}' % (body, crc32(body))
+    return b'%b,"crc":"%08x"}%b' % (body, crc32(body), end)
+
+
+def has_checksum(line: bytes) -> bool:
+    """Whether a line has a checksum, right or wrong."""
+    return line[-_LENGTH:-10] == _KEY
 
 
 def checksum_fault(line: bytes, *, required: bool) -> str | None:
@@ -102,11 +112,22 @@ def checksum_fault(line: bytes, *, required: bool) -> str | None:
     >>> checksum_fault(with_checksum(b'{"a":1}').replace(b"1", b"2", 1), required=True)
     'its checksum does not match'
     """
-    if line[-_LENGTH:-10] == _KEY:
+    if has_checksum(line):
         return None if line[-10:] == b'%08x"}' % crc32(line[:-_LENGTH]) else "its checksum does not match"
     if required:
         return "it has no checksum"
     return "it holds NUL bytes" if b"\0" in line else None
+
+
+def _all_match(lines: list[bytes]) -> bool:
+    """Whether there are lines, and each has the right checksum. Takes half the time of a `checksum_fault` each."""
+    if not lines or not has_checksum(lines[0]):
+        return False
+    digits = hexlify(struct.pack(f">{len(lines)}I", *map(crc32, map(_BODY, lines))))
+    tails = bytearray(_KEY + b'........"}') * len(lines)
+    for place in range(8):
+        tails[len(_KEY) + place :: _LENGTH] = digits[place::8]
+    return b"".join(map(_TAIL, lines)) == tails
 
 
 class _Checks:
@@ -120,13 +141,17 @@ class _Checks:
     def __init__(self, *, required: bool) -> None:
         self._required = self._strict = required
 
+    def all_match(self, lines: list[bytes]) -> bool:
+        matches = _all_match(lines)
+        self._strict |= matches
+        return matches
+
     def fault(self, line: bytes) -> str | None:
-        if line[-_LENGTH:-10] == _KEY and line[-10:] == b'%08x"}' % crc32(line[:-_LENGTH]):
-            self._strict = True
-            return None
-        if not self._required and line.startswith(_RESUME) and line[-_LENGTH:-10] != _KEY:
+        if not self._required and line.startswith(_RESUME) and not has_checksum(line):
             self._strict = False
-        return checksum_fault(line, required=self._strict)
+        fault = checksum_fault(line, required=self._strict)
+        self._strict |= fault is None and has_checksum(line)
+        return fault
 
 
 def _fail(error: LineDamaged) -> None:
@@ -155,12 +180,16 @@ def checked_lines(
         left -= len(block)
         lines = (rest + block).split(b"\n")
         rest = lines.pop()
-        for line in lines:
+        if not check or checks.all_match(lines):
+            number += len(lines)
+            yield from lines
+            lines = []
+        for line in lines:  # of an older karat, or one of them is damaged
             number += 1
-            if check and (fault := checks.fault(line)) is not None:
+            if (fault := checks.fault(line)) is not None:
                 on_damage(LineDamaged(number, fault))
-                continue
-            yield line
+            else:
+                yield line
         if len(rest) > LONGEST_LINE:
             raise LineDamaged(number + 1, f"it is longer than {LONGEST_LINE // 2**20} MB")
         size = max(min(2 * size, _LARGEST_BLOCK), len(rest))
@@ -175,7 +204,7 @@ def checked_lines(
 
 def is_unended(rest: bytes) -> bool:
     """Whether what follows the last newline is a whole line with another byte for its newline."""
-    return rest[-_LENGTH - 1 : -11] == _KEY and checksum_fault(rest[:-1], required=True) is None
+    return has_checksum(rest[:-1]) and checksum_fault(rest[:-1], required=True) is None
 
 
 def decode(line: bytes, *, path: str, number: int) -> Event:

@@ -111,6 +111,7 @@ class RunFolder:
         self.path = path
         self.info = info
         self._checked: tuple[int, ...] | None = None  # the journal whose lines all fit their checksums
+        self._resumed: tuple[tuple[int, ...], tuple[Resume, ...]] | None = None  # of a journal in that state
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
@@ -255,6 +256,17 @@ class RunFolder:
                 assert isinstance(event, kind)
                 yield event
 
+    def _resumes(self) -> tuple[Resume, ...]:
+        """Every `resume`. The journal is read for them once, for as long as it does not change."""
+        file = self.open_file(self.journal.name)
+        if file is None:
+            return ()
+        with file:
+            state = _state(file)
+        if self._resumed is None or self._resumed[0] != state:
+            self._resumed = state, tuple(self.events_of(Resume))
+        return self._resumed[1]
+
     def samples(self, *, lines: Container[int] | None = None) -> Iterator[Sample]:
         """The planned samples, in the order of the dataset. `lines`: of the file, from 0; others stay undecoded."""
         decoder = msgspec.json.Decoder(Sample)
@@ -274,7 +286,7 @@ class RunFolder:
     def studies(self) -> tuple[StudyCopy, ...]:
         """The human studies that the run keeps, each as it was when it was last run."""
         found = {copy.study: copy for copy in self.info.studies}
-        for resume in self.events_of(Resume):
+        for resume in self._resumes():
             found.update({copy.study: copy for copy in resume.studies})
         return tuple(found.values())
 
@@ -307,7 +319,7 @@ class RunFolder:
     def plan(self) -> PlanInfo:
         """What is to be run: the first plan, widened by every resume."""
         plan = self.info.plan
-        for resume in self.events_of(Resume):
+        for resume in self._resumes():
             if resume.plan is not None:
                 plan = widened(plan, resume.plan)
         return plan
@@ -315,7 +327,7 @@ class RunFolder:
     def digests(self) -> dict[str, tuple[str, str]]:
         """Condition → its digest and its agent's, as they were when it was first planned."""
         found = {name: (digest, self.info.agents.get(name, "")) for name, digest in self.info.conditions.items()}
-        for resume in self.events_of(Resume):
+        for resume in self._resumes():
             for name, digest in resume.conditions.items():
                 found.setdefault(name, (digest, resume.agents.get(name, "")))
         return found
@@ -323,7 +335,7 @@ class RunFolder:
     def scorers(self) -> tuple[ScorerInfo, ...]:
         """Every scoring there is: of the run, then of each `karat score`; the newest last."""
         found = {scorer.scoring: scorer for scorer in self.info.scorers}
-        for resume in self.events_of(Resume):
+        for resume in self._resumes():
             for scorer in resume.scorers:
                 found.pop(scorer.scoring, None)
                 found[scorer.scoring] = scorer
@@ -347,7 +359,7 @@ class RunFolder:
         return status
 
     def _scored_again(self) -> bool:
-        return any(resume.command == "score" for resume in self.events_of(Resume))
+        return any(resume.command == "score" for resume in self._resumes())
 
     def _ends(self) -> Iterator[End | Resume]:
         """Begins and ends of the run's own parts."""

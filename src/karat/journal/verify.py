@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from karat.errors import BadRun
-from karat.journal.codec import LONGEST_LINE, LineDamaged, checked_lines, checksum_fault
+from karat.journal.codec import LONGEST_LINE, LineDamaged, checked_lines, has_checksum
 from karat.journal.events import FORMAT_VERSION, Event, Head, Resume
 from karat.journal.folder import RunFolder
 from karat.journal.labels import labels_path, read_labels
@@ -163,7 +163,7 @@ class _Found:
                     number += 1
                     while number in damaged:
                         number += 1
-                    self.unprotected += checksum_fault(line, required=True) is not None
+                    self.unprotected += not has_checksum(line)
                     try:
                         yield number, decode(line)
                     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -310,15 +310,29 @@ def test_the_baseline_is_one_of_the_conditions(read):
     assert f"no condition is called '{name}x' (did you mean '{name}'?)" in str(bad.value)
 
 
-@pytest.mark.parametrize("mode", ["record", "replay"])
-def test_what_a_recording_cannot_pass_on_is_a_warning(read: Read, folder: Path, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("traffic", "scope", "place", "words"),
+    [
+        ("mcp: {replay: tapes}", "trial", "mcp.replay (line 6)", "sends no notifications and no requests of a server"),
+        ("mcp: {replay: tapes}", "run", "mcp.replay (line 6)", "sends no notifications and no requests of a server"),
+        ("mcp: {record: tapes}", "run", "mcp_servers.docs.scope (line 4)", "passes on tools only"),
+        ("", "run", "mcp_servers.docs.scope (line 4)", "passes on tools only"),
+        ("mcp: {record: tapes}", "trial", None, None),
+        ("", "trial", None, None),
+    ],
+)
+def test_what_a_proxy_does_not_pass_on_is_a_warning(
+    read: Read, folder: Path, traffic: str, scope: str, place: str | None, words: str | None
+) -> None:
     (folder / "tapes").mkdir()
     text = (
         "dataset: {path: questions.jsonl}\nagent: {type: AGENT}\njudge: {type: overlap}\n"
-        "mcp_servers: {docs: {command: python, args: [d.py]}}\nconditions: {a: {mcp_servers: [docs]}}\n"
-        f"mcp: {{{mode}: tapes}}\n"
+        f"mcp_servers: {{docs: {{command: python, args: [d.py], scope: {scope}}}}}\n"
+        f"conditions: {{a: {{mcp_servers: [docs]}}}}\n{traffic}\n"
     )
-    (warning,) = read(text.replace("{type: AGENT}", "{type: command, command: [a]}")).warnings
-    assert warning.startswith(f"mcp.{mode} (line 6): the agent 'command' connects to its MCP servers by itself")
-    assert "passes on tools only" in warning
+    warnings = read(text.replace("{type: AGENT}", "{type: command, command: [a]}")).warnings
+    assert len(warnings) == (place is not None)
+    for warning in warnings:
+        assert warning.startswith(f"{place}: the agent 'command' connects to its MCP servers by itself")
+        assert words in warning
     assert read(text.replace("AGENT", "floor")).warnings == ()

@@ -43,8 +43,6 @@ async def conversation(toolbox, server):
                 client.call_tool("picture", {}),
                 client.call_tool("structured", {}),
             )
-            with pytest.raises(MCPError, match="passes on tools only"):
-                await client.list_prompts()
             return client.server_info.name, tools, called
 
 
@@ -95,9 +93,9 @@ def test_servers_end_with_the_attempt_and_a_proxy_that_comes_later_is_refused(tm
                 command = toolbox.proxy_command(server)
                 argv, env = command
                 proxy = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-                pid = json.loads(
-                    (await _ask(proxy, "tools/call", name="environment", arguments={}))["content"][0]["text"]
-                )
+                await _ask(proxy, "initialize", **HELLO)
+                seen = await _ask(proxy, "tools/call", name="environment", arguments={})
+                pid = json.loads(seen["content"][0]["text"])
             gone = await asyncio.to_thread(ends, pid["pid"]), await asyncio.to_thread(proxy.wait, 5)
             late = await asyncio.to_thread(subprocess.run, argv, env=env, capture_output=True, stdin=subprocess.DEVNULL)
             proxy.stdin.close()
@@ -107,6 +105,9 @@ def test_servers_end_with_the_attempt_and_a_proxy_that_comes_later_is_refused(tm
     gone, late = asyncio.run(go())
     assert gone == (True, 0)
     assert (late.stdout, late.returncode) == (b"", 0)
+
+
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "by hand", "version": "1"}}
 
 
 async def _ask(proxy, method, **parameters):
@@ -133,17 +134,22 @@ def test_an_agent_that_hides_a_miss_does_not_hide_it_from_karat(tmp_path):
     assert fault.value.kind == "cassette_miss"
 
 
+NO_MESSAGES = [("{broken", -32700), ("[]", -32600)]
+NOT_OF_A_SHARED_SERVER = [
+    ('{"jsonrpc":"2.0","id":1,"method":"resources/list"}', -32601),
+    ('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}', -32602),
+]
+
+
 @pytest.mark.parametrize(
-    ("sent", "code"),
+    ("scope", "sent", "code"),
     [
-        ("{broken", -32700),
-        ("[]", -32600),
-        ('{"jsonrpc":"2.0","id":1,"method":"resources/list"}', -32601),
-        ('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}', -32602),
+        *(("trial", *row) for row in NO_MESSAGES),
+        *(("run", *row) for row in [*NO_MESSAGES, *NOT_OF_A_SHARED_SERVER]),
     ],
 )
-def test_what_is_no_request_gets_an_error_of_the_protocol(tmp_path, sent, code):
-    server = stdio_server("s")
+def test_what_is_no_request_gets_an_error_of_the_protocol(tmp_path, scope, sent, code):
+    server = stdio_server("s", scope=scope)
 
     async def go():
         async with toolbox_of(tmp_path, "record", server) as toolbox:

@@ -20,7 +20,7 @@ from karat.documents.nodes import Node, plain, printable
 from karat.errors import Fault
 from karat.journal.events import Choice
 from karat.models import Price
-from karat.records import Cassettes
+from karat.records import Cassettes, McpServer
 from karat.redact import Redactor
 
 __all__ = ["Parts", "read_parts"]
@@ -134,17 +134,12 @@ def _presentable(faults: Iterable[Fault], secrets: Secrets, env: Mapping[str, st
 def _advise(read: Reader, parts: Parts) -> None:
     """What is allowed, and probably not meant."""
     assert parts.agent is not None
-    used = {server.name for part in parts.conditions for server in part.spec.mcp_servers}
+    used = {server.name: server for part in parts.conditions for server in part.spec.mcp_servers}
     for name in parts.servers:
         if name not in used:
             read.warn(f"mcp_servers.{name}", "no condition uses it")
-    if used and parts.cassettes is not None and getattr(parts.agent.plugin, "connects_itself", False):
-        message = (
-            f"the agent '{parts.agent.spec.type}' connects to its MCP servers by itself, and does so through a proxy "
-            "that passes on tools only, over protocol 2025-11-25 or older: it sees no resources, prompts or "
-            "notifications, which it may see without this setting"
-        )
-        read.warn(f"mcp.{parts.cassettes.mode}", message)
+    if getattr(parts.agent.plugin, "connects_itself", False):
+        _advise_on_proxies(read, parts, used)
     if not parts.scorers:
         read.warn("scorers", "there are none: answers are kept, but nothing is scored")
     agents = {model for part in parts.conditions for model in models_of(part.spec.agent.options)}
@@ -152,6 +147,23 @@ def _advise(read: Reader, parts: Parts) -> None:
         place = one.place.removesuffix(".type")
         for key, message in judge_advice(one.spec.options, agents):
             read.warn(f"{place}.{key}", message)
+
+
+def _advise_on_proxies(read: Reader, parts: Parts, used: dict[str, McpServer]) -> None:
+    """What an agent that connects to its MCP servers by itself does not see of them through karat's proxy."""
+    assert parts.agent is not None
+    itself = f"the agent '{parts.agent.spec.type}' connects to its MCP servers by itself"
+    if parts.cassettes is not None and parts.cassettes.mode == "replay":
+        if used:
+            message = f"{itself}; a replay answers its requests, but sends no notifications and no requests of a server"
+            read.warn("mcp.replay", message)
+        return
+    for name in sorted(name for name, server in used.items() if server.scope == "run"):
+        message = (
+            f"{itself}, and reaches a shared server through a proxy that passes on tools only, over protocol "
+            "2025-11-25 or older: no resources, prompts or notifications. With `scope: trial` it sees all of the server"
+        )
+        read.warn(f"mcp_servers.{name}.scope", message)
 
 
 def _choices(value: Any, root: Node, place: tuple[str, ...] = ()) -> list[tuple[str, Choice]]:

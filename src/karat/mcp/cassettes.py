@@ -9,7 +9,8 @@ One file a server, called after its name and the digest of its definition, one l
 An answer is found by session, method, arguments in canonical form, and how often the same
 was asked before (`n`), so that repetitions that run at the same time stay apart. Instead of
 `result` there may be an `error` of the protocol, a `fault` of the server, or `cut`: the trial
-was over first. A long result that the file holds already is named by `same`, its digest.
+was over first. `relayed` marks the requests of an agent that connects to the server itself, of
+any method. A long result that the file holds already is named by `same`, its digest.
 Every line is redacted before it is written, and so are the arguments that are looked for.
 """
 
@@ -66,6 +67,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     same: str | None = None  # digest of a result that stands further up
     error: str | None = None
     code: int | None = None
+    data: Any = None  # of the error, as the server gave it
+    relayed: bool = False  # asked by an agent that connects to the server itself: result or error are the server's own
     fault: Kept | None = None
     cut: bool = False
     milliseconds: float | None = None
@@ -152,6 +155,7 @@ class Player:
         self._places: dict[bytes, int] = {}  # request → where its line begins
         self._results: dict[str, int] = {}  # digest of a long result → the line that holds it
         self._takes: dict[str, int] = {}  # session → how often it began
+        self._relayed: set[str] = set()  # sessions of agents that connect to the server themselves
         self.known = path.is_file()
         if self.known:
             self._read()
@@ -170,6 +174,10 @@ class Player:
             asked = msgspec.structs.replace(asked, result=self._at(self._results[asked.same]).result)
         return asked
 
+    def relayed(self, attempt: Attempt) -> bool:
+        """Whether everything that the agent asked is in the recording, not the tools alone."""
+        return attempt.name in self._relayed
+
     def _key(self, session: str, request: str, n: int | None) -> bytes:
         parts = msgspec.json.encode([session, self._takes.get(session, 0), request, n])
         return blake2b(parts, digest_size=16).digest()
@@ -183,6 +191,8 @@ class Player:
                 self._takes[line.session] = self._takes.get(line.session, 0) + 1
             if not isinstance(line, Asked):
                 continue
+            if line.relayed:
+                self._relayed.add(line.session)
             request = _request(line.method, line.arguments, self._redact)
             for n in (line.n, None):
                 self._places[self._key(line.session, request, n)] = place

@@ -1,11 +1,12 @@
 """Where karat's proxies call in: MCP for agents that start or reach their servers themselves.
 
 Such an agent is handed `karat.mcp.proxy` in the place of a server. The proxy only carries
-bytes to a socket of karat's own process, and here they are answered: from a session that
-is recorded, or from a recording. So the server is started by karat with the environment of
-every server, its key and address never reach the agent, and one process writes cassettes.
+bytes to a socket of karat's own process. There they are passed on to a server of the agent's
+own and recorded (relay.py), or answered here: from a recording, or from a server that all
+trials share. So the server is started by karat with the environment of every server, its key
+and address never reach the agent, and one process writes cassettes.
 
-What a proxy offers is a server's tools and instructions; not its resources and prompts.
+Of a shared server a proxy offers tools and instructions; not resources, prompts and notifications.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,11 @@ from karat.errors import InfrastructureFault
 from karat.mcp.attempts import Attempt
 from karat.mcp.preflight import Offer
 from karat.mcp.proxy import VARIABLE
-from karat.mcp.taped import Line
+from karat.mcp.relay import recorded_arguments
+from karat.mcp.taped import Line, Replayed
 from karat.records import McpServer
 
-__all__ = ["Hub"]
+__all__ = ["Hub", "Talk"]
 
 LONGEST_MESSAGE = 64 * 1024 * 1024
 """Bytes of one line from an agent, as from a server."""
@@ -42,14 +44,14 @@ _VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 _PARSE_ERROR, _INVALID, _NO_METHOD, _BAD_PARAMETERS, _INTERNAL = -32700, -32600, -32601, -32602, -32603
 
-_Connect = Callable[[McpServer, Attempt | None], AbstractAsyncContextManager[Line]]
+_Serve = Callable[[McpServer, Attempt | None, asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
 
 class Hub:
     """A socket in a folder of its own that only this user can enter. Each proxy shows a token to be let in."""
 
-    def __init__(self, connect: _Connect) -> None:
-        self._connect = connect
+    def __init__(self, serve: _Serve) -> None:
+        self._serve = serve
         self._lent: dict[str, tuple[McpServer, Attempt | None]] = {}
         self._folder: Path | None = None
         self._server: asyncio.Server | None = None
@@ -92,8 +94,7 @@ class Hub:
                 server, attempt = lent
                 if attempt is not None:
                     attempt.lent.callback(task.cancel)
-                async with self._connect(server, attempt) as line:
-                    await _Talk(line, reader, writer).carry_on()
+                await self._serve(server, attempt, reader, writer)
         except (InfrastructureFault, ConnectionError, ValueError):
             pass  # the server was refused, the agent is gone, or a line had no end: the proxy sees the end
         except asyncio.CancelledError:
@@ -108,12 +109,12 @@ class Hub:
 class _Refused(Exception):
     """A request that gets an error of the protocol."""
 
-    def __init__(self, code: int, message: str) -> None:
-        self.code, self.message = code, message
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        self.error = {"code": code, "message": message} | ({} if data is None else {"data": data})
         super().__init__(message)
 
 
-class _Talk:
+class Talk:
     """One client's requests, answered as they are done: calls do not wait for each other."""
 
     def __init__(self, line: Line, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -159,28 +160,40 @@ class _Talk:
         try:
             result = await self._result(method, parameters)
         except _Refused as refused:
-            await self._say(number, error={"code": refused.code, "message": refused.message})
+            await self._say(number, error=refused.error)
         except InfrastructureFault as fault:
             await self._say(number, error={"code": _INTERNAL, "message": fault.message})
         else:
             await self._say(number, result=result)
 
     async def _result(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        if method == "ping":
+            return {}
+        if isinstance(self._line, Replayed):
+            return await self._replayed(self._line, method, parameters)
         match method:
             case "initialize":
-                about = (await self._offered()).introduction
-                asked = parameters.get("protocolVersion")
-                known = {key: about[key] for key in ("serverInfo", "instructions") if about.get(key) is not None}
-                version = asked if asked in _VERSIONS else _VERSIONS[-1]
-                anonymous = {"serverInfo": {"name": "anonymous", "version": ""}}
-                return {"protocolVersion": version, "capabilities": {"tools": {}}, **anonymous, **known}
-            case "ping":
-                return {}
+                return _introduction((await self._offered()).introduction, parameters)
             case "tools/list":
                 return {"tools": [_plain(tool) for tool in (await self._offered()).as_listed]}
             case "tools/call":
                 return await self._call(parameters)
-        raise _Refused(_NO_METHOD, f"karat's proxy passes on tools only, not '{method}'")
+        raise _Refused(_NO_METHOD, f"karat's proxy to a shared server passes on tools only, not '{method}'")
+
+    async def _replayed(self, line: Replayed, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        asked = await line.answer(method, recorded_arguments(method, parameters))
+        if asked is None:
+            raise _Refused(
+                _NO_METHOD, f"karat replays this MCP server, and cannot answer '{method}' from the recording"
+            )
+        if asked.fault is not None:
+            if asked.relayed:  # the agent saw the connection end
+                self._writer.close()
+            raise asked.fault.as_fault()
+        if asked.error is not None:
+            raise _Refused(asked.code if asked.code is not None else _INTERNAL, asked.error, asked.data)
+        result = asked.result or {}
+        return _introduction(result, parameters) if method == "initialize" and not asked.relayed else result
 
     async def _call(self, parameters: dict[str, Any]) -> dict[str, Any]:
         tool, arguments = parameters.get("name"), parameters.get("arguments")
@@ -199,9 +212,20 @@ class _Talk:
         return await asyncio.shield(self._offer)
 
     async def _say(self, number: Any, **what: Any) -> None:
+        if self._writer.is_closing():
+            return
         self._writer.write(msgspec.json.encode({"jsonrpc": "2.0", "id": number, **what}) + b"\n")
         with suppress(ConnectionError):
             await self._writer.drain()
+
+
+def _introduction(about: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """The result of `initialize`, of which only tools are offered. `about`: what the server said of itself."""
+    asked = parameters.get("protocolVersion")
+    known = {key: about[key] for key in ("serverInfo", "instructions") if about.get(key) is not None}
+    version = asked if asked in _VERSIONS else _VERSIONS[-1]
+    anonymous = {"serverInfo": {"name": "anonymous", "version": ""}}
+    return {"protocolVersion": version, "capabilities": {"tools": {}}, **anonymous, **known}
 
 
 async def _awaited(offer: Coroutine[Any, Any, Offer]) -> Offer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -12,8 +13,9 @@ from karat.errors import AgentFault, InfrastructureFault, did_you_mean
 from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
 from karat.mcp.evidence import printable
-from karat.mcp.hub import Hub
+from karat.mcp.hub import Hub, Talk
 from karat.mcp.preflight import ServerFault, Tool, ToolChange, ToolList, changed
+from karat.mcp.relay import Relay
 from karat.mcp.results import as_call
 from karat.mcp.taped import Deck, Line
 from karat.records import Cassettes, Condition, McpServer, ToolCall
@@ -27,6 +29,8 @@ __all__ = ["MOST_STARTS", "Toolbox", "Tools"]
 MOST_STARTS = 10
 """How often a stdio server with `scope: run` is started in one run, the first time included. Connecting to a server
 that runs elsewhere starts nothing, and is bounded by the attempts of the trials."""
+
+_QUIET = logging.NullHandler()
 
 
 class Tools:
@@ -90,7 +94,7 @@ class Toolbox:
         self._changes: dict[tuple[str, str], ToolChange] = {}
         self._deck = Deck(cassettes, redact) if cassettes is not None else None
         proxied = cassettes is not None or any(server.scope == "run" for server in servers)
-        self._hub = Hub(self._connected) if proxied else None
+        self._hub = Hub(self._serve) if proxied else None
 
     @property
     def changes(self) -> tuple[ToolChange, ...]:
@@ -98,6 +102,8 @@ class Toolbox:
         return tuple(self._changes.values())
 
     async def __aenter__(self) -> Toolbox:
+        # The SDK logs what it also raises; a handler of our own keeps Python from printing that on stderr.
+        logging.getLogger("mcp").addHandler(_QUIET)
         if self._hub is not None:
             await self._hub.start()
         return self
@@ -154,15 +160,15 @@ class Toolbox:
             await _close(own, at_once=at_once)
             self._forget()
 
-    @asynccontextmanager
-    async def _connected(self, server: McpServer, attempt: Attempt | None) -> AsyncIterator[Line]:
+    async def _serve(
+        self, server: McpServer, attempt: Attempt | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """One server, for an agent that speaks to it through the proxy."""
-        own: set[Session] = set()
-        try:
-            yield self._line(server, attempt, own)
-        finally:
-            await _close(own, at_once=False)
-            self._forget()
+        if self._deck is not None and not self._deck.replays and server.scope == "trial":
+            recording = self._deck.recording(server, attempt)
+            await Relay(server, recording, folder=self._folder, redact=self._redact).carry(reader, writer)
+        else:
+            await Talk(self._line(server, attempt, set()), reader, writer).carry_on()
 
     async def _probe(self, server: McpServer) -> ToolList | ServerFault:
         own: set[Session] = set()

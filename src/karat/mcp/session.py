@@ -9,7 +9,6 @@ nothing of the SDK behind in its task, and sessions may be shared by any number 
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import time
 from collections.abc import Coroutine
@@ -60,8 +59,6 @@ class Session:
             self._link = StdioLink(server, folder=folder, on_broken=self._stop.set)
         else:
             self._link = RemoteLink(server, on_broken=self._scope.cancel)
-        # The SDK logs what it also raises; a handler of our own keeps Python from printing that on stderr.
-        logging.getLogger("mcp").addHandler(_QUIET)
         self._owner = asyncio.create_task(self._own(), name=f"MCP server {server.name}")
         self._owner.add_done_callback(_retrieve)
 
@@ -215,6 +212,3 @@ def _retrieve(done: asyncio.Future[Any]) -> None:
     """An outcome that nobody waits for any more is no news for the log."""
     if not done.cancelled():
         done.exception()
-
-
-_QUIET = logging.NullHandler()

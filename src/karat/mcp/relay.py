@@ -1,0 +1,195 @@
+"""Passes the messages of an agent and its MCP server on as they are, and records the requests with their answers.
+
+Agent and server negotiate the protocol between themselves, in any revision, and see of each
+other what they would see without karat: resources, prompts, notifications, cancellations, and
+requests of the server's own. Requests of the agent go to the cassette with what they got.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from asyncio import StreamReader, StreamWriter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from karat.mcp.cassettes import Kept
+from karat.mcp.faults import fault_of
+from karat.mcp.remote import RemoteLink
+from karat.mcp.stdio import StdioLink
+from karat.mcp.taped import Asking, Recording
+from karat.records import McpServer
+from karat.redact import Redactor
+
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
+
+__all__ = ["Relay", "recorded_arguments"]
+
+CLOSE_SECONDS = 3.0  # for a server that runs elsewhere to confirm the end of its session
+_PARSE_ERROR, _INVALID = -32700, -32600
+
+
+def recorded_arguments(method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """What distinguishes a request from others of its method: not what the client says of itself."""
+    if method in ("initialize", "server/discover"):
+        return {}
+    arguments = {key: value for key, value in parameters.items() if key != "_meta"}
+    return arguments | {"arguments": arguments.get("arguments") or {}} if method == "tools/call" else arguments
+
+
+class Relay:
+    """One agent's connection to one server, which is started or reached when the agent first says something."""
+
+    def __init__(self, server: McpServer, recording: Recording, *, folder: Path, redact: Redactor) -> None:
+        self._server, self._recording, self._redact = server, recording, redact
+        self._broken = asyncio.Event()
+        self._link: StdioLink | RemoteLink
+        if server.type == "stdio":
+            self._link = StdioLink(server, folder=folder, on_broken=self._broken.set)
+        else:
+            self._link = RemoteLink(server, on_broken=self._broken.set)
+        self._pending: dict[int | str, tuple[Asking, float]] = {}
+        self._headers = _Headers()
+
+    async def carry(self, reader: StreamReader, writer: StreamWriter) -> None:
+        """Until one side closes the connection. Raises InfrastructureFault if the server does, or cannot be reached."""
+        import anyio
+
+        first = await self._next(reader, writer)
+        if first is None:
+            return
+        server_closed = False
+        try:
+            with anyio.CancelScope() as scope:
+                async with self._link.connect() as (incoming, outgoing):
+                    try:
+                        server_closed = await self._both(reader, writer, incoming, outgoing, first)
+                    finally:
+                        scope.deadline = anyio.current_time() + CLOSE_SECONDS
+        finally:
+            self._end(sys.exception(), server_closed)
+
+    async def _both(
+        self, reader: StreamReader, writer: StreamWriter, incoming: Any, outgoing: Any, first: SessionMessage
+    ) -> bool:
+        """Carries in both directions until one ends. Returns whether the server's did."""
+        up = asyncio.create_task(self._up(first, reader, writer, outgoing))
+        down = asyncio.create_task(self._down(incoming, writer))
+        broken = asyncio.create_task(self._broken.wait())
+        tasks = {up, down, broken}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return broken.done() or (down.done() and down.exception() is None)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _up(self, message: SessionMessage | None, reader: StreamReader, writer: StreamWriter, to: Any) -> None:
+        while message is not None:
+            await to.send(message)
+            message = await self._next(reader, writer)
+
+    async def _down(self, incoming: Any, writer: StreamWriter) -> None:
+        async for item in incoming:
+            if not isinstance(item, Exception):  # that would be a line which is no message
+                self._answered(item.message)
+                await _write(writer, item.message)
+
+    async def _next(self, reader: StreamReader, writer: StreamWriter) -> SessionMessage | None:
+        """The agent's next message; None when there is no more. What is no message gets an error."""
+        from mcp.shared.message import ClientMessageMetadata, SessionMessage
+        from mcp_types import ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
+
+        while line := await reader.readline():
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError as error:
+                no_json = "json_invalid" in str(error)
+                problem = "no JSON" if no_json else "no message of JSON-RPC"
+                data = ErrorData(code=_PARSE_ERROR if no_json else _INVALID, message=problem)
+                await _write(writer, JSONRPCError(jsonrpc="2.0", id=None, error=data))
+                continue
+            headers = self._headers.of(message)
+            if isinstance(message, JSONRPCRequest) and message.method != "ping":
+                self._asked(message.id, message.method, message.params or {})
+            return SessionMessage(message, ClientMessageMetadata(headers=headers) if headers else None)
+        return None
+
+    def _asked(self, number: int | str, method: str, parameters: dict[str, Any]) -> None:
+        asking = self._recording.asking(method, recorded_arguments(method, parameters), relayed=True)
+        again, self._pending[number] = self._pending.get(number), (asking, time.perf_counter())
+        if again is not None:
+            again[0].end(cut=True)
+
+    def _answered(self, message: Any) -> None:
+        """Records an answer before it is passed on."""
+        if hasattr(message, "method") or message.id not in self._pending:
+            return
+        self._link.hurry = False
+        asking, started = self._pending.pop(message.id)
+        asking.keep(milliseconds=round((time.perf_counter() - started) * 1000, 3))
+        if hasattr(message, "result"):
+            self._headers.learn(asking.method, message.result)
+            asking.end(result=message.result)
+        else:
+            error = message.error
+            asking.end(error=error.message, code=error.code, data=error.data)
+
+    def _end(self, error: BaseException | None, server_closed: bool) -> None:
+        """Records what was left without an answer, and why."""
+        left = [asking for asking, _ in self._pending.values()]
+        if not server_closed and (error is None or isinstance(error, asyncio.CancelledError)):
+            for asking in left:
+                asking.end(cut=True)
+            return
+        reason = error or EOFError("it closed the connection")
+        ready = not self._link.hurry  # it has answered
+        fault = fault_of(self._server, reason, self._link.evidence, ready=ready, redact=self._redact)
+        for asking in left:
+            asking.end(fault=Kept.of(fault))
+        raise fault from error
+
+
+class _Headers:
+    """The HTTP headers that repeat what a message says. Over stdio they are not sent."""
+
+    def __init__(self) -> None:
+        self._version: str | None = None  # negotiated by `initialize`; later revisions name theirs in each request
+        self._of_tools: dict[str, Any] = {}  # tool → which arguments are repeated
+
+    def of(self, message: Any) -> dict[str, str]:
+        from mcp.shared import inbound
+        from mcp_types import PROTOCOL_VERSION_META_KEY
+
+        parameters = getattr(message, "params", None) or {}
+        meta = parameters.get("_meta")
+        version = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
+        if not isinstance(version, str):
+            return {inbound.MCP_PROTOCOL_VERSION_HEADER: self._version} if self._version is not None else {}
+        headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: message.method}
+        name = parameters.get(inbound.NAME_BEARING_METHODS.get(message.method, ""))
+        if isinstance(name, str):
+            headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
+            if message.method == "tools/call" and name in self._of_tools:
+                headers |= inbound.mcp_param_headers(self._of_tools[name], parameters.get("arguments") or {})
+        return headers
+
+    def learn(self, method: str, result: dict[str, Any]) -> None:
+        from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
+
+        if method == "initialize" and isinstance(result.get("protocolVersion"), str):
+            self._version = result["protocolVersion"]
+        tools = result.get("tools")
+        for tool in tools if method == "tools/list" and isinstance(tools, list) else ():
+            schema = tool.get("inputSchema") if isinstance(tool, dict) else None
+            if schema is not None and find_invalid_x_mcp_header(schema) is None:
+                self._of_tools[str(tool.get("name"))] = x_mcp_header_map(schema)
+
+
+async def _write(writer: StreamWriter, message: Any) -> None:
+    text = message.model_dump_json(by_alias=True, exclude_unset=True)
+    writer.write(text.encode("utf-8", "surrogatepass") + b"\n")
+    await writer.drain()

@@ -67,7 +67,7 @@ class Hub:
             self._server.close()
         talks = set(self._talks)
         for talk in talks:
-            talk.cancel()
+            _cut_off(talk)
         await asyncio.gather(*talks, return_exceptions=True)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -93,7 +93,7 @@ class Hub:
             if (lent := self._lent.get(token)) is not None:
                 server, attempt = lent
                 if attempt is not None:
-                    attempt.lent.callback(task.cancel)
+                    attempt.lent.callback(_cut_off, task)
                 await self._serve(server, attempt, reader, writer)
         except (InfrastructureFault, ConnectionError, ValueError):
             pass  # the server was refused, the agent is gone, or a line had no end: the proxy sees the end
@@ -104,6 +104,12 @@ class Hub:
             writer.close()
             with suppress(ConnectionError):
                 await writer.wait_closed()
+
+
+def _cut_off(talk: asyncio.Task[None]) -> None:
+    """Cancels it once: a second time would interrupt the end of its server."""
+    if not talk.cancelling():
+        talk.cancel()
 
 
 class _Refused(Exception):

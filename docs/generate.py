@@ -61,8 +61,9 @@ def family_page(family: str) -> str:
         opening,
         f"Your own: a class, as `module:Class`, or an entry point in the group `karat.{family}`.",
     ]
-    for name in plugins.names(family):
-        plugin = plugins.find(family, name)
+    for file in plugins.names(family):
+        plugin = plugins.find(family, file)
+        name = getattr(plugin, "listed_as", file)
         parts += [f"## {name}", docstring(plugin)]
         model = plugins.options_model(plugin)
         parts.append(fields_table(model) if model and model.model_fields else f"This {one} takes no options.")

@@ -34,7 +34,8 @@ def open_regular(
     """The file, open for reading. It is regular, and at most `at_most` bytes long when it is opened.
 
     `within`: a folder above it. The path below that folder must have no symbolic link; the folder itself may be one.
-    Raises FileNotFoundError, or OSError; its `strerror` follows the file's name: "is a FIFO, not a regular file".
+    Raises FileNotFoundError, IsADirectoryError, or OSError with a `strerror` that follows the file's name: "is a FIFO,
+    not a regular file".
     """
     fd = os.open(path, _FLAGS) if within is None else _open_below(Path(within), Path(path).relative_to(within))
     status = os.fstat(fd)
@@ -111,4 +112,5 @@ def _open_below(root: Path, path: Path) -> int:
 
 def _not_regular(mode: int, path: str | os.PathLike[str]) -> OSError:
     kind = _KINDS.get(stat.S_IFMT(mode), "no file")
-    return OSError(errno.EINVAL, f"is {kind}, not a regular file", os.fspath(path))
+    number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+    return OSError(number, f"is {kind}, not a regular file", os.fspath(path))

@@ -33,6 +33,7 @@ __all__ = [
     "check_options",
     "describe",
     "explain",
+    "file_name",
     "find",
     "load",
     "names",
@@ -45,10 +46,19 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     """A plug-in as `karat list` shows it."""
 
     family: str
-    name: str
+    name: str  # the class's `listed_as`, else the file's name
     summary: str  # first line of the class's docstring
     options: dict[str, Any]  # JSON schema
     source: str  # "built in", or the distribution that brings it
+
+
+_ALIASES = {"agents": {"claude_code_sdk": "claude", "search-baseline": "floor"}}
+"""Family → another name (k-eval's; the one in lists) → the name of the file, which is what runs record."""
+
+
+def file_name(family: str, name: str) -> str:
+    """The name under which a plug-in is found and recorded, for any name that a user may write."""
+    return _ALIASES.get(family, {}).get(name, name)
 
 
 def names(family: str, *, package: str | None = None) -> list[str]:
@@ -194,6 +204,7 @@ def describe(family: str, *, package: str | None = None) -> list[Description]:
     for name in names(family, package=package):
         plugin = find(family, name, package=package)
         found.append(_description(family, name, plugin, "built in"))
+    found.sort(key=lambda one: one.name)
     for point in _entry_points(family):
         source = point.dist.name if point.dist else "entry point"
         try:
@@ -212,6 +223,7 @@ def _description(family: str, name: str, plugin: type[Any], source: str) -> Desc
     model = options_model(plugin)
     summary = (inspect.getdoc(plugin) or "").partition("\n")[0]
     schema = model.model_json_schema() if model is not None else {}
+    name = getattr(plugin, "listed_as", name)
     return Description(family=family, name=name, summary=summary, options=schema, source=source)
 
 

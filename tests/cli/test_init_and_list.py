@@ -81,7 +81,9 @@ def test_init_json(karat):
 @pytest.mark.parametrize("family", ["agents", "scorers", "datasets", "reports"])
 def test_every_plug_in_is_listed_with_its_options(karat, family):
     found = karat("list", family, "--json").json
-    assert [one["name"] for one in found["plugins"]] == plugins.names(family)
+    assert [one["name"] for one in found["plugins"]] == sorted(
+        getattr(plugins.find(family, name), "listed_as", name) for name in plugins.names(family)
+    )
     assert all(one["summary"] for one in found["plugins"])
     for name in plugins.names(family):
         model = plugins.options_model(plugins.find(family, name))
@@ -138,3 +140,11 @@ def test_presets_are_listed_with_their_text(karat):
 def test_rubrics_are_listed_with_their_text(karat):
     assert "default" in karat("list", "rubrics").out
     assert "factual_adherence" in karat("list", "rubrics", "default").out
+
+
+def test_the_search_baseline_is_listed_by_its_plain_name_and_found_by_both(karat):
+    listed = karat("list", "agents").out
+    assert "search-baseline" in listed
+    assert "\nfloor" not in listed
+    assert karat("list", "agents", "floor").out == karat("list", "agents", "search-baseline").out
+    assert karat("list", "agents", "search-baseline").out.startswith("search-baseline\n")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
 from tests.summary.journals import Script
 
+from karat.datasets import shipped_studies
 from karat.journal import CHECKSUMS_SINCE, RunFolder, RunLock
 
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -146,3 +150,98 @@ def test_nothing_is_written_through_a_link_of_the_folder(karat, run, here):
     run.write_samples(run.samples(), redact=str)
     assert (here / "mine.txt").read_text(encoding="utf-8") == "mine"
     assert karat("verify", "run").code == 0
+
+
+def _made_hostile(folder: Path, file: str, shape: str) -> None:
+    path = folder / file
+    if path.exists():
+        path.rename(path.with_name(f"{file}.before"))
+    else:
+        path.with_name(f"{file}.before").touch()
+    SHAPES[shape][0](path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("file", [*NEEDED, *BESIDES])
+def test_a_resume_does_not_wait_for_follow_or_swallow_a_hostile_file(karat, experiment, here, file, shape):
+    assert karat("run", experiment, "-q").code == 0
+    (folder,) = (here / "results").iterdir()
+    _made_hostile(folder, file, shape)
+    done = karat("run", experiment, "--resume", folder, "-q")
+    assert done.code in ((2,) if file in NEEDED else (0, 2)), done.err
+    if done.code:
+        assert file in done.err or (file == "journal.jsonl" and "of the journal" in done.err), done.err
+    if file in NEEDED:
+        assert SHAPES[shape][1] in done.err, done.err
+
+
+@pytest.mark.slow
+def test_the_viewer_does_not_wait_for_follow_or_swallow_a_hostile_file(karat, run, here):
+    pytest.importorskip("starlette", reason="the extra 'view' brings the pages")
+    from tests.viewer.serving import Viewer
+
+    runs = {(file, shape): f"{at:02}" for at, (file, shape) in enumerate(product([*NEEDED, *BESIDES], SHAPES))}
+    for (file, shape), name in runs.items():
+        shutil.copytree(run.path, here / "all" / name)
+        _made_hostile(here / "all" / name, file, shape)
+        if file == "run.json":
+            done = karat("view", here / "all" / name, "--no-open")
+            assert (done.code, "run.json" in done.err) == (2, True), (shape, done.err)
+    shutil.copytree(run.path, here / "all" / "sound")
+    with Viewer(here / "all") as viewer:
+        viewer.enter()
+        for (file, shape), name in runs.items():
+            for page in ("", "/state", "/samples", "/samples/1", "/find?q=a", "/reviews", "/conditions"):
+                heard = viewer.get(f"/runs/{name}{page}")
+                assert heard.status in (200, 404, 409), (file, shape, page, heard.text[:500])
+                assert "elsewhere-" not in heard.text
+            if file in NEEDED:
+                assert viewer.get(f"/runs/{name}").status in (404, 409), (file, shape)
+        assert viewer.get("/").status == 200
+        assert viewer.get("/runs/sound").status == 200
+        assert viewer.stop() == 0
+
+
+GIVEN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "experiment": ("other.yaml", ("check", "other.yaml")),
+    "run": ("other.yaml", ("run", "other.yaml")),
+    "study": ("other.yaml", ("lint", "other.yaml")),
+    "study folder": ("mine/study.yaml", ("check", "mine")),
+    "material": ("plain/materials/gain.md", ("check", "plain")),
+    "dataset": ("rows.jsonl", ("check", "experiment.yaml", "--set", "dataset.path=rows.jsonl")),
+    "dataset alone": ("rows.csv", ("lint", "rows.csv")),
+    "answers": ("rows.jsonl", ("score", "rows.jsonl", "--question", "q", "--golden", "g", "--answer", "a")),
+    "replay": ("rows.csv", ("check", "experiment.yaml", "--set", "agent={type: replay, path: rows.csv}")),
+    "variables": ("secrets", ("check", "experiment.yaml", "--env-file", "secrets")),
+    "rubric": (
+        "own.yaml",
+        ("check", "experiment.yaml", "--set", "judge={type: judge, model: 'openai:x', rubric: own.yaml}"),
+    ),
+    "study tests": ("tests.csv", ("score", "tests.csv", "--kind", "study-tests")),
+    "import": ("folder/ground_truth.json", ("import", "humanstudy", "folder", "--out", "made")),
+}
+"""What names a file on the command line, or in the experiment file → that file, and the command."""
+
+
+@pytest.mark.parametrize("shape", ["fifo", "endless", "folder"])
+@pytest.mark.parametrize("given", GIVEN)
+def test_no_command_waits_for_a_file_that_is_given(process, experiment, here, given, shape):
+    file, words = GIVEN[given]
+    path = here / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if given == "material":
+        shutil.copytree(shipped_studies()["framing"].parent, here / "plain", dirs_exist_ok=True)
+        path = next(iter(sorted((here / "plain" / "materials").glob("*.md"))))
+        path.unlink()
+    SHAPES[shape][0](path)
+    done = process(*words)
+    assert done.code == 2, done.out
+    assert path.name in done.err + done.out
+
+
+def test_an_experiment_can_be_given_as_an_open_descriptor(here, experiment):
+    command = f"cat {experiment} | {sys.executable} -m karat check /dev/stdin"
+    done = subprocess.run(["bash", "-c", command], cwd=here, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "sums" in done.stdout

@@ -39,7 +39,7 @@ _SHORT = re.compile(r"\b(?:terse|tersely|short|shortly|brief|briefly|concise|con
 
 
 class Floor:
-    """Searches with the condition's first search tool and gives the first result; knows nothing by itself.
+    """Searches with the condition's first search tool and gives the first result. `type: floor` names it, too.
 
     Of a conversation about a report, without such a tool, it looks the number up: the cell of
     the table whose row and column share most words with the question (and, among equals, with
@@ -49,6 +49,8 @@ class Floor:
     documents give the same answer, and the same trial the same random ones. With neither, or
     where nothing is found, the agent says that it does not know. It is free.
     """
+
+    listed_as = "search-baseline"
 
     class Options(BaseModel):
         """All that the experiment file may say about it."""

@@ -75,12 +75,14 @@ def family(name: str) -> Listing:
 def one(family_name: str, name: str) -> Listed:
     """One plug-in with its whole text. Raises UnknownPlugin."""
     there = {listed.name: listed for listed in family(family_name).plugins}
+    by_file = {plugins.file_name(family_name, listed): listed for listed in there}
+    name = by_file.get(plugins.file_name(family_name, name), name)
     if name not in there:
-        raise UnknownPlugin(family_name, name, there)
+        raise UnknownPlugin(family_name, name, {*there, *by_file})
     if family_name in _TEXTS:
         return there[name]
-    about = inspect.getdoc(plugins.find(family_name, name, allow_code=False)) or ""
-    return msgspec.structs.replace(there[name], about=about)
+    plugin = plugins.find(family_name, plugins.file_name(family_name, name), allow_code=False)
+    return msgspec.structs.replace(there[name], about=inspect.getdoc(plugin) or "")
 
 
 def _rubrics() -> list[Listed]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from karat.cli.output import Output
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
+from karat.files import open_regular
 
 if TYPE_CHECKING:
     from karat.cli.options import StudyTests
@@ -89,7 +90,8 @@ def _plot(scored: Scored, folder: Path, output: Output) -> None:
 def read_tests(path: Path) -> dict[str, list[StudyTest]]:
     """The tests of each condition. Raises BadDataset with every fault of the file."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with open_regular(path) as file:
+            text = file.read().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         message = f"cannot be read: {getattr(error, 'strerror', None) or error}"
         raise BadDataset(str(path), [Fault(place="file", message=message)]) from error

@@ -13,11 +13,10 @@ from karat.config.prompts import system_prompt
 from karat.config.reader import Reader
 from karat.documents.nodes import Node, plain
 from karat.errors import did_you_mean
+from karat.plugins import file_name
 from karat.records import AgentSpec, Cassettes, Condition, Gate, McpServer
 
 __all__ = ["AgentPart", "ConditionPart", "ServerPart", "agent", "baseline", "conditions", "servers", "traffic"]
-
-_ALIASES = {"claude_code_sdk": "claude", "search-baseline": "floor"}  # k-eval's name; what `floor` does
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def agent(read: Reader) -> AgentPart | None:
         what = "is required" if kind is None else "must be text"
         read.fault("agent.type", f"{what}: which agent is asked, e.g. floor, python or command")
         return None
-    name = _ALIASES.get(kind, kind)
+    name = file_name("agents", kind)
     plugin = read.plugin("agents", name, "agent.type")
     options = read.options(plugin, values, "agent") if plugin is not None else None
     if plugin is None or options is None:
@@ -238,7 +237,7 @@ def _variant(read: Reader, place: str, node: Node | None, base: AgentPart | None
         return base
     own = plain(node)
     kind = own.pop("type", base.spec.type)
-    if not isinstance(kind, str) or _ALIASES.get(kind, kind) != base.spec.type:
+    if not isinstance(kind, str) or file_name("agents", kind) != base.spec.type:
         read.fault(
             f"{place}.type",
             f"a condition changes the agent's options, not which agent it is ('{base.spec.type}'); "

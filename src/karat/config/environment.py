@@ -12,10 +12,12 @@ from pathlib import Path
 
 from karat.documents.nodes import Node, dotted, fault_at, walk
 from karat.errors import Fault, did_you_mean, unreadable
+from karat.files import open_regular
 
 __all__ = ["expand", "fill", "is_variable", "read_env_file"]
 
 _REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)\}")
+_MOST_BYTES = 1_000_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -55,7 +57,8 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
 def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
     """`NAME=value` lines, with `export`, comments and quotes as shells write them; nothing is expanded."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with open_regular(path, at_most=_MOST_BYTES) as file:
+            text = file.read().decode("utf-8-sig")
     except OSError as error:
         return {}, [Fault(place=f"--env-file {path}", message=f"cannot be read: {error.strerror}")]
     except UnicodeDecodeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from karat.config.settings import apply
 from karat.documents import reader as documents
 from karat.documents.nodes import Node, from_python, printable
 from karat.errors import BadExperiment, Fault, did_you_mean, unreadable
+from karat.files import open_regular
 from karat.journal.events import Choice
 from karat.journal.folder import slugged
 from karat.models import Price
@@ -127,9 +129,12 @@ class _Source:
     text: str
 
 
+_DESCRIPTOR = re.compile(r"/dev/(stdin|fd/[0-9]+)\Z|/proc/self/fd/[0-9]+\Z")  # of this process: `karat check <(…)`
+
+
 def _read(path: Path) -> tuple[bytes, list[Fault]]:
     try:
-        with path.open("rb") as file:
+        with path.open("rb") if _DESCRIPTOR.match(str(path)) else open_regular(path) as file:
             return file.read(documents.MAX_BYTES + 1), []
     except FileNotFoundError:
         near = did_you_mean(path.name, [other.name for other in path.parent.glob("*.y*ml")])

@@ -15,6 +15,7 @@ import msgspec
 
 from karat.datasets._unfit import Unfit, finite, integer, why_unfit
 from karat.errors import BadDataset, Fault, did_you_mean, unreadable
+from karat.files import open_regular
 from karat.formats import excerpt
 
 __all__ = ["FORMATS", "Rows", "read_rows"]
@@ -65,7 +66,8 @@ def read_rows(path: Path, *, lists: bool = False, section: str | None = None) ->
         known = ", ".join(FORMATS)
         raise _bad(path, "file", f"cannot read files that end in '{ending}'; known are {known}")
     try:
-        data = path.read_bytes()
+        with open_regular(path) as file:
+            data = file.read()
     except (OSError, ValueError) as error:
         raise _bad(path, "file", f"cannot be read: {unreadable(error)}") from error
     rows = Rows(sha256=sha256(data).hexdigest(), unit="line")

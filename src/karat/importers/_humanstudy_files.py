@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import BadDataset, Fault
+from karat.files import open_regular
 from karat.formats import clean
 from karat.importers import Doubt
 
@@ -155,7 +156,7 @@ def _read(path: Path, name: str, folder: Path, notes: Notes) -> Spot:
     try:
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
             raise ValueError("leads out of the folder")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ValueError(f"is larger than {MAX_BYTES:_} bytes")

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import msgspec
 
 from karat.errors import BadOption, BadRubric, Fault, did_you_mean
+from karat.files import open_regular
 
 __all__ = ["FORMAT_VERSION", "ExtraField", "Rubric", "RubricMetric", "load", "names", "parse"]
 
@@ -112,7 +113,8 @@ def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
         return parse((resources.files(__name__) / f"{asked}.yaml").read_bytes(), source=asked)
     path = (folder or Path()) / asked
     try:
-        raw = path.read_bytes()
+        with open_regular(path) as file:
+            raw = file.read(_MAX_BYTES + 1)
     except OSError as error:
         if "/" not in asked and "." not in asked:
             hint = did_you_mean(asked, names())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.errors import BadOption
+from karat.files import open_regular
 from karat.scorers._child import Child
 
 __all__ = ["Schemas", "read_schema"]
@@ -75,7 +76,8 @@ def read_schema(given: dict[str, Any] | bool | str, folder: Path) -> dict[str, A
     if isinstance(given, str):
         path = folder / given
         try:
-            raw = path.read_bytes()
+            with open_regular(path) as file:
+                raw = file.read(_SCHEMA_BYTES + 1)
         except OSError as error:
             raise BadOption("schema", f"{given} cannot be read: {error.strerror}") from error
         if len(raw) > _SCHEMA_BYTES:

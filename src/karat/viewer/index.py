@@ -42,6 +42,7 @@ _ENDINGS = ("", "-wal", "-shm", "-journal")
 _HELD, _FILLED = ".held", ".filled"  # locks beside the file
 _TRIES = 4  # to make an index that fits
 _TRIES_OF_OTHERS = 10  # until a process that fills the index and gets nowhere is no longer waited for
+_MOST_PARTS = 3
 _ABOUT_ALL = 5_000  # samples: with more, the standings are computed once, at the end
 
 
@@ -412,10 +413,14 @@ def _sample_lines(run: RunFolder) -> Iterator[tuple[int, bytes]]:
 
 
 def _rest(file: BinaryIO, line: bytes, end: int) -> tuple[bytes, int]:
-    """What follows a line that was not ended: the end of one too long, or nothing."""
+    """What follows a line that was not ended: the end of one too long, or nothing.
+
+    A line that is still not ended after `_MOST_PARTS` times the longest is not followed: the file may be endless.
+    """
     if len(line) < LONGEST_LINE:
         return line, -1
-    while part := file.readline(LONGEST_LINE):
+    for _ in range(_MOST_PARTS):
+        part = file.readline(LONGEST_LINE)
         end += len(part)
         if part.endswith(b"\n"):
             return b"\n", end

@@ -9,6 +9,7 @@ from pathlib import Path
 from karat.datasets import shipped_studies
 from karat.documents.reader import MAX_BYTES, parse
 from karat.errors import BadOption, did_you_mean
+from karat.files import open_regular
 from karat.formats import excerpt
 
 __all__ = ["SHIPPED", "WHERE", "Located", "is_study", "locate", "reads_as", "studies_below", "study_of"]
@@ -79,7 +80,7 @@ def reads_as(path: Path) -> str:
     if path.suffix not in {".yaml", ".yml"}:
         return ""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError:
         return ""

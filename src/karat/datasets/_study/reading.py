@@ -29,8 +29,9 @@ from karat.datasets._study.format import (
 from karat.datasets._study.forms import wordings
 from karat.datasets._study.relabel import WORDING, changes, relabelled
 from karat.documents.nodes import Node, Place, dotted, line_of, plain
-from karat.documents.reader import parse
+from karat.documents.reader import MAX_BYTES, parse
 from karat.errors import BadDataset, Fault, did_you_mean, unreadable
+from karat.files import open_regular
 
 __all__ = ["read_kept_study", "read_study"]
 
@@ -48,7 +49,8 @@ def read_study(path: Path, *, sql: bool = True, wording: str | None = None, rela
     """
     try:
         path = path / _WHERE if path.is_dir() else path
-        data = path.read_bytes()
+        with open_regular(path) as file:
+            data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         message = f"cannot be read: {unreadable(error)}; a study is a folder with a {_WHERE}"
         raise BadDataset(str(path), [Fault(place="file", message=message)]) from error
@@ -234,7 +236,8 @@ class _Reader:
         try:
             if other != file and other.is_file():
                 file, self.reworded = other, self.reworded + 1
-            text = file.read_text(encoding="utf-8-sig")
+            with open_regular(file, at_most=MAX_BYTES) as opened:
+                text = opened.read().decode("utf-8-sig")
         except FileNotFoundError:
             there = [one.relative_to(self.folder).as_posix() for one in self.folder.rglob("*.md")]
             self.fault(place, f"there is no file '{prompt}'{did_you_mean(prompt, there)}")

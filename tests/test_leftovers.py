@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -81,6 +83,36 @@ def test_a_viewer_removes_what_a_killed_one_left_and_nothing_of_one_that_runs(tm
             assert own in set(temporary.glob("karat-view-*"))
         assert running.stop() == 0
     assert not list(temporary.glob("karat-view-*"))
+
+
+def test_queries_exports_and_trials_remove_what_killed_ones_left(tmp_path, monkeypatch):
+    table(tmp_path / "run", {"baseline": [[3.0]]})
+    temporary = tmp_path / "temporary"
+    for purpose in ("query", "parquet", "relation", "claude", "mcp"):
+        leftover(temporary, f"karat-{purpose}-1-dead")
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    script = """
+import asyncio, karat, os, sys
+from karat.agents._claude_folder import trial_folder
+from karat.mcp.hub import Hub
+from pathlib import Path
+from karat.tables import write_tables
+temporary = Path(os.environ["TMPDIR"])
+async def talk():
+    hub = Hub(None)
+    await hub.start()
+    assert len(list(temporary.glob("karat-mcp-*"))) == 1
+    await hub.stop()
+relation = karat.relation(sys.argv[1], "trials")
+assert relation.fetchall() and len(list(temporary.glob("karat-relation-*"))) == 1
+assert karat.query(sys.argv[1], "SELECT 1").rows == ((1,),)
+write_tables(karat.open(sys.argv[1]), "parquet", temporary.parent / "tables")
+asyncio.run(talk())
+with trial_folder() as folder:
+    assert folder.home.stat().st_mode & 0o777 == 0o700
+"""
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "run")], check=True)
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_run_removes_run_folders_that_were_never_finished(tmp_path):

@@ -11,10 +11,11 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from io import BufferedReader
 from pathlib import Path
 
-__all__ = ["in_use", "make_folder", "new_file_mode", "open_regular", "remove_leftovers"]
+__all__ = ["in_use", "make_folder", "new_file_mode", "open_regular", "remove_leftovers", "temporary_folder"]
 
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -80,6 +81,28 @@ def remove_leftovers(parent: Path, name: str) -> None:
             if re.fullmatch(name, found):
                 with suppress(OSError):
                     _remove_if_dead(parent / found)
+
+
+@contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """A new folder `karat-PURPOSE-…` in the system's temporary folder, removed at the end of the block.
+
+    Only this user can enter it. First removes those of the same purpose that killed processes left, once a process.
+    """
+    import tempfile  # here: most commands need none, and it takes milliseconds
+
+    _sweep(Path(tempfile.gettempdir()), purpose)
+    folder = Path(tempfile.mkdtemp(prefix=f"karat-{purpose}-{os.getpid()}-"))
+    try:
+        with in_use(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _sweep(parent: Path, purpose: str) -> None:
+    remove_leftovers(parent, rf"karat-{purpose}-\d+-\w+")
 
 
 def _remove_if_dead(folder: Path) -> None:

@@ -59,8 +59,10 @@ def info(**changes: object) -> RunInfo:
     return RunInfo(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-def new_run(tmp_path: Path) -> RunFolder:
-    return create_run(tmp_path / "results", info(), experiment="name: demo\n", samples=SAMPLES, redact=Redactor({}))
+def new_run(tmp_path: Path, *, shared: bool = False) -> RunFolder:
+    return create_run(
+        tmp_path / "results", info(), experiment="name: demo\n", samples=SAMPLES, redact=Redactor({}), shared=shared
+    )
 
 
 def answer(text: str = "hi", *, trial: str = "t0") -> Answer:
@@ -469,5 +471,8 @@ def test_a_run_is_its_owners_alone_and_stays_as_open_as_its_folder_is_made(tmp_p
         run.path.chmod(0o750)
         run.write_samples(SAMPLES, redact=Redactor({}))
         assert (run.path / "samples.jsonl").stat().st_mode & 0o777 == 0o644
+        shared = new_run(tmp_path, shared=True)
+        assert shared.path.stat().st_mode & 0o777 == 0o750
+        assert {file.stat().st_mode & 0o777 for file in shared.path.iterdir()} == {0o644}
     finally:
         os.umask(before)

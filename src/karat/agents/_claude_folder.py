@@ -6,16 +6,15 @@ import asyncio
 import json
 import os
 import shlex
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from karat.agents._claude_launch import PID_FILE
+from karat.files import temporary_folder
 
 __all__ = ["Folder", "trial_folder"]
 
@@ -90,11 +89,8 @@ class Folder:
 @contextmanager
 def trial_folder() -> Iterator[Folder]:
     """A new folder, gone with the block."""
-    home = Path(tempfile.mkdtemp(prefix=f"karat-claude-{os.getpid()}-"))
-    try:
+    with temporary_folder("claude") as home:
         yield Folder(home)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def _runs(pid: int) -> bool:

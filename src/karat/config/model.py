@@ -114,6 +114,7 @@ class Execution(BaseModel):
     judge_timeout_seconds: Seconds = 120.0  # of one attempt of a scorer
     budget: Budget = Budget()
     max_failures: ShareOrCount = Field(default=0.2, ge=0)  # below 1: a share of the planned trials; else a count
+    shared: bool = False  # others of your group may read the run folder, as far as your umask allows; else only you
 
     def most_failures(self, planned: int) -> float:
         """With so many failed trials a run of `planned` ones stops; at least one may fail.

@@ -204,7 +204,15 @@ async def _new_run(
     copies = keep_studies(part.dataset.studies, redact=part.redact)
     info = msgspec.structs.replace(info, studies=tuple(copy for copy, _ in copies))
     studies = {copy.file: data for copy, data in copies}
-    folder = create_run(results, info, experiment=text, samples=samples, redact=part.redact, studies=studies)
+    folder = create_run(
+        results,
+        info,
+        experiment=text,
+        samples=samples,
+        redact=part.redact,
+        studies=studies,
+        shared=part.experiment.execution.shared,
+    )
     journal = await stack.enter_async_context(Journal(folder.path, redact=part.redact))
     await journal.append(Head(format=FORMAT_VERSION, run=folder.info.run))
     return _Opened(folder=folder, journal=journal, past=Past.none(part.selected))

@@ -68,12 +68,13 @@ def create_run(
     samples: Iterable[Sample],
     redact: Redactor,
     studies: Mapping[str, bytes] | None = None,
+    shared: bool = False,
 ) -> RunFolder:
     """A new run folder with everything but its journal.
 
     It is filled under a temporary name and then renamed, so that a folder that is there is
     whole. `info.run` is replaced by the folder's own 8 hex digits. `studies`: the files of
-    `info.studies`, by name.
+    `info.studies`, by name. `shared`: the group may read the folder, as far as the umask allows; else only its owner.
     """
     try:
         if not results.is_dir():
@@ -90,7 +91,7 @@ def create_run(
         if not final.exists():
             break
     building = results / f".{final.name}.part"
-    building.mkdir(mode=0o700)
+    building.mkdir(mode=0o750 if shared else 0o700)
     with in_use(building):
         folder = RunFolder(building, msgspec.structs.replace(info, run=run))
         write_durably(building / "experiment.yaml", [redact(experiment).encode("utf-8", "replace")])

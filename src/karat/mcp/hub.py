@@ -15,11 +15,9 @@ import asyncio
 import json
 import os
 import secrets
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ import msgspec
 
 import karat
 from karat.errors import InfrastructureFault
+from karat.files import temporary_folder
 from karat.mcp.attempts import Attempt
 from karat.mcp.preflight import Offer
 from karat.mcp.proxy import VARIABLE
@@ -54,11 +53,12 @@ class Hub:
         self._serve = serve
         self._lent: dict[str, tuple[McpServer, Attempt | None]] = {}
         self._folder: Path | None = None
+        self._undo = ExitStack()
         self._server: asyncio.Server | None = None
         self._talks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="karat-"))  # short: a socket's path may have 100 characters
+        self._folder = self._undo.enter_context(temporary_folder("mcp"))  # short: a socket's path has 100 characters
         self._server = await asyncio.start_unix_server(self._called, self._folder / "mcp", limit=LONGEST_MESSAGE)
 
     async def stop(self) -> None:
@@ -69,8 +69,7 @@ class Hub:
         for talk in talks:
             _cut_off(talk)
         await asyncio.gather(*talks, return_exceptions=True)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._undo.close()
 
     def command(self, server: McpServer, attempt: Attempt | None) -> tuple[list[str], dict[str, str]]:
         """What starts a proxy for this server. It is let in until the attempt is over."""

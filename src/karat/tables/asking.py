@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 from karat.errors import BadOption, did_you_mean
+from karat.files import temporary_folder
 from karat.sql import Limits, Stream, names_in
 from karat.tables.columns import TABLES
 from karat.tables.filling import Runs, fill
@@ -38,7 +37,7 @@ def ask(
         wanted = names_in(sql, _TYPES, place=_PLACE)
     except BadOption as error:
         raise _told(error) from None
-    with _folder() as folder:
+    with temporary_folder("query") as folder:
         filled = fill(runs, wanted, folder, scorings=scorings)
         with Stream(sql, _TYPES, filled, folder, limits=limits, place=_PLACE) as stream:
             yield stream
@@ -49,12 +48,6 @@ def whole(name: str) -> str:
     if name not in TABLES:
         raise BadOption("table", f"there is no table '{name}'{did_you_mean(name, TABLES)}")
     return f'SELECT * FROM "{name}"'  # noqa: S608 -- one of ours
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="karat-query-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 def _told(error: BadOption) -> BadOption:

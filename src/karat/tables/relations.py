@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import formats
+from karat.files import temporary_folder
 from karat.sql import SQL_TYPES, Limits, load
 from karat.summary.shapes import frame
 from karat.tables.asking import LIMITS, ask, whole
@@ -67,15 +66,13 @@ def relation(run: Runs, name: str, *, scorings: Mapping[str, str] | None = None)
     import duckdb
 
     select = whole(name)
-    folder = tempfile.TemporaryDirectory(prefix="karat-relation-", ignore_cleanup_errors=True)
     with ExitStack() as undone:
-        undone.callback(folder.cleanup)
-        filled = fill(run, (name,), Path(folder.name), scorings=scorings)
-        connection = duckdb.connect(str(Path(folder.name) / "tables.duckdb"))
+        folder = undone.enter_context(temporary_folder("relation"))
+        filled = fill(run, (name,), folder, scorings=scorings)
+        connection = duckdb.connect(str(folder / "tables.duckdb"))
         load(connection, name, TABLES[name].types, filled[name])
         found = connection.sql(select)
-        undone.pop_all()
-    weakref.finalize(connection, folder.cleanup)
+        weakref.finalize(connection, undone.pop_all().close)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 
 from karat import formats
 from karat.errors import BadOption
+from karat.files import temporary_folder
 from karat.sql import Filled, Limits, Stream, load, quoted
 from karat.tables.asking import LIMITS, ask, whole
 from karat.tables.columns import TABLES
@@ -68,10 +68,10 @@ def _parquet(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
     """
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="karat-parquet-", ignore_cleanup_errors=True) as folder:
+    with temporary_folder("parquet") as folder:
         count, longest = 0, 0
         huge = [at for at, kind in enumerate(columns.values()) if kind == "huge"]
-        rows_file = Path(folder) / "rows.jsonl"
+        rows_file = folder / "rows.jsonl"
         names = [f"c{index}" for index in range(len(columns))]  # a query may call its columns as it likes
         with rows_file.open("wb") as file:
             for rows in batches:
@@ -81,7 +81,7 @@ def _parquet(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
                 file.writelines(lines)
                 count += len(rows)
         types = {name: "whole" if kind == "huge" else kind for name, kind in zip(names, columns.values(), strict=True)}
-        with duckdb.connect(str(Path(folder) / "rows.duckdb")) as connection:
+        with duckdb.connect(str(folder / "rows.duckdb")) as connection:
             connection.execute(f"SET memory_limit = '{LIMITS.megabytes}MB'")
             connection.execute("SET threads = 1")  # the same rows give the same file
             load(connection, "rows", types, Filled(path=rows_file, longest=longest))

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import socket
-import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.errors import BadOption, MissingExtra
-from karat.files import in_use, remove_leftovers
+from karat.files import temporary_folder
 
 if TYPE_CHECKING:
     import uvicorn
@@ -61,16 +60,14 @@ def serve(
     if not is_loopback(host) and not remote:
         raise BadOption("--host", f"{host} can be reached by other machines: want --allow-remote as well")
     listener = _listener(host, port)
-    remove_leftovers(Path(tempfile.gettempdir()), r"karat-view-\d+-\w+")
     with (
         listener,
-        tempfile.TemporaryDirectory(prefix=f"karat-view-{os.getpid()}-") as elsewhere,
-        in_use(Path(elsewhere)),
+        temporary_folder("view") as elsewhere,
         ThreadPoolExecutor(max_workers=3, thread_name_prefix="karat-view") as pool,
     ):
         from karat.viewer.library import Library
 
-        library = Library(root, only=only, pool=pool, elsewhere=Path(elsewhere))
+        library = Library(root, only=only, pool=pool, elsewhere=elsewhere)
         gc.freeze()
         gc.set_threshold(*_COLLECTED)
         server, url = _server(library, host, listener.getsockname()[1], reviewer)

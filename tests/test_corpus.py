@@ -1,0 +1,20 @@
+"""Old run folders give the numbers that they gave: see tests/corpus/make.py for what they are."""
+
+from __future__ import annotations
+
+import pytest
+from tests.corpus.outputs import HERE, RUNS, expected, karat, numbers
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_number_of_an_old_run_is_the_same(name, tmp_path):
+    before, now = expected(name), numbers(HERE / "runs" / name, tmp_path)
+    places = sorted(before.keys() | now.keys())
+    changed = [(place, before.get(place), now.get(place)) for place in places if before.get(place) != now.get(place)]
+    assert (len(changed), changed[:20]) == (0, [])
+    assert len(now) > 1000
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_old_runs_are_whole(name):
+    assert karat("verify", str(HERE / "runs" / name))[0] == 0

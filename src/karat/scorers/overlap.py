@@ -1,8 +1,17 @@
-"""The offline judge: a golden answer's facts, looked for in the agent's answer."""
+"""The offline judge: the words of the golden answer, looked for in the agent's answer.
+
+Token recall and F1 as in SQuAD (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
+section 6.1): lower case, without punctuation and articles; here also without other function words, with numbers
+compared by value, and a tenth of the weight for words that the question holds already. Two checks besides: a number,
+or a yes or no, that disagrees with the golden answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec import structs
@@ -10,55 +19,48 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat.records import Answer, Metric, Sample, Turn
 from karat.scorers import Verdict, golden_turns
-from karat.scorers._contradictions import Contradiction, contradictions
-from karat.scorers._facts import Fact, Golden, Reading, Sentence, Stance, golden_of, plain, read, stance
-from karat.scorers._words import CODE, POLARITY, Token
 
 __all__ = ["Overlap"]
 
 METRICS = ("factual_adherence", "completeness", "helpfulness_and_clarity")
-_SHOWN = 6  # items that a reason names
+_STEPS = (0.2, 0.4, 0.6, 0.8)  # recall or F1 that levels 2 to 5 begin at
+_SHOWN = 6  # words that a reason lists
 _CLAIM_CHARACTERS = 300
-_ENOUGH = 6  # weight of facts that may stand for the yes or no before them
-_NEARLY_ALL = 0.85  # share of them that does
-_SHORT = 3  # content words of an answer that need not be about the question: "Yes, absolutely."
-_NO_CORE = "without the core of the golden answer at most 2"
-_FILLER = (
-    "great question",
-    "good question",
-    "as an ai",
-    "hope this helps",
-    "hope that helps",
-    "let me know if",
-    "happy to help",
-    "feel free to",
-    "in conclusion",
+_DENIED = "a yes or no that disagrees with the golden answer"
+_ASKED = 0.1  # weight of a word that the question holds: to repeat it says little
+_FUNCTION_TEXT = """
+a an the and or but if of in on at to up for from by with as is are was were be been it its this that these those there
+i you your we they he she do does did can will would should so then than also
+"""
+_FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split())
+_NEGATIONS = frozenset({"no", "not", "never", "none", "nothing", "neither", "nor", "cannot"})
+_NUMBER_WORDS = "two three four five six seven eight nine ten"
+_SPELLED = {word: str(value) for value, word in enumerate(_NUMBER_WORDS.split(), 2)}
+
+# Every repeat is bounded, so that no text makes matching slow. Scripts without spaces, and pictures: each character is
+# a token.
+_NUMBER = r"\d{1,40}(?:[.,]\d{1,40}){0,12}"
+_TOKEN = re.compile(
+    rf"(?:(?<![\w)\]])[-−])?{_NUMBER}|[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u2600-\u27bf\U0001f300-\U0001faff]"
+    r"|[^\W\d_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]\w{0,79}(?:['’]\w{1,10})?"
 )
-_IGNORANT = (
-    "n't know",
-    "not know",
-    "n't have any information",
-    "not have any information",
-    "n't have enough information",
-    "not have enough information",
-    "no information",
-    "not sure",
-    "cannot answer",
-    "can't answer",
-    "unable to answer",
-    "could not find",
-    "couldn't find",
-)
-_ABOUT_ITSELF = ("i don't", "i do not", "i cannot", "i can't", "i am ", "i'm ", "i have no", "sorry", "i could not")
+_SENTENCE_END = re.compile(r"[.!?;](?=\s)|[\n。!?]")
+_OPENING = re.compile(r"\W{0,20}(yes|no)\b(?=\W{0,3}(?:[,.;:!\n–—-]|$))", re.IGNORECASE)
+_INVISIBLE = re.compile(r"[\u200b-\u200f\u2060-\u2064\ufeff]")
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 class Overlap:
-    """Scores an answer offline, by the golden facts it states, contradicts and buries (1 to 5 each).
+    """Scores an answer offline, by the words that it shares with the golden answer (1 to 5 each).
 
-    Deterministic, without a model: it counts numbers, commands, names and content words,
-    and understands none of them. Good for trying things out, for CI and as a floor; a
-    model as judge is the better reader. `claims` lists sentences whose facts the golden
-    answer does not confirm. A sample without a golden answer is not scored.
+    completeness: token recall, the share of the golden answer's words that the answer holds. helpfulness_and_clarity:
+    token F1, which falls with every word beside them; at most 3 where the answer contradicts the golden one.
+    factual_adherence: recall, at least 2; at most 2 where a golden number is missing and another number is there, or
+    where one says yes and the other no. Levels 2 to 5 begin at 0.2, 0.4, 0.6 and 0.8.
+
+    Deterministic, without a model: it does not understand other words for the same thing. Good for trying things out,
+    for CI and as a baseline; a model as judge is the better reader. `claims` lists the sentences most of whose words
+    are neither in the golden answer nor in the question. A sample without a golden answer is not scored.
     """
 
     class Options(BaseModel):
@@ -68,7 +70,7 @@ class Overlap:
         max_claims: int = Field(default=20, ge=0, le=1000, description="unverified claims kept of one answer")
 
     offline = True
-    fingerprint = "3"  # of these rules: another number tells new scores from old ones
+    fingerprint = "4"  # of these rules: another number tells new scores from old ones
     metrics = tuple(Metric(name=name, low=1, high=5, direction="higher", kind="ordinal") for name in METRICS)
 
     def __init__(self, options: Options | None = None) -> None:
@@ -77,47 +79,165 @@ class Overlap:
     def score(self, sample: Sample, answer: Answer) -> Verdict | list[Verdict]:
         """Three integers from 1 to 5, each with its reason, of each turn that has a golden answer."""
         judged = golden_turns(sample, answer)
-        found = [structs.replace(self._of_turn(turn, text), turn=number) for number, turn, text in judged]
-        return found if len(found) > 1 else found[0] if found else _unscored()
+        verdicts = [structs.replace(self._of_turn(turn, text), turn=number) for number, turn, text in judged]
+        return verdicts if len(verdicts) > 1 else verdicts[0] if verdicts else _unscored()
 
     def _of_turn(self, turn: Turn, text: str) -> Verdict:
-        if turn.golden is None or not plain(turn.golden):
+        golden = _plain(turn.golden or "")
+        if not golden:
             return _unscored()
-        golden = golden_of(turn.golden, turn.question)
-        if text.split() == golden.pieces:
+        text, question = _plain(text), _plain(turn.question)
+        if text.split() == golden.split():
             return _verdict(*[(5, "is the golden answer")] * 3)
-        reading = read(text)
-        if not reading.words and not plain(text):
-            reasons = (2, f"the answer is empty; {_NO_CORE}"), (1, "the answer is empty"), (1, "the answer is empty")
-            return _verdict(*reasons)
-        match = _match(golden, reading)
-        return _verdict(
-            _adherence(match),
-            _completeness(match),
-            _helpfulness(golden, reading, match),
-            claims=_claims(golden, reading, match, self._max_claims),
-        )
+        if not text:
+            return _verdict((2, "the answer is empty"), (1, "the answer is empty"), (1, "the answer is empty"))
+        match = _match(golden, text, question)
+        claims = _claims(text, {*_tokens(golden), *_tokens(question)}, match.contradicting)
+        return _verdict(_adherence(match), _completeness(match), _helpfulness(match), claims=claims[: self._max_claims])
+
+
+class _Match(NamedTuple):
+    """How an answer compares with the golden answer."""
+
+    shared: tuple[str, ...]  # golden words that the answer holds
+    missing: tuple[str, ...]
+    recall: float
+    f1: float
+    contradiction: str  # in words; empty: none
+    contradicting: str  # the sentence
+
+
+def _match(golden: str, text: str, question: str) -> _Match:
+    asked = set(_tokens(question))
+    wanted, given = Counter(_tokens(golden)), Counter(_tokens(text))
+    shared = wanted & given
+    weight = _weight(shared, asked)
+    recall, precision = weight / _weight(wanted, asked), weight / (_weight(given, asked) or 1.0)
+    contradiction, sentence = _contradiction(golden, text, asked)
+    return _Match(
+        shared=tuple(shared),
+        missing=tuple(wanted - shared),
+        recall=recall,
+        f1=2 * recall * precision / (recall + precision) if shared else 0.0,
+        contradiction=contradiction,
+        contradicting=sentence,
+    )
+
+
+def _weight(tokens: Counter[str], asked: set[str]) -> float:
+    return sum(n * (_ASKED if token in asked else 1.0) for token, n in tokens.items())
+
+
+def _contradiction(golden: str, text: str, asked: set[str]) -> tuple[str, str]:
+    """What in the answer disagrees with the golden answer, and the sentence in which it does; empty: nothing."""
+    values = {token for token in _tokens(golden) if _is_number(token)}
+    if values and values.isdisjoint(_tokens(text)):
+        for sentence in _sentences(text):
+            others = [token for token in _tokens(sentence) if _is_number(token) and token not in asked]
+            if others:
+                return f"{others[0]} where the golden answer has {min(values)}", sentence
+    first, second = _OPENING.match(golden), _OPENING.match(text)
+    if first and second:
+        return (_DENIED, next(_sentences(text), text)) if first[1].lower() != second[1].lower() else ("", "")
+    stated = next(_sentences(golden[first.end() :] if first else golden), "")
+    denied = _denies(stated) if stated else first is not None and first[1].lower() == "no"
+    matching = [sentence for sentence in _sentences(text) if not stated or _on_the_same(stated, sentence)]
+    if matching and (stated or first) and all(_denies(sentence) != denied for sentence in matching):
+        return _DENIED, matching[0]
+    return "", ""
+
+
+def _on_the_same(stated: str, sentence: str) -> bool:
+    """Whether two sentences share at least half of the words of the shorter one."""
+    words, others = set(_tokens(stated)) - _NEGATIONS, set(_tokens(sentence)) - _NEGATIONS
+    return 2 * len(words & others) >= min(len(words), len(others)) > 0
+
+
+def _denies(sentence: str) -> bool:
+    words = [word.lower().replace("’", "'") for word in _TOKEN.findall(sentence)]
+    return any(word in _NEGATIONS or word.endswith("n't") for word in words)
+
+
+def _adherence(match: _Match) -> tuple[int, str]:
+    level = max(2, _level(match.recall))
+    if match.contradiction:
+        return min(level, 2), f"contradicts: {match.contradiction}"
+    return level, f"nothing found that contradicts; {_recalled(match)}"
+
+
+def _completeness(match: _Match) -> tuple[int, str]:
+    missing = f"; missing: {_listed(match.missing)}" if match.missing else ""
+    return _level(match.recall), f"{_recalled(match)}: {_listed(match.shared) or 'none'}{missing}"
+
+
+def _helpfulness(match: _Match) -> tuple[int, str]:
+    level, words = _level(match.f1), f"F1 of the words: {match.f1:.2f}"
+    return (min(level, 3), f"{words}; contradicts the golden answer") if match.contradiction else (level, words)
+
+
+def _recalled(match: _Match) -> str:
+    return f"{len(match.shared)} of {len(match.shared) + len(match.missing)} golden words"
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
+    return ", ".join(words[:_SHOWN]) + more
+
+
+def _level(share: float) -> int:
+    return 1 + sum(share >= step for step in _STEPS)
+
+
+def _claims(text: str, known: set[str], contradicting: str) -> list[str]:
+    found: dict[str, None] = {}
+    for sentence in _sentences(text):
+        own = set(_tokens(sentence))
+        if own and not sentence.endswith("?") and 2 * len(own - known) > len(own) and sentence != contradicting:
+            found[sentence if len(sentence) <= _CLAIM_CHARACTERS else sentence[: _CLAIM_CHARACTERS - 1] + "…"] = None
+    return list(found)
+
+
+def _sentences(text: str) -> Iterator[str]:
+    start = 0
+    for end in [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]:
+        if sentence := text[start:end].strip():
+            yield sentence
+        start = end
+
+
+def _tokens(text: str) -> list[str]:
+    """Words in lower case, numbers by value; of a text without either, its characters."""
+    found = [_normal(match[0]) for match in _TOKEN.finditer(text)]
+    return [token for token in found if token not in _FUNCTION_WORDS] or found or [*text.casefold().replace(" ", "")]
+
+
+def _normal(token: str) -> str:
+    if not (token[0] in "-−" or token[0].isdecimal()):
+        word = token.casefold().replace("’", "'").removesuffix("'s")
+        return "not" if word in _NEGATIONS or word.endswith("n't") else _SPELLED.get(word, word)
+    text = token.replace("−", "-")
+    decimal = max(text.rfind("."), text.rfind(","))
+    separators = text.count(".") + text.count(",")
+    if (separators > 1 and text.count(text[decimal]) > 1) or re.fullmatch(r"-?[1-9]\d{0,2},\d{3}", text):
+        decimal = -1  # all of them group thousands
+    whole, part = (text, "") if decimal < 0 else (text[:decimal], text[decimal + 1 :])
+    whole = whole.replace(".", "").replace(",", "").lstrip("0") or "0"
+    return f"{whole}.{part.rstrip('0')}".rstrip(".")
+
+
+def _is_number(token: str) -> bool:
+    return token[-1:].isdecimal()
+
+
+def _plain(text: str) -> str:
+    """Without what cannot be seen or written; compatible characters as one."""
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).encode("utf-8", "ignore").decode())
+    return _CONTROL.sub(" ", text).strip()
 
 
 def _unscored() -> Verdict:
     reason = "there is no golden answer"
     return Verdict(values=dict.fromkeys(METRICS), reasons=dict.fromkeys(METRICS, reason))
-
-
-class Match(NamedTuple):
-    """How an answer stands to the golden facts."""
-
-    found: list[Fact]
-    missing: list[Fact]
-    share: float  # of the facts' weight
-    critical: tuple[int, int]  # found, of all
-    against: list[Contradiction]
-    harmful: bool
-    ignorant: bool  # says that it does not know, and states little
-    stance: Stance
-    evasive: bool  # does not say the yes or no that the golden answer begins with
-    stray: bool  # holds next to no word of the golden answer or the question
-    echo: bool  # states nothing but what the question holds
 
 
 def _verdict(*scores: tuple[int, str], claims: Iterable[str] = ()) -> Verdict:
@@ -126,195 +246,3 @@ def _verdict(*scores: tuple[int, str], claims: Iterable[str] = ()) -> Verdict:
         reasons={name: reason for name, (_, reason) in zip(METRICS, scores, strict=True)},
         claims=tuple(claims),
     )
-
-
-def _match(golden: Golden, reading: Reading) -> Match:
-    found, missing = [], []
-    weight = critical = 0
-    side = stance(golden, reading)
-    for fact in golden.facts:
-        if side.confirmed if fact.kind == POLARITY else reading.states(fact):
-            found.append(fact)
-            weight += fact.weight
-            critical += fact.critical
-        else:
-            missing.append(fact)
-    every = critical + sum(fact.critical for fact in missing)
-    against, harmful = contradictions(golden, reading, missing=missing, stance=side)
-    share = weight / golden.weight
-    evasive = bool(golden.opening) and not side.confirmed and bool(side.opens or not _is_implied(golden, found))
-    stray = _is_stray(golden, reading, found)
-    echo = all(fact.asked for fact in found) and not all(fact.asked for fact in missing)
-    ignorant = (share < 0.5 or echo or evasive) and _says(reading.text[:400], _IGNORANT)
-    return Match(
-        found=found,
-        missing=missing,
-        share=share,
-        critical=(critical, every),
-        against=against,
-        harmful=harmful,
-        ignorant=ignorant,
-        stance=side,
-        evasive=evasive,
-        stray=stray,
-        echo=echo,
-    )
-
-
-def _is_implied(golden: Golden, found: list[Fact]) -> bool:
-    """Whether an answer spells out nearly all that follows the golden yes or no, without saying it."""
-    every = sum(fact.weight for fact in golden.facts if not fact.asked and fact.kind != POLARITY)
-    stated = sum(fact.weight for fact in found if not fact.asked)
-    return every >= _ENOUGH and stated >= _NEARLY_ALL * every
-
-
-def _is_stray(golden: Golden, reading: Reading, found: list[Fact]) -> bool:
-    """Whether less than a quarter of what could be shared is."""
-    if len(reading.keys) <= _SHORT and found:
-        return False
-    shared = len(reading.keys & golden.known) + sum(fact.number is not None for fact in found)
-    return 4 * shared < min(len(reading.keys), len(golden.known))
-
-
-def _level(share: float, steps: tuple[float, float, float, float]) -> int:
-    return 1 + sum(share >= step for step in steps)
-
-
-def _completeness(match: Match) -> tuple[int, str]:
-    found, every = match.critical
-    level = _level(match.share, (0.1, 0.3, 0.55, 0.75))
-    if every and found == every:
-        level = max(level, 3)
-    elif every and found * 2 < every:
-        level = min(level, 3)
-    elif found < every:
-        level = min(level, 4)
-    if match.evasive:
-        level = min(level, 2 if match.stance.opens else 3)
-    if match.echo:
-        level = min(level, 2)
-    total = len(match.found) + len(match.missing)
-    reason = f"states {len(match.found)} of {total} golden facts"
-    if match.found:
-        reason += f": {_list(match.found)}"
-    if match.missing:
-        reason += f"; missing: {_list(match.missing)}"
-    return level, reason
-
-
-def _adherence(match: Match) -> tuple[int, str]:
-    if match.against:
-        found, every = match.critical
-        single = len(match.against) == 1 and not match.against[0].core
-        mild = single and match.share >= 0.65 and found > 0 and found >= 3 * (every - found)
-        level = 1 if match.harmful else 3 if mild else 2 if len(match.against) == 1 or match.share >= 0.45 else 1
-        return level, "contradicts: " + "; ".join(against.text for against in match.against[:_SHOWN])
-    if not match.found:
-        return 2, f"no golden fact is confirmed; none is contradicted; {_NO_CORE}"
-    if match.ignorant:
-        return 2, f"says that it does not know; {_NO_CORE}"
-    if match.echo:
-        return 2, f"states nothing that the question does not hold; {_NO_CORE}"
-    found, every = match.critical
-    level = max(2, _level(match.share, (0.1, 0.2, 0.4, 0.6)))
-    if every and found == every:
-        level = max(level, 4)
-    reason = f"nothing found that contradicts; confirmed: {_list(match.found)}"
-    core_missing = {
-        "no number, name or command of the golden answer": every and not found and not match.stance.confirmed,
-        "yes or no is not said": match.evasive,
-        "little is about the question": match.stray,
-    }
-    missing = [words for words, so in core_missing.items() if so]
-    return (min(level, 2), "; ".join([reason, *missing, _NO_CORE])) if missing else (level, reason)
-
-
-def _helpfulness(golden: Golden, reading: Reading, match: Match) -> tuple[int, str]:
-    if not match.found:
-        return 1, "nothing of the golden answer is there"
-    if match.ignorant:
-        return 1, "says that it does not know"
-    base = max(golden.words, 25)
-    ratio = reading.words / base
-    level = 5 - sum(ratio > limit for limit in (2.0, 3.5, 6.0, 10.0))
-    notes = [f"words: {reading.words}, in the golden answer {golden.words}"]
-    for fault in _form(golden, reading, match):
-        level -= 1
-        notes.append(fault)
-    cap = 2 if match.share < 0.15 else 3 if match.share < 0.35 or match.against or match.evasive else 5
-    if match.echo or match.stray or (match.evasive and match.against):
-        cap = min(cap, 2)
-    if cap < level:
-        notes.append("contradicts the golden answer" if match.against else "little of the golden answer is there")
-    return max(1, min(level, cap)), "; ".join(notes)
-
-
-def _form(golden: Golden, reading: Reading, match: Match) -> list[str]:
-    """What is wrong with the shape of the answer, one note each."""
-    faults = []
-    if _says(reading.text[:2000], _FILLER) or _says(reading.text[2000:][-2000:], _FILLER):
-        faults.append("filler phrases")
-    if golden.coded and "`" not in reading.text and any(fact.kind == CODE for fact in match.found):
-        faults.append("commands are not set apart as code")
-    limit = max(1200, 2 * golden.longest_line)
-    if len(reading.text) > limit and max(map(len, reading.text.split("\n"))) > limit:
-        faults.append("a wall of text")
-    if reading.words > 80 and _buried(reading, match):
-        faults.append("the answer comes late")
-    return faults
-
-
-def _says(text: str, phrases: tuple[str, ...]) -> bool:
-    lower = text.lower().replace("’", "'")
-    return any(phrase in lower for phrase in phrases)
-
-
-def _buried(reading: Reading, match: Match) -> bool:
-    if match.stance.opens and match.stance.confirmed:
-        return False
-    sought = {key for fact in match.found for key in (fact.key, *fact.parts)}
-    values = {fact.number.value for fact in match.found if fact.number is not None}
-    before = 0
-    for sentence in reading.sentences:
-        if not sought.isdisjoint(sentence.keys) or any(number.value in values for number in sentence.numbers):
-            break
-        before += sentence.words
-    return before > 0.6 * reading.words
-
-
-def _claims(golden: Golden, reading: Reading, match: Match, most: int) -> list[str]:
-    against = [contradiction.sentence for contradiction in match.against]
-    found: dict[str, None] = {}
-    for sentence in reading.sentences:
-        if len(found) >= most:
-            break
-        if _unverified(golden, sentence) and sentence not in against:
-            text = plain(sentence.text)
-            found[text if len(text) <= _CLAIM_CHARACTERS else text[: _CLAIM_CHARACTERS - 1] + "…"] = None
-    return list(found)
-
-
-def _unverified(golden: Golden, sentence: Sentence) -> bool:
-    unknown = sentence.keys - golden.known
-    strange = any(number not in golden.numbers for number in sentence.numbers)
-    if not unknown and not strange:
-        return False
-    text = sentence.text.strip()
-    if text.endswith("?") or text.lower().startswith(_ABOUT_ITSELF):
-        return False
-    filled_in = golden.placeholders and len(sentence.keys & golden.code) > 1
-    if strange or filled_in:
-        return strange
-    if any(_is_strange(golden, token) for token in sentence.marked):
-        return True
-    return len(unknown) > 2 and 2 * len(unknown) > len(sentence.keys)
-
-
-def _is_strange(golden: Golden, token: Token) -> bool:
-    return token.key not in golden.known and not (token.parts and golden.known.issuperset(token.parts))
-
-
-def _list(facts: Sequence[Fact]) -> str:
-    shown = ", ".join(fact.shown for fact in facts[:_SHOWN])
-    more = len(facts) - _SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown

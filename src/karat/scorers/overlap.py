@@ -17,6 +17,7 @@ from typing import NamedTuple
 from msgspec import structs
 from pydantic import BaseModel, ConfigDict, Field
 
+from karat import formats
 from karat.records import Answer, Metric, Sample, Turn
 from karat.scorers import Verdict, golden_turns
 
@@ -171,7 +172,7 @@ def _completeness(match: _Match) -> tuple[int, str]:
 
 
 def _helpfulness(match: _Match) -> tuple[int, str]:
-    level, words = _level(match.f1), f"F1 of the words: {match.f1:.2f}"
+    level, words = _level(match.f1), f"F1 of the words: {formats.number(match.f1)}"
     return (min(level, 3), f"{words}; contradicts the golden answer") if match.contradiction else (level, words)
 
 

@@ -231,8 +231,17 @@ def test_two_conditions_are_compared_with_the_same_participants(tmp_path: Path) 
             return json.dumps({name: first_of(field) for name, field in fields.items()})
         return answers(sample, turn, condition, repetition)
 
-    summary = summarize(small(tmp_path, say, conditions=("human", "twin", "still")))
-    part = study_of(summary)
+    run = small(tmp_path, say, conditions=("human", "twin", "still"))
+    shown = study_of(summarize(run))  # `human` is the baseline, and has the highest PAS
+    assert [(one.a, one.b) for one in shown.differences] == [("human", "twin"), ("human", "still")]
+    assert (shown.baseline, shown.left_out) == ("human", 1)
+    other = study_of(summarize(run, baseline="still"))
+    assert [(one.a, one.b) for one in other.differences] == [
+        ("human", "twin"), ("human", "still"), ("twin", "still"),
+    ]  # fmt: skip
+    part = study_of(summarize(run, pairs="all"))
+    assert (part.baseline, part.left_out) == (None, 0)
+    assert part.differences == other.differences
     pairs = {(one.a, one.b): one for one in part.differences}
     assert set(pairs) == {("human", "twin"), ("human", "still"), ("twin", "still")}
     same = pairs["human", "twin"].pas

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from tests.pages.hostile import ALL, HOSTILE, hostile_run, written
 import karat
 from karat.errors import BadOption, BadRun
 from karat.records import Reply, Sample, ToolCall, Turn, Usage
+from karat.reports.csv import Csv
 from karat.sql import SQL_TYPES
 from karat.summary import summarize
 from karat.tables import TABLES, relation
@@ -56,6 +58,26 @@ def test_outcomes_are_those_of_the_ledger(tmp_path, journals):
         assert ledger.pop("planned") == sum(row["n"] for row in counted if row["condition"] == condition)
         found = {row["outcome"]: row["n"] for row in counted if row["condition"] == condition}
         assert found == {name: count for name, count in ledger.items() if count}
+
+
+def test_the_ledger_has_every_attempt_and_what_those_without_an_answer_cost(tmp_path, journals):
+    run = eventful(tmp_path / "run", journals)
+    summary = summarize(run)
+    found = {row["condition"]: row for row in rows(run, "SELECT * FROM ledger")}
+    assert list(found) == [*summary.accounts, None]
+    for name, account in {**summary.accounts, None: summary.total}.items():
+        row, made = found[name], account.attempts
+        ledger = msgspec.structs.asdict(account.ledger)
+        assert {key: row[key] for key in ledger} == ledger
+        counts = (row["answered_attempts"], row["failed_attempts"], row["unfinished_attempts"])
+        assert counts == (made.answered, made.failed, made.unfinished)
+        assert row["attempts"] == sum(counts)
+        assert (row["lost_dollars"], row["lost_unknown"]) == (made.lost.known, made.lost.unknown)
+    assert found["baseline"]["lost_dollars"] == 0.25
+    written = Csv(Csv.Options(rows="ledger")).render(summary, run)["ledger.csv"]
+    lines = list(csv.DictReader(written.splitlines()))
+    assert [line["lost_dollars"] for line in lines] == [str(found[name]["lost_dollars"]) for name in found]
+    assert list(lines[0]) == [column for column in found[None] if column != "run"]
 
 
 def test_a_trial_is_its_first_answer(tmp_path, journals):
@@ -165,7 +187,8 @@ def test_a_table_has_the_columns_that_are_promised(tmp_path, journals, name):
     found = karat.query(run, f"SELECT * FROM {name}")
     assert found.types == {column.name: SQL_TYPES[column.type] for column in TABLES[name].columns}
     empty = karat.query(journals.Script(tmp_path / "empty", samples=0).stop(), f"SELECT * FROM {name}")
-    assert (empty.types, len(empty)) == (found.types, 0)
+    rows_of_none = 3 if name == "ledger" else 0  # two conditions and the run, all without trials
+    assert (empty.types, len(empty)) == (found.types, rows_of_none)
 
 
 @pytest.mark.parametrize("name", list(TABLES))

@@ -19,7 +19,7 @@ from karat.summary.study_model import (
     StudySummary,
     TestResult,
 )
-from karat.summary.study_words import studies_counted
+from karat.summary.study_words import pairs_sentence, studies_counted
 
 __all__ = ["agreement", "auxiliary", "differences", "findings", "levels", "lost", "repetitions", "sources", "used"]
 
@@ -140,7 +140,8 @@ def differences(part: StudySummary) -> Iterator[Block]:
         columns=columns("second − first", "PAS", "interval", "ECS", "interval", "tests"),
         rows=tuple(_difference(one) for one in part.differences),
         legend="Second minus first, over the tests that have a score under both. Bold: its interval leaves out 0, "
-        f"for this comparison alone; the first sentence of the page looks at all of them (Holm). {how}",
+        f"for this comparison alone; the first sentence of the page looks at all of them (Holm). {how} "
+        f"{pairs_sentence(part)}".rstrip(),
     )
 
 

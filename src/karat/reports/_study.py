@@ -19,7 +19,7 @@ from karat.summary.study_model import (
     StudyDifference,
     StudySummary,
 )
-from karat.summary.study_words import studies_counted
+from karat.summary.study_words import pairs_sentence, studies_counted
 
 __all__ = ["sections"]
 
@@ -120,6 +120,7 @@ def _differences(part: StudySummary, *, wide: bool) -> Section:
     legend = f"second minus first, over the tests that have a score under both; {how}. * leaves out 0."
     if len(part.differences) > 1:
         legend += " An interval stands for its comparison alone; the first line looks at all of them (Holm)."
+    legend += f" {pairs_sentence(part)}".rstrip()
     return Section("Differences between conditions", table, legend)
 
 

@@ -15,6 +15,7 @@ from karat.errors import BadOption
 from karat.journal import RunFolder
 from karat.reports._study_rows import TEST_COLUMNS, test_rows
 from karat.summary import Summary, TrialRecord, trials
+from karat.summary.accounts import ledger_rows
 from karat.summary.model import ServerUse
 
 __all__ = ["Csv"]
@@ -28,12 +29,13 @@ class Csv:
 
         model_config = ConfigDict(extra="forbid")
 
-        rows: Literal["summary", "scores", "servers", "rates", "tests"] | None = Field(
+        rows: Literal["summary", "scores", "servers", "rates", "tests", "ledger"] | None = Field(
             default=None,
             description="summary: one row per condition and metric; scores: one per score, "
             "and one per trial that has none; servers: one per condition and MCP server; "
             "rates: one per condition and rate of a run over conversations; tests: one per test of a human "
-            "study and condition; null: tests in a run over human studies, else summary",
+            "study and condition; ledger: how trials and attempts ended, one per condition and one for the whole run; "
+            "null: tests in a run over human studies, else summary",
         )
 
     def __init__(self, options: Options | None = None) -> None:
@@ -48,6 +50,9 @@ class Csv:
             return {"tests.csv": _written(TEST_COLUMNS, test_rows(summary))}
         if rows == "summary":
             return {"summary.csv": _written(_SUMMARY, iter(summary.table()))}
+        if rows == "ledger":
+            ledger = ledger_rows(summary.accounts, summary.total)
+            return {"ledger.csv": _written(tuple(ledger[-1]), iter(ledger))}
         if rows == "servers":
             used = ((name, use) for name, account in summary.accounts.items() for use in account.servers)
             servers = ({"condition": name, **msgspec.structs.asdict(use)} for name, use in used)

@@ -34,7 +34,7 @@ from karat.summary.model import (
 )
 from karat.summary.reading import Reading, plan_of, read, right_rule, trusted
 from karat.summary.study_model import StudySummary
-from karat.summary.study_words import study_headline
+from karat.summary.study_words import shown_pairs, study_headline
 from karat.summary.words import (
     REHEARSED,
     alone,
@@ -168,7 +168,8 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     told = [*_server_warnings(run, each, failures), *_warnings(run, reading, status, total)]
     figures = _figures(run, reading, scorers, shown, asked, level=level) if shown else _Figures()
     conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level, right=asked.right)
-    study = _study(run, reading, scorers, shown, ended, level=level, allow_code=code)
+    baseline = None if asked.every else asked.baseline
+    study = shown_pairs(_study(run, reading, scorers, shown, ended, level=level, allow_code=code), baseline)
     return Summary(
         format=FORMAT_VERSION,
         run=info.run,

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import merge
 from math import ceil, fsum
-from typing import get_args
+from typing import Any, get_args
 
 from msgspec import structs
 
@@ -26,7 +26,7 @@ from karat.summary.model import (
 from karat.summary.reading import Kind, Reading
 from karat.summary.tallies import Calls, Tally
 
-__all__ = ["JUDGE_GAP", "Outcome", "accounts", "call_failures", "outcome", "quantile", "server_problems"]
+__all__ = ["JUDGE_GAP", "Outcome", "accounts", "call_failures", "ledger_rows", "outcome", "quantile", "server_problems"]
 
 CHARACTERS_A_TOKEN = 4
 """The usual rule of thumb for English. No provider tells what a single result cost, and tokenisers differ."""
@@ -154,6 +154,27 @@ def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retr
         retried=retried,
         servers=_servers(tallies),
     )
+
+
+def ledger_rows(each: Mapping[str, Account], total: Account) -> list[dict[str, Any]]:
+    """The ledger as flat rows: one per condition, and a last one for the whole run, whose condition is None.
+
+    The last one alone has the attempts of trials that have not ended.
+    """
+    named: list[tuple[str | None, Account]] = [*each.items(), (None, total)]
+    return [
+        {
+            "condition": name,
+            **structs.asdict(account.ledger),
+            "attempts": account.attempts.answered + account.attempts.failed + account.attempts.unfinished,
+            "answered_attempts": account.attempts.answered,
+            "failed_attempts": account.attempts.failed,
+            "unfinished_attempts": account.attempts.unfinished,
+            "lost_dollars": account.attempts.lost.known,
+            "lost_unknown": account.attempts.lost.unknown,
+        }
+        for name, account in named
+    ]
 
 
 def _attempts(tallies: Sequence[Tally]) -> Attempts:

@@ -367,6 +367,8 @@ class StudySummary(msgspec.Struct, frozen=True, kw_only=True):
     studies: tuple[StudyInfo, ...]  # in the order of the run
     conditions: tuple[StudyCondition, ...]  # in the order of the file
     differences: tuple[StudyDifference, ...]
+    baseline: str | None = None  # that all others are compared with; None: each with each
+    left_out: int = 0  # comparisons that are not shown
     floor: StudyFloor | None = None  # None: of a table of tests, where nobody is known who could answer
     warnings: tuple[str, ...]  # also in `Summary.warnings`
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import structs
+
 from karat import formats
 from karat.summary.study_chance import beyond_chance
 from karat.summary.study_model import FindingResult, StudyCondition, StudyDifference, StudyInfo, StudySummary
 
-__all__ = ["other_code", "studies_counted", "study_headline", "warnings_of"]
+__all__ = ["other_code", "pairs_sentence", "shown_pairs", "studies_counted", "study_headline", "warnings_of"]
 
 _MOST_NAMED = 3
 
@@ -36,6 +38,25 @@ def study_headline(part: StudySummary | None) -> str:
     looked_at = f" in any of {len(part.differences)} comparisons (Holm)" if len(part.differences) > 1 else ""
     shown_best = f"{_scores(best)}{_beside_floor(best, part)}"
     return f"No difference shown in PAS{looked_at}: {first.b} against {first.a} {by} over {over}; {shown_best}"
+
+
+def shown_pairs(part: StudySummary | None, baseline: str | None) -> StudySummary | None:
+    """With the comparisons of `baseline`, and of the condition with the highest PAS, alone; None: with all of them."""
+    if part is None or baseline is None:
+        return part
+    scored = [one for one in part.conditions if one.benchmark.pas.value is not None]
+    kept = {baseline, *(one.condition for one in sorted(scored, key=lambda one: -(one.benchmark.pas.value or 0.0))[:1])}
+    shown = tuple(one for one in part.differences if kept & {one.a, one.b})
+    return structs.replace(part, differences=shown, baseline=baseline, left_out=len(part.differences) - len(shown))
+
+
+def pairs_sentence(part: StudySummary) -> str:
+    """Which comparisons are shown, where some are not; nothing where all are."""
+    if not part.left_out or part.baseline is None:
+        return ""
+    left = formats.plural(part.left_out, "comparison")
+    compared = f"Each condition is compared with {formats.clean(part.baseline)}, and with the one with the highest PAS"
+    return f"{compared}; --pairs all shows {left} more."
 
 
 def _beats(one: StudyDifference, part: StudySummary) -> str:

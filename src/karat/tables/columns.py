@@ -172,8 +172,29 @@ _FAILURES = TableInfo(
     ),
 )
 
+_LEDGER = TableInfo(
+    name="ledger",
+    rows="how trials and attempts ended: one row per condition, and one for the whole run, whose condition is NULL",
+    columns=_columns(
+        ("condition", "text", "its name; NULL: the whole run, with the attempts of trials that have not ended"),
+        ("planned", "whole", "trials; the next six sum to it"),
+        ("scored", "whole", "trials"),
+        ("agent", "whole", "trials that ended by a fault of the agent"),
+        ("infrastructure", "whole", "trials that ended by a fault around it"),
+        ("judge", "whole", "trials that ended by a fault of a scorer"),
+        ("limit", "whole", "trials that ended at a limit"),
+        ("not_run", "whole", "trials that have not ended"),
+        ("attempts", "whole", "to answer; the next three sum to it"),
+        ("answered_attempts", "whole", "that gave an answer"),
+        ("failed_attempts", "whole", "that failed"),
+        ("unfinished_attempts", "whole", "that were broken off after a turn was answered"),
+        ("lost_dollars", "number", "for attempts without an answer, as far as prices are known"),
+        ("lost_unknown", "whole", "calls of such attempts whose price is not known"),
+    ),
+)
+
 TABLES: dict[str, TableInfo] = {
     table.name: TableInfo(name=table.name, rows=table.rows, columns=(*_RUN, *table.columns))
-    for table in (_TRIALS, _REPLIES, _TOOL_CALLS, _SCORES, _FAILURES, _SAMPLES)
+    for table in (_TRIALS, _REPLIES, _TOOL_CALLS, _SCORES, _FAILURES, _LEDGER, _SAMPLES)
 }
 """Name → table, in the order in which they are shown."""

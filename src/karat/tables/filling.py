@@ -21,7 +21,7 @@ from karat.journal.codec import decode
 from karat.records import Answer, Failure, Reply, Sample, Score, Usage
 from karat.sql import Filled
 from karat.summary import chosen_scorings, trusted
-from karat.summary.accounts import outcome
+from karat.summary.accounts import accounts, ledger_rows, outcome
 from karat.summary.grids import Layout
 from karat.summary.lines import answer_of, failure_of
 from karat.summary.reading import Reading, read
@@ -36,6 +36,7 @@ _KINDS = {
     "tool_calls": (b"answe",),
     "scores": (b"score",),
     "failures": (b"failu", b"attem"),
+    "ledger": (),
     "samples": (),
 }  # table → the lines that it is made of, by the five bytes that follow `{"event":"`
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
@@ -103,7 +104,11 @@ class _Filling:
     def fill(self) -> None:
         if {"samples", "replies", "trials"} & self._files.keys():
             self._read_samples()
-        if self._files.keys() - {"samples", "scores"}:  # the summary's reading knows the trials that have scores
+        if self._files.keys() - {
+            "samples",
+            "scores",
+            "ledger",
+        }:  # the summary's reading knows the trials that have scores
             self._find_places()
         handlers: dict[bytes, list[Callable[[int, Any], None]]] = {}
         for name in self._files:
@@ -117,6 +122,8 @@ class _Filling:
                     handle(number, event)
         if "trials" in self._files:
             self._rest_of_trials()
+        for row in ledger_rows(*accounts(self._reading, self._ended)) if "ledger" in self._files else ():
+            self._files["ledger"].write(row)
 
     def _read_samples(self) -> None:
         for sample in self._run.samples():

@@ -65,7 +65,7 @@ def test_the_ledger_has_every_attempt_and_what_those_without_an_answer_cost(tmp_
     summary = summarize(run)
     found = {row["condition"]: row for row in rows(run, "SELECT * FROM ledger")}
     assert list(found) == [*summary.accounts, None]
-    for name, account in {**summary.accounts, None: summary.total}.items():
+    for name, account in [*summary.accounts.items(), (None, summary.total)]:
         row, made = found[name], account.attempts
         ledger = msgspec.structs.asdict(account.ledger)
         assert {key: row[key] for key in ledger} == ledger

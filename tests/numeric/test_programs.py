@@ -35,6 +35,20 @@ TABLE = [
 ]
 
 
+CALLS = st.sampled_from(
+    ["add(1, 2)", "subtract(#0, 12%)", "divide(#7, none)", "greater(const_m1, 3)", "add(foo, 1)", "multiply(5-3, 2)",
+     "foo(1, 2)", "table_sum(revenue, none)", "exp(1,000, 2)", "add(1 , 2)", "add(1, (2))", "EOF", ""]
+)  # fmt: skip
+
+
+@given(st.lists(CALLS, max_size=5))
+def test_one_space_more_changes_nothing_about_a_program(calls):
+    text = ", ".join(calls)
+    read, spaced = parse_program(text), parse_program(f" {text}")
+    assert (read.steps, read.number, read.error) == (spaced.steps, spaced.number, spaced.error)
+    assert (read.operations, read.spelling, read.readable) == (spaced.operations, spaced.spelling, spaced.readable)
+
+
 @pytest.mark.parametrize("row", rows("eval_program", key="correct"))
 def test_default_answers_are_the_right_ones(row):
     program, table = row["args"]

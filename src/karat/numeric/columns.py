@@ -60,7 +60,7 @@ def read(values: Values) -> Columns:
         values = values.tolist()
     elif isinstance(values, str):
         raise ValueError("a sequence of values is wanted, got one text")
-    else:
+    elif type(values) is not list:
         values = list(values)
     types = set(map(type, values))
     if types <= {float, int}:
@@ -73,7 +73,7 @@ def read(values: Values) -> Columns:
 
 def _of_numbers(array: NDArray[Any], raw: Values | None = None) -> Columns:
     with np.errstate(over="ignore"):
-        number = array.astype(np.float64)  # a copy: what cannot be read is struck out
+        number = array.astype(np.float64, copy=raw is None)  # the caller's stays: what cannot be read is struck out
     wild = ~np.isfinite(number)
     if wild.any():
         number[wild] = np.nan

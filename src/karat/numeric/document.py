@@ -24,6 +24,7 @@ MAX_NUMBERS: Final = 4_000
 
 _NUMBER = re.compile(r"[.\d][\d,]*(?:\.\d+)?", re.ASCII)  # begins with a set of characters: so the search leaps
 _MINUS = frozenset("-\u2212(")
+_CUT_OFF = frozenset("_.")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 
 
@@ -55,14 +56,15 @@ class Document:
             if len(found) >= MAX_NUMBERS:
                 return found
         for value, at in self._in_text:
-            found.setdefault(value, Place(at=at))
-            if len(found) >= MAX_NUMBERS:
-                return found
+            if value not in found:
+                found[value] = Place(at=at)
+                if len(found) >= MAX_NUMBERS:
+                    return found
         return found
 
     @cached_property
     def _in_text(self) -> list[tuple[float, int]]:
-        return list(_in_text(self.text[:MAX_TEXT]))
+        return _in_text(self.text[:MAX_TEXT])
 
     @cached_property
     def grid(self) -> dict[tuple[int, int], float]:
@@ -121,18 +123,20 @@ _YEARS: Final = frozenset(map(float, range(1980, 2051)))
 
 
 def _numbers_of_table(table: Table | None) -> Iterator[tuple[float, Place]]:
-    headers = {}
+    is_row = {}  # header → whether of a row
     for row, column, cell in _cells(table):
         number = cell_number(cell)
         if number is not None:
             values = [number, -number] if number < 0 else [number]
         else:
             values = [value for value, _ in _in_text(cell)] if isinstance(cell, str) else []
-        place = Place(row, column)
-        yield from ((value, place) for value in values)
-        headers[row], headers[column] = Place(row=row), Place(column=column)
-    for header, place in headers.items():
-        yield from ((value, place) for value, _ in _in_text(header))
+        if values:
+            place = Place(row, column)
+            yield from [(value, place) for value in values]
+        is_row[row], is_row[column] = True, False
+    for header, of_row in is_row.items():
+        for value, _ in _in_text(header):
+            yield value, Place(row=header) if of_row else Place(column=header)
 
 
 def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
@@ -148,20 +152,26 @@ def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
                     yield str(row[0]), head[at] if at < len(head) else str(at), cell
 
 
-def _in_text(text: str) -> Iterator[tuple[float, int]]:
+def _in_text(text: str) -> list[tuple[float, int]]:
+    """Each number with its position."""
+    numbers = []
     for found in _NUMBER.finditer(text):
         start, end = found.span()
-        behind = text[end : end + 2]
-        if behind[:1].isalpha() or (start and (text[start - 1].isalnum() or text[start - 1] in "_.")):
+        before, behind = text[max(0, start - 4) : start], text[end : end + 2]
+        if behind[:1].isalpha() or before[-1:].isalnum() or before[-1:] in _CUT_OFF:
             continue
         digits = found[0]
         pieces = [digits] if "," not in digits or _THOUSANDS.fullmatch(digits) else digits.split(",")
-        minus = text[max(0, start - 4) : start].rstrip(" $")[-1:] in _MINUS
-        for number in filter(None, map(_float, pieces)):
-            for value in (number, -number) if minus else (number,):
-                yield value, start
-                if "%" in behind.strip()[:1]:
-                    yield value / 100, start
+        minus = before.rstrip(" $")[-1:] in _MINUS
+        share = "%" in behind and behind.strip()[0] == "%"
+        for piece in pieces:
+            number = _float(piece)
+            if number:
+                for value in (number, -number) if minus else (number,):
+                    numbers.append((value, start))
+                    if share:
+                        numbers.append((value / 100, start))
+    return numbers
 
 
 def _float(piece: str) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -43,16 +43,15 @@ class TurnFacts:
     executed: Any = None
     printed: Any = None
     document: Document | None = None
+    golden: Value | None = field(init=False, repr=False)
+    """The golden answer as read."""
+    answer: Value | None = field(init=False, repr=False)
+    """The agent's answer as read."""
 
-    @cached_property
-    def golden(self) -> Value | None:
-        """The golden answer as read."""
-        return parse_value(self.expected)
-
-    @cached_property
-    def answer(self) -> Value | None:
-        """The agent's answer as read."""
-        return parse_value(self.actual)
+    def __post_init__(self) -> None:
+        # Every turn needs both, and a `cached_property` takes longer than to read them.
+        object.__setattr__(self, "golden", parse_value(self.expected))
+        object.__setattr__(self, "answer", parse_value(self.actual))
 
     @property
     def golden_number(self) -> float | None:

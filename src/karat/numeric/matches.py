@@ -89,15 +89,16 @@ def match(
     same = e.boolean is not None and e.boolean is a.boolean
     x, y = e.number, a.number
     numerical = near(x, y)
+    without_sign = numerical or near(abs(x), abs(y))
     right = numerical or same
     return Matches(
         numerical=numerical,
         soft=close(x, y),
         unit_agnostic=numerical or scaled(x, y),
-        sign_agnostic=near(abs(x), abs(y)),
+        sign_agnostic=without_sign,
         general=right or _bare(e, a) or same_text(expected, actual),
         exact=round(x, 5) == round(y, 5) or same,
-        scale_and_sign=near(abs(x), abs(y)) or scaled(abs(x), abs(y)),
+        scale_and_sign=without_sign or scaled(abs(x), abs(y)),
         declared=_declared(e, a, declared_unit, p) or same,
         printed=prints_as(form, p, a),
         right=right,

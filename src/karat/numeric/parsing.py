@@ -21,6 +21,8 @@ _OFFICIAL_TOKEN = re.compile(r"[^()]*\(|\)|[^()]+")
 _PARENTHESIS = re.compile(r"[()]")
 _NAME = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]*\s*\Z")
 _CALL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\s*\(")
+_FLAT_CALL = re.compile(r"([a-z]+)\(([^(),\s]+), ([^(),\s]+)\)")
+_FLAT = re.compile(rf"{_FLAT_CALL.pattern}(?:, {_FLAT_CALL.pattern})*+")
 _COMMA = re.compile(
     r"""(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?!,[0-9])  # a number and its commas
     | (?P<comma>,)""",
@@ -44,6 +46,8 @@ def read_text(text: str) -> Program:
     if len(text) > MAX_TEXT:
         fault = ExecutionError("malformed", f"longer than {MAX_TEXT} characters")
         return Program(text, (), error=fault, spelling="other")
+    if _FLAT.fullmatch(text) and (program := _Reader().flat(text)) is not None:
+        return program
     return _Reader().program([text], text, cut(text), "text")
 
 
@@ -103,6 +107,19 @@ class _Reader:
             operations=tuple(step.operation for step in self._steps),
             spelling=spelling,  # type: ignore[arg-type]  # one of the four, by the callers above
         )
+
+    def flat(self, text: str) -> Program | None:
+        """What calls without brackets in them spell: nearly all golden programs. None where only `program` can tell."""
+        for operation, left, right in _FLAT_CALL.findall(text):
+            arguments = self._argument(left), self._argument(right)
+            unclear = operation not in OPERATIONS or operation in TABLE or len(self._steps) == MAX_STEPS
+            if unclear or any(argument.kind == "name" for argument in arguments):
+                return None
+            self._add_step(operation, arguments)
+            self._numbered.append(len(self._steps) - 1)
+        steps = tuple(self._steps)
+        operations = tuple([step.operation for step in steps])
+        return Program(text, cut(text), steps, None, self._error, operations, "text")
 
     def _end(self) -> Argument | None:
         """The bare number that the whole program is; None where there are steps."""
@@ -166,6 +183,9 @@ class _Reader:
             return
         if not text:
             return
+        if text == ", ":
+            self._end_item()
+            return
         before, *after = _EOF.split(text) if "EOF" in text else [text]
         if any(piece.strip(_NOTHING) for piece in ([before, *after] if self._ended else after)):
             raise FormError("something follows EOF")
@@ -181,6 +201,8 @@ class _Reader:
 
     def _end_item(self) -> None:
         """What was read outside of parentheses since the last comma is one step, several, or a bare number."""
+        if not self._item:
+            return
         parts, self._item = _joined(self._item), []
         if not parts:
             return

@@ -124,7 +124,7 @@ class Before:
         self._golden: list[tuple[Program, Any]] = []
         self._own: list[tuple[Program, Any]] = []
         computed: list[Any] = []
-        extracted: list[Any] = []
+        self._extracted: list[Any] = []
         self.keys: set[Key] = set()
         for source, value, *own in earlier:
             parts = parts_of(source, table)
@@ -132,9 +132,13 @@ class Before:
             self._own.extend((parts.program, answer) for answer in own)
             if parts.program.steps and parts.whole is not None:
                 self.keys.add(parts.whole)
-            (computed if parts.program.steps else extracted).extend((value, *own))
+            (computed if parts.program.steps else self._extracted).extend((value, *own))
         self.computed = frozenset(_sizes(computed))
-        self.extracted = frozenset(_sizes(extracted))
+
+    @cached_property
+    def extracted(self) -> frozenset[float]:
+        """Absolute values of the earlier answers that were taken out of the report."""
+        return frozenset(_sizes(self._extracted))
 
     @cached_property
     def setting(self) -> Setting:

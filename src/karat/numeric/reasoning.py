@@ -86,7 +86,8 @@ def compare_programs(
     step = chain
     if earlier:
         whole, own = (None if parts is None else before.step(parts) for parts in (golden, mine))
-        same = whole is golden and own is mine and before.extracted <= before.computed
+        same = whole is golden and own is mine
+        same = same and (mine is None or before.extracted <= before.computed)
         step = chain if same else _reading(whole, own, names, before.computed | before.extracted)
     both: dict[str, Any] = {}
     if mine is not None:

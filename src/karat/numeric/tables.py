@@ -75,6 +75,8 @@ def cell_number(cell: Any) -> float | None:
     >>> cell_number("$ ( 5 )")
     -5.0
     """
+    if type(cell) is float:
+        return cell if abs(cell) < MOST else None
     exact = exact_number(cell)
     return None if exact is None else float(exact)
 

@@ -130,6 +130,8 @@ class Program:
 def fault_of(operation: str, arguments: Sequence[Argument], steps: Sequence[Step]) -> ExecutionError | None:
     """What no table and no history could mend in a step that is to follow these."""
     for arg in arguments[:1] if operation in TABLE else arguments:
+        if arg.kind == "number" and operation not in TABLE:
+            continue
         shown = arg.text[:40]
         if arg.kind == "reference" and arg.index is None:
             return ExecutionError("unknown_reference", f"{shown} is no earlier step")

@@ -70,6 +70,8 @@ def parse_value(x: object) -> Value | None:
     """
     if isinstance(x, str):
         return _of_short_text(x) if len(x) <= _SHORT and type(x) is str else _of_text(x)
+    if type(x) is float and x:  # not of 0: 0.0 equals -0.0, and has another text
+        return _of_float(x)
     if isinstance(x, bool) or (type(x).__name__ in _NUMPY_BOOLS and type(x).__module__ == "numpy"):
         return Value(math.nan, boolean=bool(x), text=str(bool(x)))
     if isinstance(x, (numbers.Real, Decimal)):
@@ -156,6 +158,11 @@ def unit_power(unit: str | None) -> int | None:
     word = fold(unit or "")
     known = UNITS.get(word, "percent" if word == "percentage" else "")
     return POWERS.get(known)
+
+
+@lru_cache(maxsize=8192)
+def _of_float(x: float) -> Value | None:
+    return Value(x, text=str(x)) if math.isfinite(x) else None
 
 
 def _of_number(x: numbers.Real | Decimal) -> Value | None:

@@ -452,3 +452,50 @@ def test_one_call_a_metric_pays_for_none_twice_when_a_later_one_fails(bench: Ben
     assert score.values == {name: place + 1 for place, name in enumerate(METRICS)}
     assert bench.asked == 4, "three metrics, and one refusal"
     assert judge_bill(summarize(outcome.run)) == (0.03, 0)
+
+
+def test_a_conversation_of_texts_is_judged_turn_by_turn_and_each_turn_paid_once(bench: Bench) -> None:
+    """The judge sees each turn's own question, golden answer and reply, after the questions that came before."""
+    turns = [("Who built it?", "Wren built it."), ("And when?", "In 1675."), ("And why?", "After the fire.")]
+    rows = [
+        {"conversation_id": "c", "turn_idx": number, "question": question, "answer": golden}
+        for number, (question, golden) in enumerate(turns)
+    ]
+    (bench.folder / "turns.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    replies = {"Who built it?": "Wren did, I think.", "And when?": "", "And why?": "It burned down before."}
+
+    def agent(user_query: str, system_prompt: str, mcp_servers: object) -> str:
+        bench.agent_calls[user_query] += 1
+        return replies[user_query]
+
+    def judged(request: Request) -> Any:
+        return tool(5) if "Wren did, I think." in json.dumps(request.body) else tool(2)
+
+    experiment = Experiment(
+        name="texts", dataset={"kind": "conversation", "path": "turns.jsonl"},
+        agent={"type": "python", "target": agent}, conditions={"a": {}}, folder=bench.folder, prices=PRICES,
+        judge={"model": "openai:judge", "base_url": bench.server.openai_url}, execution={"num_repetitions": 1},
+    )  # fmt: skip
+    bench.says.append(judged)
+    outcome = bench.carry_out(experiment)
+
+    said = [json.dumps(request.body) for request in bench.server.requests]
+    assert len(said) == 2, "an empty reply is scored by the rubric, without a call"
+    for text_, inside, outside in [
+        (said[0], ["Who built it?", "Wren built it.", "Wren did, I think."], ["And when?", "1675", "the fire"]),
+        (said[1], ["Who built it?", "And when?", "After the fire.", "It burned down before."], ["1675", "Wren"]),
+    ]:
+        assert all(part in text_ for part in inside)
+        assert not any(part in text_ for part in outside)
+    by_turn = {one.turn: one for one in scores(outcome) if one.scorer == "judge"}
+    assert {turn: set(one.values.values()) for turn, one in by_turn.items() if turn != 1} == {0: {5}, 2: {2}}
+    assert (by_turn[1].detail["empty"], by_turn[1].dollars) == (True, 0.0)
+    assert {one.rows for one in by_turn.values()} == {3}
+    summary = summarize(outcome.run)
+    assert judge_bill(summary) == (0.02, 0)
+    name = METRICS[0]
+    mean = sum(float(one.values[name] or 0) for one in by_turn.values()) / 3
+    assert summary.result("a", name).mean.value == pytest.approx(mean)
+    bench.carry_out(experiment, resume=outcome.run.path)
+    assert (bench.asked, set(bench.agent_calls.values())) == (2, {1})
+    assert summarize(outcome.run).total == summary.total

@@ -19,6 +19,8 @@ __all__ = ["JsonSchema"]
 class JsonSchema:
     """True where the answer is JSON (also in a code fence) and valid against a JSON schema.
 
+    Of a conversation it looks at the last reply.
+
     The schema stands in the experiment file, or in a file of its own. It is applied in a
     process of its own that ends after `timeout_seconds`, because a schema's pattern on a
     hostile text may never end. References outside the schema are not followed: nothing

@@ -26,7 +26,7 @@ def ask(text):
 
 
 class Regex:
-    """True where a pattern is found in the answer (Python's `re`).
+    """True where a pattern is found in the answer (Python's `re`); of a conversation, in the last reply.
 
     Any pattern can be made to run for hours by the right text, and the text is the
     agent's. A pattern that repeats something (`*`, `+`, `{…}`) therefore runs in a process

@@ -77,7 +77,7 @@ def test_a_broken_server_is_a_fault_with_its_own_words_and_a_remedy(karat, exper
     assert "docs (stdio, scope trial): does not work" in done.out
     assert "MCP server 'docs' ended with exit code 4" in done.err
     assert "no index here" in done.err
-    assert "Mend mcp_servers.docs" in done.err
+    assert "Fix mcp_servers.docs" in done.err
 
 
 def test_no_start_starts_no_program_and_imports_no_agent(karat, experiment, here):

@@ -25,6 +25,35 @@ def test_init_writes_an_example_that_runs_as_it_stands(process, here):
     assert "with-notes" in done.out
 
 
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("notes")
+
+@server.tool()
+def look_up(word: str) -> str:
+    "Looks a word up."
+    return word
+
+server.run("stdio")
+"""
+
+
+def test_the_example_shows_how_an_mcp_server_is_measured(process, here):
+    """The lines that are commented out work as they are."""
+    process("init", "golden", ".")
+    (here / "my_server.py").write_text(SERVER, encoding="utf-8")
+    file = here / "experiment.yaml"
+    text = file.read_text(encoding="utf-8")
+    for line in ("  # with-server:", "# mcp_servers:", "#   notes:"):
+        assert text.count(f"\n{line}") == 1
+        text = text.replace(f"\n{line}", f"\n{line.replace('# ', '', 1)}")
+    file.write_text(text, encoding="utf-8")
+    done = process("check", "experiment.yaml")
+    assert done.code == 0, done.err
+    assert "with-server with notes" in done.out
+    assert "notes (stdio, scope trial): 1 tool: look_up" in done.out
+
+
 def test_init_writes_conversations_that_run_as_they_stand(process, here):
     made = process("init", "conversation", "mine")
     assert made.out.splitlines() == [

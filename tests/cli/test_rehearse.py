@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import textwrap
 from pathlib import Path
 
@@ -173,3 +174,18 @@ def test_a_bad_script_is_refused_before_anything_happens(karat, experiment, here
     assert done.code == 2
     assert "rules.0.whan" in done.err
     assert not (here / "results").exists()
+
+
+@pytest.mark.slow
+def test_a_file_of_k_eval_is_rehearsed_unchanged(karat, here, shared_data):
+    pytest.importorskip("claude_agent_sdk", reason="the extra 'claude' brings Claude Code")
+    shutil.copy(shared_data / "keval" / "quickstart.yaml", here)
+    (here / "questions.jsonl").write_text('{"question": "a?", "answer": "b"}\n', encoding="utf-8")
+    (here / "graph_server.py").write_text("from karat.testing.mcp_server import main\n\nmain([])\n", encoding="utf-8")
+    done = karat("rehearse", "quickstart.yaml")
+    assert done.code == 0, done.err
+    scores = journal(the_run(here), "score")
+    assert len(scores) == 6
+    assert all(value is not None for score in scores for value in score["values"].values())
+    calls = [call for answer in journal(the_run(here), "answer") for call in answer["replies"][0].get("tool_calls", [])]
+    assert {call["server"] for call in calls} == {"graph"}

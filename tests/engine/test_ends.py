@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from karat import engine
+from karat.engine.stop import _held_by
 from karat.journal import RunFolder
 from karat.records import Answer, Failure, Score
 
@@ -124,6 +127,21 @@ def test_a_blocked_event_loop_is_named_and_ended_by_the_second_signal(
     run = run_of(file)
     assert run.status() == "interrupted"
     assert [answer.text for answer in run.events_of(Answer)] == ["q0"], "what was answered is on disk"
+
+
+IN_KARAT = """
+import sys
+
+async def busy(look):
+    return look(sys._getframe())
+"""
+
+
+def test_karat_s_own_work_in_the_event_loop_is_blamed_on_nobody() -> None:
+    """The script that started the loop is further out on the stack, and holds nothing."""
+    names: dict[str, Any] = {}
+    exec(compile(IN_KARAT, engine.__file__, "exec"), names)  # a frame in karat's own code
+    assert asyncio.run(names["busy"](_held_by))[0] == ""
 
 
 def test_kill_9_leaves_no_program_of_the_command_agent(experiment: Write, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ FORMAT_VERSION = 1
 
 _TOOLS_SHOWN = 20
 _SCORER_SECONDS = 10.0  # for one call of a scorer; a slow one is not wrong
-_REMEDY = "Mend mcp_servers.{} (`karat check --no-start` leaves the servers alone)."
+_REMEDY = "Fix mcp_servers.{} (`karat check --no-start` leaves the servers alone)."
 
 
 class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):

@@ -253,7 +253,7 @@ async def _preflight(
             for condition in selected.conditions
             if any(server.name == name for server in condition.mcp_servers)
         )
-        watch.notice(f"{fault.message}; without it these conditions are not run: {costs}")
+        watch.notice(f"these conditions are not run: {costs}. {fault.message}")  # last, because it may have lines
     return tuple(infos), broken
 
 

@@ -162,6 +162,8 @@ def _held_by(frame: FrameType | None) -> tuple[str, str]:
     """The place in foreign code at which a thread is, and for whom; "" where it is in karat's own."""
     place, who = "", "an agent or scorer"
     for one, line in traceback.walk_stack(frame):
+        if one.f_code is asyncio.BaseEventLoop.run_forever.__code__:
+            break  # what is further out started the loop, and does not hold it
         if not place and is_foreign(one.f_code.co_filename):
             place = f"{Path(one.f_code.co_filename).name}, line {line}, in {one.f_code.co_name}"
         job, owed = one.f_locals.get("job"), one.f_locals.get("owed")

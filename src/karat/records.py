@@ -8,6 +8,7 @@ it never means zero.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -39,6 +40,7 @@ __all__ = [
     "absurd_usage",
     "checked",
     "plain",
+    "recorded_seconds",
 ]
 
 LedgerClass = Literal["scored", "agent", "infrastructure", "judge", "limit", "not_run"]
@@ -215,12 +217,19 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     attempts: int = 1  # how many it took, this one included
     kept: int = 0  # so many of the replies, the first, were given in earlier attempts
     started: str  # UTC, ISO 8601
-    seconds: float  # of the successful attempt and of the replies kept from others, monotonic clock
+    seconds: float | None = None  # of the successful attempt and of replies kept from others; None: not known
 
     @property
     def text(self) -> str:
         """What the agent said last."""
         return self.replies[-1].text if self.replies else ""
+
+
+def recorded_seconds(milliseconds: Iterable[float | None]) -> float | None:
+    """How long an answer took that was made elsewhere: the sum over its turns; None where the file lacks one."""
+    times = list(milliseconds)
+    known = [one for one in times if one is not None]
+    return sum(known) / 1000 if known and len(known) == len(times) else None
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="score", tag_field="event"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pytest
@@ -413,6 +414,55 @@ def test_one_file_with_question_golden_answer_and_answer_is_scored_in_one_comman
     assert "answers: equals 66.7 %" in done.out
     summary = karat("report", "latest", "--to", "json").json
     assert summary["total"]["latency"] == {"median": None, "p95": None, "n": 0}
+
+
+def test_rows_of_several_conditions_that_ask_the_same_are_one_sample(karat, here):
+    rows = "id,topic,condition,question,golden,answer\n"
+    rows += (
+        "q1,sums,base,One?,one,one\nq2,sums,base,Two?,two,three\nq1,sums,new,One?,one,one\nq2,sums,new,Two?,two,two\n"
+    )
+    (here / "answers.csv").write_text(rows, encoding="utf-8")
+    assert karat("score", "answers.csv", "--scorer", "equals").code == 0
+    summary = karat("report", "latest", "--to", "json").json
+    assert (summary["samples"], summary["total"]["ledger"]["planned"], summary["total"]["ledger"]["scored"]) == (
+        2,
+        4,
+        4,
+    )
+    assert summary["differences"][0]["n_pairs"] == 2
+    found = karat("query", "latest", "SELECT sample, metadata FROM samples ORDER BY 1", "--to", "csv").out
+    assert list(csv.reader(found.splitlines()))[1:] == [
+        ["q1", '{"topic":"sums","answer":"one"}'],
+        ["q2", '{"topic":"sums"}'],
+    ]
+    (here / "clash.csv").write_text(rows.replace("q1,sums,new,One?,one", "q1,sums,new,One?,1"), encoding="utf-8")
+    clash = karat("score", "clash.csv", "--scorer", "equals")
+    assert (clash.code, "stands also in line 2" in clash.err) == (2, True)
+
+
+def test_an_answer_that_a_file_does_not_have_for_a_condition_stays_missing(karat, here):
+    rows = "condition,question,golden,answer\nbase,One?,one,one\nbase,Two?,two,two\nnew,One?,one,one\n"
+    (here / "answers.csv").write_text(rows, encoding="utf-8")
+    karat("score", "answers.csv", "--scorer", "equals")
+    summary = karat("report", "latest", "--to", "json").json
+    assert (summary["samples"], summary["total"]["ledger"]["planned"], summary["total"]["ledger"]["scored"]) == (
+        2,
+        4,
+        3,
+    )
+
+
+def test_no_latency_is_made_up_for_recorded_answers(karat, here):
+    (here / "answers.csv").write_text("question,golden,answer\nOne?,one,one\n", encoding="utf-8")
+    assert karat("score", "answers.csv", "--scorer", "equals").code == 0
+    (folder,) = (here / "results").iterdir()
+    (answer,) = (
+        json.loads(line) for line in (folder / "journal.jsonl").read_bytes().splitlines() if b'"answer"' in line[:20]
+    )
+    assert "seconds" not in answer
+    assert karat("query", "latest", "SELECT count(seconds) AS n FROM trials").out.split()[-1] == "0"
+    assert karat("report", "latest", "--to", "keval", "--out", "keval").code == 0
+    assert '"duration_ms":null' in "".join(file.read_text() for file in (here / "keval").rglob("*") if file.is_file())
 
 
 def test_the_latency_of_recorded_answers_is_the_files_own(karat, here):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from karat.cli.output import Output
 from karat.errors import BadOption, did_you_mean
@@ -63,14 +63,32 @@ def _column(part: str, named: str | None, columns: list[str], file: Path) -> str
     return found
 
 
-def named_columns(file: Path, answers: Answers) -> tuple[dict[str, str | None], dict[str, str | None]]:
+def _sample_column(file: Path, question: str) -> str | None:
+    """The column by which rows of several conditions are of one sample: `id`, else the question; None: one condition.
+
+    `id` only where each id has one question, and each question one id.
+    """
+    from karat.datasets import read_rows
+
+    rows = [row for _, row in read_rows(file).rows]
+    if len({row.get("condition") for row in rows} - {None, ""}) < 2:
+        return None
+    ids, questions = ({str(row.get(name)) for row in rows} for name in ("id", question))
+    pairs = {(str(row.get("id")), str(row.get(question))) for row in rows}
+    return "id" if len(ids) == len(questions) == len(pairs) else question
+
+
+def named_columns(file: Path, answers: Answers) -> tuple[dict[str, Any], dict[str, str | None]]:
     """Options of the dataset and of the agent that gives the answers back, from the columns that are named."""
-    dataset: dict[str, str | None] = {}
+    dataset: dict[str, Any] = {}
     if answers.question is not None:
         dataset["question_key"] = answers.question
     if answers.golden is not None:
         dataset["answer_key"] = answers.golden
     agent: dict[str, str | None] = {} if answers.answer is None else {"answer_key": answers.answer}
     if answers.dataset == file:
-        agent["id_key"] = None  # question and answer are in one row: its number is the id
+        column = _sample_column(file, answers.question or "question")
+        agent["id_key"] = column  # None: question and answer are in one row, and its number is the id
+        if column is not None:
+            dataset |= {"id_key": column, "repeated": True}
     return dataset, agent

@@ -35,6 +35,7 @@ class Golden:
         question_key: Key = "question"  # the column with the question
         answer_key: Key = "answer"  # the column with the golden answer
         id_key: Key | None = None  # the column with the sample's id; null: the position in the file, from 0, as text
+        repeated: bool = False  # rows with the same id, question and golden answer are one sample, not a fault
         sample_size: Annotated[int, Field(ge=1)] | None = None  # how many are drawn; null: all
         seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's samples
         stratify: Keys = []  # a column or several: each of their values gives its share of the draw
@@ -82,17 +83,23 @@ class Golden:
         absent = {fault.place.rpartition(".")[2] for fault in faults}
         samples = Packed()
         seen: dict[str, int] = {}
+        merged: dict[str, Sample] = {}
         for position, (number, row) in enumerate(rows.rows):
             wrong = [message for key in self._columns if key not in absent for message in self._wrong(key, row)]
             if not wrong and not absent:
                 sample = self._sample(position, row)
                 first = seen.setdefault(sample.id, number)
+                if self._options.repeated and merged.setdefault(sample.id, sample).digest == sample.digest:
+                    merged[sample.id] = _in_common(merged[sample.id], sample)
+                    continue
                 if first == number:
                     samples.append(sample)
                     continue
                 wrong = [f"the id '{sample.id}' stands also in {rows.unit} {first}; each sample needs its own"]
             for message in wrong:
                 rows.fault(number, message)
+        for sample in merged.values():
+            samples.append(sample)
         return rows, samples, faults + rows.sorted_faults()
 
     def _missing_columns(self, rows: Rows) -> list[Fault]:
@@ -141,6 +148,12 @@ class Golden:
         if not columns:
             return None
         return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
+
+
+def _in_common(sample: Sample, other: Sample) -> Sample:
+    """The sample with the metadata that both rows have."""
+    same = {name: value for name, value in sample.metadata.items() if other.metadata.get(name) == value}
+    return msgspec.structs.replace(sample, metadata=same)
 
 
 def _holds_conversations(path: Path) -> bool:

@@ -32,7 +32,7 @@ from karat.errors import OperatorError, TrialFault
 from karat.journal import MISSED_GATE, Event, Journal, ReplyEvent, ScorerInfo
 from karat.mcp import attempts, gates
 from karat.models import metered
-from karat.records import NOT_ASKED, Answer, Failure, Metric, Reply, Sample, Score, Trial, Turn
+from karat.records import NOT_ASKED, Answer, Failure, Metric, Reply, Sample, Score, Trial, Turn, recorded_seconds
 from karat.scorers import Row, Verdict, as_verdicts
 from karat.threads import Threads
 
@@ -262,7 +262,10 @@ class Loop:
     def _answered(self, job: Job, attempt: _Try, started: datetime, clock: float) -> None:
         trial, replies = job.trial, (*attempt.kept, *attempt.replies)
         gates.check(trial.condition.gate, [call for reply in replies for call in reply.tool_calls])
-        earlier = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
+        seconds = recorded_seconds(reply.milliseconds for reply in replies)
+        if not getattr(self._agents[trial.condition.name], "source", None):  # else reading it is no latency
+            kept = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
+            seconds = round(monotonic() - clock + kept, 6)
         attempt.answer = Answer(
             trial=trial.id,
             sample=trial.sample.id,
@@ -272,7 +275,7 @@ class Loop:
             attempts=job.attempt,
             kept=len(attempt.kept),
             started=started.isoformat(timespec="milliseconds"),
-            seconds=round(monotonic() - clock + earlier, 6),
+            seconds=seconds,
         )
         # Handed to the journal before anything can happen to it: a stop, or a session that hangs while closing.
         attempt.durable = self._journal.append(attempt.answer)

@@ -278,7 +278,9 @@ def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
     }
 
 
-def _ended(started: str, seconds: float) -> str | None:
+def _ended(started: str, seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
     try:
         return (datetime.fromisoformat(started) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError):

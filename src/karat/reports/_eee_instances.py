@@ -76,7 +76,7 @@ def _told(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -> _J
         "messages": None if alone else messages,
         "answer_attribution": _attribution(replies, places),
         **({"token_usage": usage} if usage is not None else {}),
-        "performance": {"latency_ms": max(0.0, 1000 * answer.seconds)},
+        **({} if answer.seconds is None else {"performance": {"latency_ms": max(0.0, 1000 * answer.seconds)}}),
         "metadata": {
             **metadata,
             "karat.trial": answer.trial,

@@ -130,7 +130,7 @@ def _run_detail(
         "agent_response": _text(trial),
         "reasoning_trace": trace,
         "cost_usd": None if None in costs else sum(cost for cost in costs if cost is not None),
-        "duration_ms": round(1000 * trial.answer.seconds),
+        "duration_ms": None if trial.answer.seconds is None else round(1000 * trial.answer.seconds),
         "num_turns": len(steps),
         **{metric.key: _as_integer(trial.value(metric)) for metric in metrics},
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat.journal import Conversation, Torn
-from karat.records import Answer, Failure, Reply, Sample, Score
+from karat.records import Answer, Failure, Reply, Sample, Score, recorded_seconds
 from karat.summary.reading import trusted
 
 if TYPE_CHECKING:
@@ -87,11 +87,17 @@ def _trials(run: RunFolder, summary: Summary) -> Iterator[TrialRecord]:
     shown = {(metric.scorer, metric.scoring): place for place, metric in enumerate(summary.metrics)}
     shown |= {pair: 0 for pair in summary.provenance.scorers.items() if pair not in shown}
     nothing = _Lines()
+    recorded = run.info.agent_type == "replay"
     for sample in sorted(run.samples(), key=lambda one: (one.position, one.id)):
         for condition in summary.conditions:
             for repetition in range(summary.repetitions):
                 found = lines.pop((sample.id, condition, repetition), nothing)
-                yield _record(sample, condition, repetition, found, shown)
+                record = _record(sample, condition, repetition, found, shown)
+                if recorded and record.answer is not None:  # older versions kept how long it took to read it back
+                    seconds = recorded_seconds(reply.milliseconds for reply in record.answer.replies)
+                    answer = msgspec.structs.replace(record.answer, seconds=seconds)
+                    record = msgspec.structs.replace(record, answer=answer)
+                yield record
 
 
 def _by_trial(run: RunFolder) -> dict[tuple[str, str, int], _Lines]:

@@ -53,7 +53,7 @@ class AnswerLine(msgspec.Struct, gc=False):
     condition: str
     repetition: int
     replies: tuple[ReplyLine, ...]
-    seconds: float
+    seconds: float | None = None
     attempts: int = 1
 
 

@@ -19,7 +19,7 @@ import msgspec
 from karat.errors import BadRun
 from karat.formats import excerpt
 from karat.journal import MISSED_GATE, Conversation, PlanInfo, RunFolder
-from karat.records import Usage
+from karat.records import Usage, recorded_seconds
 from karat.summary.lines import (
     AttemptLine,
     FailureLine,
@@ -176,10 +176,11 @@ class Reading:
             return
         self.answered[cell] = 1
         tally.answered += 1
-        if not self.recorded:
-            tally.seconds.append(answer.seconds)
-        elif all(reply.milliseconds is not None for reply in answer.replies):
-            tally.seconds.append(sum(reply.milliseconds or 0.0 for reply in answer.replies) / 1000)
+        seconds = answer.seconds
+        if self.recorded:
+            seconds = recorded_seconds(reply.milliseconds for reply in answer.replies)
+        if seconds is not None:
+            tally.seconds.append(seconds)
         if answer.attempts > 1 or earlier or self.failed[cell]:
             self.retried[cell] = 1
         if self.trials is not None:

@@ -18,7 +18,7 @@ import msgspec
 
 from karat.journal import Attempt, Event, RunFolder
 from karat.journal.codec import decode
-from karat.records import Answer, Failure, Reply, Sample, Score, Usage
+from karat.records import Answer, Failure, Reply, Sample, Score, Usage, recorded_seconds
 from karat.sql import Filled
 from karat.summary import chosen_scorings, trusted
 from karat.summary.accounts import accounts, ledger_rows, outcome
@@ -184,13 +184,18 @@ class _Filling:
                 "turns": len(replies),
                 "tool_calls": sum(len(reply.tool_calls) for reply in replies),
                 "attempts": _whole(answer.attempts),
-                "seconds": answer.seconds,
+                "seconds": self._seconds(answer),
                 "started": answer.started,
                 "dollars": _sum([reply.dollars for reply in replies]),
                 **{name: _total([_told(reply.usage, name) for reply in replies]) for name in _TOKENS},
                 "line": number,
             }
         )
+
+    def _seconds(self, answer: Answer) -> float | None:
+        if self._reading.recorded:  # runs of older versions have the time that it took to read the answer back
+            return recorded_seconds(reply.milliseconds for reply in answer.replies)
+        return answer.seconds
 
     def _trials_of_failu(self, number: int, failure: Failure) -> None:
         cell = self._trials.get(failure.trial)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -490,9 +491,42 @@ def read_as_the_benchmark_does(results: Path) -> dict[str, dict[str, dict[str, A
                     evaluated["finding_results"], key=lambda one: (one["sub_study_id"], one["finding_id"])
                 )
             },
-            "effects": [(one["human_effect_d"], one["agent_effect_d"]) for one in evaluated["test_results"]],
+            "effects": [_effects(one) for one in evaluated["test_results"]],
         }
     return read
+
+
+def _effects(test: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """As its `compute_ecs_corr` takes them: of a test without a d it makes one of the effect size, whatever that is."""
+    human, agent = (
+        float(test[f"{side}_effect_size"]) if test.get(f"{side}_effect_d") is None and f"{side}_effect_size" in test
+        else test.get(f"{side}_effect_d")
+        for side in ("human", "agent")
+    )  # fmt: skip
+    return human, agent
+
+
+def test_an_effect_without_a_d_is_not_given_to_the_benchmark_s_script(summary: Summary, run: RunFolder) -> None:
+    part = summary.study
+    assert part is not None
+    first = part.conditions[0]
+    study = first.studies[0]
+    finding = study.findings[0]
+    test = finding.tests[0]
+    row = test.repetitions[0]
+    eta = msgspec.structs.replace(row.human, d=None, effect=0.3)
+    test = msgspec.structs.replace(test, repetitions=(msgspec.structs.replace(row, human=eta),))
+    finding = msgspec.structs.replace(finding, tests=(test,))
+    study = msgspec.structs.replace(study, findings=(finding,))
+    only = msgspec.structs.replace(first, studies=(study,))
+    changed = msgspec.structs.replace(summary, study=msgspec.structs.replace(part, conditions=(only,)))
+    files = Humanstudy().render(changed, run)
+    (name,) = (name for name in files if name.startswith("benchmark/") and name.endswith("evaluation_results.json"))
+    (theirs,) = json.loads(files[name])["test_results"]
+    assert _effects(theirs) == (None, row.agent.d)
+    assert None not in theirs.values()
+    (ours,) = json.loads(files["evaluation_results.json"])
+    assert ours["test_results"][0]["human_effect_size"] == 0.3
 
 
 def test_the_folders_of_humanstudy_bench_are_read_by_its_own_script(

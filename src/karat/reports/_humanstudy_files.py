@@ -82,9 +82,21 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
             }
             files[f"{place}/full_benchmark.json"] = _json(run)
             files[f"{place}/evaluation_results.json"] = _json(
-                {**known, "finding_results": scored, "usage_stats": usage}
+                {
+                    **known,
+                    "finding_results": scored,
+                    "test_results": [_for_their_scripts(one) for one in evaluated["test_results"]],
+                    "usage_stats": usage,
+                }
             )
     return files
+
+
+def _for_their_scripts(test: Mapping[str, Any]) -> dict[str, Any]:
+    """A test without what is not known. Their scripts make a d of any effect size, so one without a d is left out."""
+    sides = ("human", "agent")
+    without = {f"{side}_effect_size" for side in sides if test[f"{side}_effect_d"] is None}
+    return {key: value for key, value in test.items() if value is not None and key not in without}
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

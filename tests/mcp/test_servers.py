@@ -130,6 +130,13 @@ def test_a_tool_that_hangs_is_a_fault_after_its_timeout_and_the_session_goes_on(
             id="talks plain text and stays",
         ),
         pytest.param(
+            python("import time; time.sleep(60)", init_timeout_seconds=0.5),
+            "mcp_init_timeout",
+            "MCP server 'broken' did not finish its handshake within 0.5 s (init_timeout_seconds); "
+            "raise it if the server needs longer to start",
+            id="starts slowly",
+        ),
+        pytest.param(
             python(
                 "import json, sys\nfor line in sys.stdin:\n"
                 "    asked = json.loads(line)\n"

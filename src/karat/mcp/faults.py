@@ -125,7 +125,8 @@ def _from_error(server: McpServer, error: BaseException | None, evidence: Eviden
         if ready:
             return "mcp_server_down", "closed the connection while in use", True
         limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
-        return "mcp_init_timeout", f"did not finish its handshake within {limit}{_not_mcp(evidence)}", True
+        hint = _not_mcp(evidence) or "; raise it if the server needs longer to start"
+        return "mcp_init_timeout", f"did not finish its handshake within {limit}{hint}", True
     first = next(leaves(error))
     reason = printable(str(first)) or type(first).__name__
     if ready:

@@ -117,7 +117,7 @@ def test_an_agent_that_does_not_stop_is_given_up(experiment: Write) -> None:
     code = """
 import asyncio
 async def query(user_query, system_prompt, mcp_servers):
-    for _ in range(300):
+    for _ in range(6000):
         try:
             await asyncio.sleep(0.05)
         except asyncio.CancelledError:
@@ -131,11 +131,11 @@ async def query(user_query, system_prompt, mcp_servers):
         "import asyncio,sys,time\nfrom pathlib import Path\nfrom karat.config import load\n"
         "from karat.engine import Watch,carry_out\nwatch=Watch()\nstarted=time.monotonic()\n"
         "asyncio.run(carry_out(load(sys.argv[1]),results=Path(sys.argv[2]),watch=watch))\n"
-        "print(time.monotonic()-started < 14.5, watch.notices)"
+        "print(time.monotonic()-started < 290, watch.notices)"
     )
     command = [sys.executable, "-c", script, str(file), str(file.parent / "results")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.startswith("True"), "nobody waited for its 15 seconds"
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
+    assert done.stdout.startswith("True"), "nobody waited for its five minutes"
     assert "given up" in done.stdout
     (folder,) = (file.parent / "results").iterdir()
     assert [(one.cls, one.kind) for one in RunFolder.open(folder).events_of(Failure)] == [("limit", "timeout")]
@@ -177,7 +177,9 @@ class Scorer:
 
     async def stopped() -> None:
         task = asyncio.create_task(carry_out(load(file), results=file.parent / "results"))
-        await asyncio.sleep(1.0)
+        answered = file.with_name("answered.txt")
+        while not answered.exists() or answered.stat().st_size <= 64:
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

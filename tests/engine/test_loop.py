@@ -207,10 +207,10 @@ def test_a_hung_sync_function_is_given_up_and_the_others_go_on(experiment: Write
     code = """
 import time
 def query(user_query, system_prompt, mcp_servers):
-    time.sleep(3 if user_query == "q0" else 0)
+    time.sleep(9 if user_query == "q0" else 0)
     return user_query
 """
-    file = experiment(code, questions=6, execution={"timeout_seconds": 0.2, "max_concurrent": 2, "num_repetitions": 1})
+    file = experiment(code, questions=6, execution={"timeout_seconds": 3, "max_concurrent": 2, "num_repetitions": 1})
     outcome = run(file)
     assert {one[3] for one in failures(outcome)} == {"0"}
     assert outcome.run.info.plan.trials == 12

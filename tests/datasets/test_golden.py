@@ -252,7 +252,7 @@ def test_a_file_that_cannot_be_read_is_a_fault(folder: Path) -> None:
     with pytest.raises(BadDataset, match="cannot be read: No such file or directory"):
         load("gone.jsonl")
     Path("d.jsonl").mkdir()
-    with pytest.raises(BadDataset, match="cannot be read: Is a directory"):
+    with pytest.raises(BadDataset, match="cannot be read: is a folder, not a regular file"):
         load("d.jsonl")
 
 

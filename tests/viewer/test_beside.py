@@ -7,7 +7,10 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.summary import journals
+from tests.viewer.serving import Viewer
 
+from karat.journal.events import Choice
 from karat.records import Answer, Reply, Sample, Score, Turn
 from karat.viewer.beside import MOST_WORDS, aligned, difference, steps
 from karat.viewer.conversing import turns
@@ -76,3 +79,17 @@ def test_turns_are_counted_from_one_in_proofs_and_steps_as_in_programs():
     ]
     assert first["answers"][0]["right"] is False
     assert second["answers"][0]["missing"] == "never reached"
+
+
+@pytest.mark.parametrize(("rule", "shown"), [(None, "0.0 %"), ("unit_agnostic", "100.0 %")])
+def test_the_pages_call_right_what_the_dataset_calls_right(tmp_path, rule, shown):
+    said = {"a": [[[Reply(text="", answer="50")]]]}
+    chosen = {} if rule is None else {"dataset.right": Choice(value=rule, source="file")}
+    only = journals.asked("only", 0, [{"golden": "0.5"}])
+    journals.conversations(tmp_path / "results" / "run", [only], said, experiment=chosen)
+    with Viewer(tmp_path / "results") as viewer:
+        page = viewer.enter().get("/runs/run").text
+        assert f"a: {shown}" in page
+        answer = viewer.get("/runs/run/samples/1").text
+    right, wrong = ('<span class="good-text">right</span>' in answer, '<span class="bad-text">wrong</span>' in answer)
+    assert (right, wrong) == (rule is not None, rule is None)

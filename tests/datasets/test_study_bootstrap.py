@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from karat.datasets import StudyRun, read_study, shipped_studies, study_draws
 from karat.datasets._study.bootstrap import copied_rows, test_rows, units_of
@@ -19,6 +20,7 @@ from karat.datasets._study.sides import agent_side
 from karat.datasets._study.tests import Response, data_of, to_study_tests
 from karat.errors import BadOption
 from karat.replication import (
+    TestRows,
     difference_uncertainty,
     ecs_difference_uncertainty,
     join_draws,
@@ -125,10 +127,50 @@ def test_every_replicate_is_what_a_loop_over_copied_rows_gives(name: str, holes:
     run = a_run(study, responses, min_coverage=0.0)
     [found] = study_draws(study, [run], rng=np.random.default_rng(5), replicates=12)
     expected = one_by_one(study, run, the_weights(responses, 5, 12))
-    own = [at for at in range(len(run.scores)) if at not in found.reasons]
+    smoothed = constant(study, run)
+    own = [at for at in range(len(run.scores)) if at not in found.reasons and at not in smoothed]
     assert own
     for part, wanted in ((found.draws.log_bf, expected[:, 0]), (found.draws.d, expected[:, 1])):
         np.testing.assert_allclose(part[:, own], wanted[:, own], rtol=1e-8, atol=1e-9)
+    assert bool(smoothed) == (name in {"framing", "impressions"})
+    for at in smoothed:
+        assert np.ptp(found.draws.log_bf[:, at]) > 0
+
+
+def constant(study: StudyFile, run: StudyRun) -> list[int]:
+    """The tables and shares with a group in which everybody gave the same answer."""
+    tests = {(finding.sub_study, finding.id, test.id): test for finding, test in study.tests}
+    places = units_of(run.responses).of_rows(run.data)
+    found = []
+    for at, score in enumerate(run.scores):
+        test = tests[score.test.sub_study, score.test.finding, score.test.test]
+        rows = test_rows(test, run.data, places)
+        each = [np.unique(rows.values[rows.groups == level]).size for level in range(rows.levels)]
+        if test.kind in {"contingency", "binomial", "proportion"} and 1 in each:
+            found.append(at)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["contingency", "binomial"])
+def test_answers_that_are_all_the_same_still_vary_when_drawn_again(kind: str) -> None:
+    """20 of 20 is not a certainty: draws are about the share that such answers leave open, after Jeffreys' prior."""
+    rows = TestRows(
+        kind=kind, units=np.arange(20), groups=np.zeros(20, dtype=int) if kind == "binomial" else np.arange(20) % 2,
+        levels=1 if kind == "binomial" else 2, values=np.ones(20),
+    )  # fmt: skip
+    rng = np.random.default_rng(3)
+    weights = np.concatenate(list(multiplicities(rows.groups, rng=rng, replicates=20_000)))
+    found = replicate_test(rows, weights, method="independent_multinomial", rng=rng)
+    if kind == "binomial":
+        assert found.statistic.mean() == pytest.approx(20 * 20.5 / 21, abs=0.02)
+        expected = stats.betabinom(20, 20.5, 0.5)
+        assert (found.statistic == 20).mean() == pytest.approx(expected.pmf(20), abs=0.01)
+    else:
+        assert np.ptp(found.d) > 0
+        assert found.d.mean() == pytest.approx(0, abs=0.02)
+        assert (np.quantile(found.d, 0.025) < 0) & (np.quantile(found.d, 0.975) > 0)
+    once = replicate_test(rows, weights[:5], method="independent_multinomial")
+    assert np.ptp(once.log_bf) == 0, "without a generator nothing is smoothed"
 
 
 @pytest.mark.parametrize("name", SHIPPED)

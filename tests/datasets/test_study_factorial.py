@@ -136,8 +136,20 @@ def test_equal_cells_have_an_effect_of_exactly_none() -> None:
     values = [0.1, 0.2, 0.6] * 4
     data = {"x": ["a"] * 6 + ["b"] * 6, "y": ([True] * 3 + [False] * 3) * 2, "v": values}
     for kind in ("anova", "interaction"):
-        side = agent_side(two_by_two(kind), data)
+        test = two_by_two(kind)
+        side = agent_side(test, data)
         assert (side.statistic, side.sign) == (0.0, None)
+        again = replicate_test(rows_of(test, data, np.arange(12)), np.full((1, 12), 3.0), method="jzs")
+        assert (again.statistic[0], math.isnan(again.d[0])) == (0.0, True)
+
+
+def test_an_interaction_that_is_rounding_alone_is_none_when_drawn_again() -> None:
+    values = [base + a + b for a in (0.0, 0.3) for b in (0.0, 0.6) for base in (0.1, 0.2, 0.7)]
+    data = {"x": ["a"] * 6 + ["b"] * 6, "y": ([True] * 3 + [False] * 3) * 2, "v": values}
+    test = two_by_two("interaction")
+    found = replicate_test(rows_of(test, data, np.arange(12)), np.ones((1, 12)), method="jzs")
+    assert agent_side(test, data).statistic == found.statistic[0] == 0.0
+    assert math.isnan(found.d[0])
 
 
 def test_the_bayes_factor_has_the_degrees_of_freedom_of_the_design() -> None:

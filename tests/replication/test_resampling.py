@@ -216,7 +216,8 @@ def test_studies_with_fewer_replicates_keep_their_spread_beside_others():
 def test_the_method_says_what_was_drawn():
     side = Side(statistic=2.0, n1=20, n2=20)
     tests = [
-        StudyTest(study="s", finding=f"F{at}", test="T", kind="ttest_ind", human=side, agent=side) for at in range(3)
+        StudyTest(study=f"s{at % 2}", finding=f"F{at}", test="T", kind="ttest_ind", human=side, agent=side)
+        for at in range(3)
     ]
     found = score_tests(tests)
     rng = np.random.default_rng(1)

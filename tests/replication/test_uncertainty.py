@@ -1,6 +1,7 @@
 """Standard errors and intervals of PAS and ECS: what they hold, and how often."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from karat.replication import (
     score_test,
     score_tests,
     score_uncertainty,
+    weighted_ccc,
 )
+from karat.replication.uncertainty import ONE_STUDY
 
 
 @pytest.mark.parametrize("kind", SIDES)
@@ -58,7 +61,7 @@ def benchmark(studies=6):
     return score_tests(tests)
 
 
-def test_every_level_has_a_standard_error_and_only_benchmark_and_domains_an_interval():
+def test_every_level_has_a_standard_error_and_every_level_above_findings_an_interval():
     rng = np.random.default_rng(1)
     agreement = benchmark()
     found = score_uncertainty(agreement, rng=rng, replicates=300)
@@ -69,10 +72,64 @@ def test_every_level_has_a_standard_error_and_only_benchmark_and_domains_an_inte
         assert spread.n >= 1
         if level in {"benchmark", "domain"}:
             assert max(0, spread.value - 1.96 * spread.se) == pytest.approx(spread.low, abs=1e-4)
+        elif level == "study":
+            assert 0 <= spread.low < spread.value < spread.high <= 1
+            assert spread.method == "wider of percentile and ± z SE"
         else:
             assert (math.isnan(spread.low), spread.reason) == (True, "no coverage claimed")
     assert found.ecs_fixed["benchmark", ""].low < agreement.benchmark.ecs.value
     assert found.replicates == 300
+
+
+def test_one_study_is_no_benchmark():
+    """Its own interval is beside the study; a domain of one study has none either."""
+    agreement = benchmark(studies=1)
+    found = score_uncertainty(agreement, rng=np.random.default_rng(1), replicates=200)
+    for spreads in (found.pas, found.ecs_fixed):
+        for key in (("benchmark", ""), ("domain", "cognition")):
+            assert (math.isnan(spreads[key].low), math.isnan(spreads[key].high)) == (True, True)
+            assert spreads[key].reason == ONE_STUDY
+            assert spreads[key].se > 0
+        assert spreads["study", "s0"].low < spreads["study", "s0"].value <= spreads["study", "s0"].high
+
+
+def test_every_study_has_a_ceiling_of_its_ecs():
+    agreement = benchmark()
+    found = score_uncertainty(agreement, rng=np.random.default_rng(1), replicates=20)
+    assert found.ecs_ceiling.keys() == {f"s{at}" for at in range(6)}
+    for name, ceiling in found.ecs_ceiling.items():
+        own = [one for one in agreement.tests if one.test.study == name and np.isfinite(one.human.d_se)]
+        x, errors = np.array([one.human.d for one in own]), np.array([(o.human.d_se, o.agent.d_se) for o in own])
+        if len(own) < 3:
+            assert math.isnan(ceiling)
+            continue
+        noise = np.random.default_rng(2).standard_normal((4_000, len(own))) * np.hypot(*errors.T)
+        expected = np.mean([weighted_ccc(x, x + one).value for one in noise])
+        assert ceiling == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["contingency", "binomial"])
+def test_constant_answers_have_an_interval_and_not_a_point(kind):
+    """All of 20 gave the same answer: that leaves open what the next 20 give, also where statistics alone are known."""
+    same = Side(table=((20, 0), (20, 0))) if kind == "contingency" else Side(statistic=20, n1=20)
+    human = Side(table=((16, 4), (6, 14))) if kind == "contingency" else Side(statistic=14, n1=20)
+    tests = [StudyTest(study="s", finding=f"F{at}", test="T1", kind=kind, human=human, agent=same) for at in range(3)]
+    found = score_uncertainty(score_tests(tests), rng=np.random.default_rng(1), replicates=2_000)
+    spread = found.pas["study", "s"]
+    assert spread.se > 0.001
+    assert spread.low < spread.value < spread.high
+
+
+def test_studies_that_are_left_out_of_a_comparison_do_not_count():
+    tests = [t_test(name, f"F{at}", "T1", 3.0, t) for name, t in (("a", 3.0), ("b", -1.0)) for at in range(3)]
+    first = score_tests(tests)
+    second = score_tests([replace(one, agent=replace(one.agent, statistic=0.5)) for one in tests])
+    draws = [draw_scores(each, rng=np.random.default_rng(2), replicates=50) for each in (first, second)]
+    both = {"first_draws": draws[0], "second_draws": draws[1]}
+    found = difference_uncertainty(first, second, without=["b"], **both)
+    assert (found.n, found.value) == (3, pytest.approx(second.studies[0].pas - first.studies[0].pas))
+    nothing = difference_uncertainty(first, second, without=["a", "b"], **both)
+    assert (math.isnan(nothing.value), nothing.method) == (True, "no test outside a, b is scored under both")
 
 
 def test_one_seed_gives_one_result():

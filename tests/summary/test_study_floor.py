@@ -22,12 +22,14 @@ from karat.engine import carry_out
 from karat.journal import RunFolder
 from karat.replication import score_tests
 from karat.reports.html import Html
+from karat.reports.json import Json
 from karat.reports.terminal import Terminal
 from karat.summary import Summary, summarize
-from karat.summary.study_floor import MOST, REPETITIONS, floor_repetitions
+from karat.summary.study_chance import above_chance, narrow_studies
+from karat.summary.study_floor import MOST, ONE_ANSWER, REPETITIONS, floor_repetitions, guessers_of
 from karat.summary.study_model import StudyFloor, StudySummary
 from karat.summary.study_runs import seed_of
-from karat.summary.study_words import warnings_of
+from karat.summary.study_words import study_headline, warnings_of
 
 NAMES = ("beauty_contest", "representativeness", "side_effects")
 
@@ -108,7 +110,12 @@ def test_people_are_above_it_and_the_first_line_says_so(summary: Summary) -> Non
     assert more.pas.value == pytest.approx(agent.benchmark.pas.value - found.benchmark.pas.value)
     assert more.pas.low is not None
     assert more.pas.low > 0
-    assert summary.headline.endswith(f"; above random answers (PAS {found.benchmark.pas.value:.2f})")
+    second = part_of(summary).floor_one_answer
+    assert second is not None
+    floors = (found.benchmark.pas.value, second.benchmark.pas.value)
+    assert summary.headline.endswith(
+        "; above random answers (PAS {:.2f}) and one answer an arm (PAS {:.2f})".format(*floors)
+    )
     assert not any("random answers" in warning for warning in summary.warnings)
 
 
@@ -229,3 +236,117 @@ def test_whatever_says_a_level_says_this_one(run: RunFolder, level: float, shown
     for text in texts:
         assert "95 %" not in text
     assert sum(f"{shown} interval" in text for text in texts) > 4
+
+
+@pytest.fixture(scope="module")
+def constant(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    """Everybody in an arm gives one and the same arbitrary answer, as a model may at temperature 0."""
+    folder = tmp_path_factory.mktemp("constant")
+    copy_of(folder, "framing")
+    [guess] = guessers_of(-3, repetitions=0, one_answer=1)
+    return summarize(put_through(folder, folder / "framing", several(guess)))
+
+
+def test_one_arbitrary_answer_an_arm_is_not_called_above_chance(constant: Summary) -> None:
+    part = part_of(constant)
+    (agent,) = part.conditions
+    more = floor_in(constant).of("agent")
+    assert more is not None
+    assert more.pas.low is not None
+    assert more.pas.low > 0, "the mean of random answers alone would call it so"
+    assert not above_chance(agent, part)
+    assert "; above" not in constant.headline
+    arms = len(agent.studies[0].arms)
+    assert constant.headline.endswith(f"; answers do not vary in {arms} of {arms} arms")
+    assert any(f"answers do not vary in {arms} of {arms} arms" in warning for warning in constant.warnings)
+
+
+def test_constant_answers_have_an_interval(constant: Summary) -> None:
+    score = part_of(constant).conditions[0].studies[0].score
+    assert score.pas.value is not None and score.pas.low is not None and score.pas.high is not None
+    assert score.pas.high - score.pas.low > 0.005
+    assert score.pas.low <= score.pas.value <= score.pas.high
+
+
+def test_a_run_of_one_study_has_no_benchmark_interval(constant: Summary) -> None:
+    (agent,) = part_of(constant).conditions
+    for one in (agent.benchmark, *agent.domains):
+        for found in (one.pas, one.ecs):
+            assert found.value is not None
+            assert (found.low, found.high) == (None, None)
+            assert found.reason is not None and "two studies" in found.reason
+    assert "[" not in constant.headline.partition(" over ")[0]
+
+
+def test_opposed_findings_are_never_called_above_chance(summary: Summary) -> None:
+    part = part_of(summary)
+    (agent,) = part.conditions
+    assert above_chance(agent, part)
+    first, *others = agent.findings
+    test = msgspec.structs.replace(first.tests[0], opposed=True)
+    opposed = msgspec.structs.replace(first, tests=(test, *first.tests[1:]))
+    agent = msgspec.structs.replace(
+        agent, studies=tuple(
+            msgspec.structs.replace(one, findings=tuple(opposed if each == first else each for each in one.findings))
+            for one in agent.studies
+        )
+    )  # fmt: skip
+    assert [one for one in agent.findings if one == opposed]
+    assert len(agent.findings) == 1 + len(others)
+    part = msgspec.structs.replace(part, conditions=(agent,))
+    assert not above_chance(agent, part)
+    assert study_headline(part).endswith("; not called above chance: 1 finding opposite to people's")
+
+
+def test_the_second_floor_is_the_same_tests_of_one_answer_an_arm(run: RunFolder, summary: Summary) -> None:
+    found = part_of(summary).floor_one_answer
+    assert found is not None
+    assert found.repetitions == ONE_ANSWER
+    tests: list[Any] = []
+    for study, copy in zip(kept_studies(run), run.studies(), strict=True):
+        own = [sample for sample in run.samples() if sample.detail["study"] == study.study]
+        [guess] = guessers_of(seed_of(copy, [sample.id for sample in own]), repetitions=0, one_answer=1)
+        responses, given = [], dict[tuple[Any, ...], Any]()
+        for sample in own:
+            said = [guess(sample, turn) for turn in range(len(sample.turns))]
+            for turn, one in enumerate(said):
+                place = (sample.turns[turn].detail["arm"], repr(sample.detail["fields"][turn]))
+                assert given.setdefault(place, one) == one, "the same from everybody in the arm"
+            responses += study_responses(sample, said)
+        tests += study_tests(study, responses)
+    assert found.benchmark.pas_each[0] == pytest.approx(score_tests(tests).benchmark.pas)
+    assert len(set(found.benchmark.pas_each)) > 1
+
+
+def test_the_ceiling_of_ecs_is_beside_ecs(run: RunFolder, summary: Summary) -> None:
+    (agent,) = part_of(summary).conditions
+    whole = agent.benchmark
+    assert whole.ecs_ceiling is not None
+    assert whole.ecs_ceiling == agent.noise_ceiling.value
+    assert f"(ceiling: {whole.ecs_ceiling:.2f})" in summary.headline
+    table = Terminal(Terminal.Options(width=120)).render(summary, run)["report.txt"]
+    main = table.partition("\nAgreement with people\n")[2].partition("\n\n")[0]
+    assert "ceiling" in main
+    assert f"{whole.ecs_ceiling:.3f}" in main
+    page = "".join(Html(Html.Options(charts=False)).render(summary, run).values())
+    assert f"{whole.ecs_ceiling:.3f}" in page
+    [text] = Json().render(summary, run).values()
+    written = msgspec.json.decode(text)["study"]["conditions"][0]
+    assert written["benchmark"]["ecs_ceiling"] == pytest.approx(whole.ecs_ceiling)
+    assert [one["score"]["ecs_ceiling"] is not None for one in written["studies"]] == [True] * len(NAMES)
+
+
+def test_studies_whose_floor_and_ceiling_hardly_differ_are_in_no_comparison(tmp_path: Path) -> None:
+    """PAS of random answers and of a copy of people: .61 and .67 in trust."""
+    answers = copy_of(tmp_path, "trust")
+    found = summarize(put_through(tmp_path, tmp_path / "trust", several(answers), conditions=("a", "b")))
+    part = part_of(found)
+    assert narrow_studies(part) == ["trust"]
+    assert any(
+        warning.startswith("trust: random answers and a perfect copy of people hardly") for warning in found.warnings
+    )
+    (between,) = part.differences
+    assert between.pas.value is None
+    assert between.pas.reason == "no test outside trust is scored under both"
+    assert between.ecs.value is not None
+    assert "closer to people" not in found.headline

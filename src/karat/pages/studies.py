@@ -9,6 +9,7 @@ from karat import formats
 from karat.charts.written import statistic_of
 from karat.pages.blocks import Block, Cell, Column, Group, Note, Row, Span, Table, columns, numbers, words
 from karat.summary.numbers import Estimate
+from karat.summary.study_chance import NARROW_STUDY, narrow_studies
 from karat.summary.study_model import (
     FindingResult,
     LevelScore,
@@ -19,7 +20,7 @@ from karat.summary.study_model import (
     StudySummary,
     TestResult,
 )
-from karat.summary.study_words import pairs_sentence, studies_counted
+from karat.summary.study_words import ECS_CEILING, pairs_sentence, studies_counted
 
 __all__ = ["agreement", "auxiliary", "differences", "findings", "levels", "lost", "repetitions", "sources", "used"]
 
@@ -27,6 +28,7 @@ _DIGITS = 3
 _FLAGGED = 0.8  # of coverage
 _LISTED = 30  # tests in opposite directions, findings without a score, fields that could not be read
 _FLOOR = "random answers (floor)"
+_ONE_ANSWER = "one answer an arm (floor)"
 PEOPLE = ("asked", "answered", "parsed")
 
 
@@ -76,12 +78,13 @@ def agreement(part: StudySummary) -> Iterator[Block]:
         whole = one.benchmark
         cells = (
             *_estimated(whole.pas, 0.0, at), Cell(text=_value(whole.ceiling), tone="quiet"),
-            *_estimated(whole.ecs, -1.0, at), Cell(text=_of(whole.tests_used, whole.tests_planned)),
+            *_estimated(whole.ecs, -1.0, at), Cell(text=_value(whole.ecs_ceiling), tone="quiet"),
+            Cell(text=_of(whole.tests_used, whole.tests_planned)),
             *_people(one.participants),
         )  # fmt: skip
         rows.append(Row(name=_named(one), color=at, cells=cells))
     rows += _floor_rows(part)
-    heads = ("condition", "PAS", "interval", "copy", "ECS", "interval", "tests", *PEOPLE)
+    heads = ("condition", "PAS", "interval", "copy", "ECS", "interval", "ceiling", "tests", *PEOPLE)
     level = formats.level(part.level)
     yield Table(
         caption=f"Agreement with people, with {level} intervals", columns=columns(*heads), rows=tuple(rows),
@@ -96,16 +99,17 @@ def agreement(part: StudySummary) -> Iterator[Block]:
 
 
 def _floor_rows(part: StudySummary) -> list[Row]:
-    """What random answers get, as a reference: nobody was asked."""
-    found = part.floor
-    if found is None or found.benchmark.pas.value is None:
-        return []
-    nobody = numbers(*(formats.UNKNOWN for _ in PEOPLE))
-    whole, quiet = found.benchmark, len(part.conditions)
-    return [Row(name=_FLOOR, cells=(
-        *_estimated(whole.pas, 0.0, quiet), Cell(text=formats.UNKNOWN, tone="quiet"),
-        *_estimated(whole.ecs, -1.0, quiet), Cell(text=_of(whole.tests_used, whole.tests_planned)), *nobody,
-    ))]  # fmt: skip
+    """What answers without knowledge get, as a reference: nobody was asked."""
+    nobody, nothing = numbers(*(formats.UNKNOWN for _ in PEOPLE)), Cell(text=formats.UNKNOWN, tone="quiet")
+    quiet = len(part.conditions)
+    return [
+        Row(name=name, cells=(
+            *_estimated(found.benchmark.pas, 0.0, quiet), nothing, *_estimated(found.benchmark.ecs, -1.0, quiet),
+            nothing, Cell(text=_of(found.benchmark.tests_used, found.benchmark.tests_planned)), *nobody,
+        ))
+        for name, found in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer))
+        if found is not None and found.benchmark.pas.value is not None
+    ]  # fmt: skip
 
 
 def _legend(part: StudySummary) -> str:
@@ -115,10 +119,14 @@ def _legend(part: StudySummary) -> str:
         f"ECS: concordance of their effects, Cohen's d ({part.convention}); 1 is equal, 0 unrelated.",
         f"Intervals: {part.drawn} drawn again, {formats.plural(part.replicates, 'time')}; people's numbers are fixed.",
         "Copy: the PAS that a perfect copy of people would get.",
+        ECS_CEILING,
     ]
     if part.floor is not None and part.floor.benchmark.pas.value is not None:
         drawn = formats.plural(part.floor.repetitions, "repetition")
-        parts.append(f"Random answers: a reference, the same participants and questions answered by chance ({drawn}).")
+        parts.append(
+            f"Random answers: a reference, the same participants and questions answered by chance ({drawn}). "
+            "One answer an arm: the same random answer from all of an arm."
+        )
     elif any(one.floor for one in part.conditions):
         parts.append("Floor: random answers, what knowing nothing gives.")
     if part.repetitions > 1:
@@ -153,8 +161,13 @@ def _above_floor(part: StudySummary) -> Iterator[Block]:
     yield Table(
         caption="Each condition less random answers, with intervals",
         columns=columns("condition", "PAS", "interval", "ECS", "interval", "tests"),
-        rows=tuple(_distance(one.condition, one.pas, one.ecs) for one in found.differences),
-        legend="Over the tests that both have a score of. Bold: its interval leaves out 0.",
+        rows=tuple(
+            _distance(f"{one.condition}{name}", one.pas, one.ecs)
+            for name, floor in (("", found), (", less one answer an arm", part.floor_one_answer))
+            for one in (() if floor is None else floor.differences)
+        ),
+        legend="Over the tests that both have a score of. Bold: its interval leaves out 0. An agent counts as above "
+        "chance only if it is above both floors, also by direction, and no finding is opposite.",
     )
 
 
@@ -205,11 +218,13 @@ def levels(part: StudySummary) -> Iterator[Block]:
         heads = ("domain", "PAS", "interval", "ECS", "interval", "studies", "tests")
         yield Table(caption="By domain", columns=columns(*heads), rows=tuple(domains),
                     legend="Means of the studies of a domain.")  # fmt: skip
-    own = columns("study", "PAS", "SE", "ECS", "same direction", "tests", "coverage", *PEOPLE)
+    scores = ("PAS", "interval", "copy", "ECS", "interval", "ceiling", "same direction", "tests", "coverage")
+    own, narrow = columns("study", *scores, *PEOPLE), ", ".join(narrow_studies(part))
     yield Table(
         caption="By study", columns=own, rows=tuple(studies),
         legend="Coverage: the lowest share, over the arms of a finding, of participants with every needed answer. "
-        "ECS needs three tests with effects.",
+        "ECS needs three tests with effects. Intervals: of what such an experiment is expected to give."
+        + (f" {narrow}: {NARROW_STUDY}." if narrow else ""),
     )  # fmt: skip
 
 
@@ -220,17 +235,14 @@ def _level(found: LevelScore, color: int) -> tuple[Cell, ...]:
 
 def _study(each: StudyResult, color: int) -> tuple[Cell, ...]:
     found = each.score
-    value, _ = _estimated(found.pas, 0.0, color)
-    drawn = None
-    if found.pas.value is not None:
-        drawn = Span(value=found.pas.value, low=None, high=None, start=0.0, end=1.0, color=color)
     same = f"{formats.count(found.tests_agreeing)} of {formats.count(found.tests_directed)}"
     return (
-        Cell(text=value.text, drawn=drawn),
-        *numbers(_value(found.pas.se), _value(found.ecs.value), same, _of(found.tests_used, found.tests_planned)),
+        *_estimated(found.pas, 0.0, color), Cell(text=_value(found.ceiling), tone="quiet"),
+        *_estimated(found.ecs, -1.0, color), Cell(text=_value(found.ecs_ceiling), tone="quiet"),
+        *numbers(same, _of(found.tests_used, found.tests_planned)),
         _covered(found.coverage),
         *_people(each.participants),
-    )
+    )  # fmt: skip
 
 
 def findings(one: StudyCondition, *, folded: bool = False) -> Iterator[Block]:

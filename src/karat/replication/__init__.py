@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     from karat.replication.ranks import (
         log_bf10_mann_whitney,
     )
-    from karat.replication.references import reference_differences
+    from karat.replication.references import directed_pas, reference_differences
     from karat.replication.repetitions import Repetitions, repeated_differences, repeated_uncertainty
     from karat.replication.report_strings import (
         Reported,
@@ -172,6 +172,7 @@ __all__ = [
     "d_from_means",
     "d_from_t_df",
     "difference_uncertainty",
+    "directed_pas",
     "directional_posterior",
     "draw_scores",
     "draw_statistics",
@@ -324,6 +325,7 @@ _HOME = {
     "proportion_wilson": "effects",
     "rank_biserial": "effects",
     "rank_biserial_se": "effects",
+    "directed_pas": "references",
     "reference_differences": "references",
     "repeated_differences": "repetitions",
     "repeated_uncertainty": "repetitions",

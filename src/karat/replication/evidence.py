@@ -314,7 +314,8 @@ def draw_agent(
     if kind == "contingency" and side.table is not None:
         return _draw_tables(side, rng, draws, method, convention)
     if kind in SHARE_KINDS and math.isfinite(side.statistic):
-        k = rng.binomial(int(side.n1), side.statistic / side.n1, draws).astype(np.float64)
+        cells = _drawn_counts(np.array([[side.statistic, side.n1 - side.statistic]]), rng, draws)
+        k = cells[:, 0, 0]
         d = effects.to_cohens_d(kind, k / side.n1, p0=side.p0, convention=convention)
         return np.asarray(log_bf10_of(kind, side, k, method=method)), np.asarray(d)
     if kind == "anova" and side.df1 > 1:
@@ -334,14 +335,20 @@ def _draw_tables(
     side: Side, rng: np.random.Generator, draws: int, method: str, convention: str
 ) -> tuple[Floats, Floats]:
     table = np.asarray(side.table, dtype=np.float64)
-    drawn = np.stack(
-        [rng.multinomial(int(row.sum()), row / max(row.sum(), 1.0), draws) for row in table], axis=1
-    ).astype(np.float64)
+    drawn = _drawn_counts(table, rng, draws)
     log_bf = np.asarray(log_bf10_of("contingency", side, drawn, method=method))
     if table.shape != (2, 2):
         return log_bf, np.full(draws, np.nan)
     d = effects.to_cohens_d("contingency", effects.log_odds_ratio(drawn), convention=convention)
     return log_bf, np.asarray(d)
+
+
+def _drawn_counts(table: Floats, rng: np.random.Generator, draws: int) -> Floats:
+    """(draws, rows, outcomes): each row drawn again; one in which all are alike from what its answers leave open."""
+    from karat.replication.resampling import smoothed_counts
+
+    rows = [rng.multinomial(int(row.sum()), row / max(row.sum(), 1.0), draws) for row in table]
+    return smoothed_counts(np.stack(rows, axis=1).astype(np.float64), (table > 0).sum(axis=-1) == 1, rng)
 
 
 def _noncentral_f(side: Side, rng: np.random.Generator, draws: int) -> Floats:

@@ -18,11 +18,23 @@ from karat.replication.repetitions import _mean_rows, _shared
 from karat.replication.scores import Agreement, TestScore
 from karat.replication.uncertainty import NAN, WHOLE, Difference, Draws, _ecs_rows, _pas, _pool, _sd
 
-__all__ = ["reference_differences"]
+__all__ = ["directed_pas", "reference_differences"]
 
 Places = tuple[int, ...]
 Levels = tuple[float, float, Floats]
 """Agent, reference, and the agent's replicates, all over the same tests."""
+
+
+def directed_pas(agreement: Agreement) -> float:
+    """The benchmark PAS with each test's directional PAS in its place, where it has one; NaN without any score.
+
+    An effect in the wrong direction counts as none, and no effect where people have one counts as what it is: an agent
+    that gives one arbitrary answer an arm has a high PAS by chance, and its directional PAS leaves out most tests.
+    """
+    if not agreement.tests:
+        return NAN
+    each = [one.pas if math.isnan(one.pas_directional) else one.pas_directional for one in agreement.tests]
+    return float(_pool(agreement.tests, np.array([each]))[WHOLE][0])
 
 
 def reference_differences(

@@ -8,7 +8,7 @@ do not share (how an answer fell) does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,7 @@ from karat.replication.uncertainty import (
     Draws,
     FindingId,
     Key,
+    Place,
     Spread,
     Uncertainty,
     _ecs_rows,
@@ -38,6 +39,9 @@ from karat.replication.uncertainty import (
     _sd,
     difference_uncertainty,
     ecs_difference_uncertainty,
+    ecs_spread,
+    pas_spread,
+    place_of,
     score_uncertainty,
 )
 
@@ -52,6 +56,7 @@ class Repetitions:
     ecs_fixed: dict[Key, Spread]
     ecs_new: EcsInterval
     noise_ceiling: float
+    ecs_ceiling: dict[str, float]  # the ECS that a perfect copy would get, study by study
     each: tuple[Uncertainty, ...]
 
 
@@ -64,46 +69,49 @@ def repeated_uncertainty(
         only = each[0]
         return Repetitions(
             pas=only.pas, ecs_fixed=only.ecs_fixed, ecs_new=agreements[0].ecs_interval,
-            noise_ceiling=only.noise_ceiling, each=each,
+            noise_ceiling=only.noise_ceiling, ecs_ceiling=only.ecs_ceiling, each=each,
         )  # fmt: skip
     levels = [_pool(one.tests, _pas(one.tests, drawn.log_bf)) for one, drawn in zip(agreements, draws, strict=True)]
     effects = [_ecs_levels(one, drawn) for one, drawn in zip(agreements, draws, strict=True)]
-    ceilings = [one.noise_ceiling for one in each if not math.isnan(one.noise_ceiling)]
     return Repetitions(
         pas={
-            key: _pas_mean(key, [one.pas[key] for one in each], [one[key] for one in levels], level=agreements[0].level)
+            key: _pas_mean(
+                place_of(key, agreements[0], draws[0]), [one.pas[key] for one in each], [one[key] for one in levels]
+            )
             for key in each[0].pas
         },
         ecs_fixed={
             key: _ecs_mean(
-                [one.ecs_fixed[key] for one in each], [one.get(key) for one in effects], level=agreements[0].level
+                place_of(key, agreements[0], draws[0]),
+                [one.ecs_fixed[key] for one in each],
+                [one.get(key) for one in effects],
             )
             for key in each[0].ecs_fixed
         },
         ecs_new=_jackknife(agreements),
-        noise_ceiling=math.fsum(ceilings) / len(ceilings) if ceilings else NAN,
+        noise_ceiling=_known_mean(one.noise_ceiling for one in each),
+        ecs_ceiling={name: _known_mean(one.ecs_ceiling[name] for one in each) for name in each[0].ecs_ceiling},
         each=each,
     )
 
 
-def _pas_mean(key: Key, spreads: Sequence[Spread], levels: Sequence[Floats], *, level: float) -> Spread:
+def _known_mean(values: Iterable[float]) -> float:
+    known = [one for one in values if not math.isnan(one)]
+    return math.fsum(known) / len(known) if known else NAN
+
+
+def _pas_mean(place: Place, spreads: Sequence[Spread], levels: Sequence[Floats]) -> Spread:
     """Over the repetitions that have a score. Their replicates are added up draw by draw."""
     known = [at for at, one in enumerate(spreads) if not math.isnan(one.value)]
     if not known:
         return spreads[0]
     value = math.fsum(spreads[at].value for at in known) / len(known)
-    se = _sd(_mean_rows([levels[at] for at in known]))
     n = max(spreads[at].n for at in known)
-    first = spreads[known[0]]
-    if key[0] in {"study", "finding"}:
-        return Spread(value=value, se=se, n=n, method=first.method, reason=first.reason)
-    z = z_of_level(level)
-    low, high = max(0.0, value - z * se), min(1.0, value + z * se)
-    return Spread(value=value, se=se, low=low, high=high, n=n, method=first.method)
+    return pas_spread(place, value, _mean_rows([levels[at] for at in known]), n=n)
 
 
-def _ecs_mean(spreads: Sequence[Spread], rows: Sequence[Floats | None], *, level: float) -> Spread:
-    """As of one repetition: percentiles of the replicates of the mean, moved by the bootstrap's bias."""
+def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | None]) -> Spread:
+    """As of one repetition, from the replicates of the mean."""
     values = [one.value for one in spreads if not math.isnan(one.value)]
     if not values:
         return spreads[0]
@@ -112,16 +120,7 @@ def _ecs_mean(spreads: Sequence[Spread], rows: Sequence[Floats | None], *, level
     if not known:
         first = spreads[0]
         return Spread(value=value, se=NAN, n=first.n, method=first.method, reason=first.reason)
-    draws = _mean_rows(known)
-    draws = draws[np.isfinite(draws)]
-    if draws.size < 2:
-        return Spread(value=value, se=NAN, n=spreads[0].n, method="percentile", reason="no replicate has an ECS")
-    low, high = np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - value)
-    first = next(one for one in spreads if not math.isnan(one.value))
-    return Spread(
-        value=value, se=_sd(draws), low=max(-1.0, float(low)), high=min(1.0, float(high)),
-        n=max(one.n for one in spreads), method=first.method,
-    )  # fmt: skip
+    return ecs_spread(place, value, _mean_rows(known), n=max(one.n for one in spreads))
 
 
 def _mean_rows(rows: Sequence[Floats]) -> Floats:
@@ -197,21 +196,25 @@ def repeated_differences(
     first_draws: Sequence[Draws],
     second_draws: Sequence[Draws],
     paired: bool = True,
+    without: Collection[str] = (),
 ) -> tuple[Difference, Difference]:
-    """PAS of the benchmark and overall ECS, second less first: means of the differences of each repetition."""
+    """PAS of the benchmark and overall ECS, second less first: means of the differences of each repetition.
+
+    `without`: names of studies to leave out of PAS.
+    """
     if len(first) == 1:
         both = {"first_draws": first_draws[0], "second_draws": second_draws[0]}
         return (
-            difference_uncertainty(first[0], second[0], paired=paired, **both),
+            difference_uncertainty(first[0], second[0], paired=paired, without=without, **both),
             ecs_difference_uncertainty(first[0], second[0], paired=paired, **both),
         )
     pas, ecs = [], []
     pas_rows, ecs_rows = [], []
     for one, two, one_draws, two_draws in zip(first, second, first_draws, second_draws, strict=True):
         drawn = {"first_draws": one_draws, "second_draws": two_draws}
-        pas.append(difference_uncertainty(one, two, paired=paired, **drawn))
+        pas.append(difference_uncertainty(one, two, paired=paired, without=without, **drawn))
         ecs.append(ecs_difference_uncertainty(one, two, paired=paired, **drawn))
-        pas_rows.append(_pas_rows(one, two, one_draws, two_draws))
+        pas_rows.append(_pas_rows(one, two, one_draws, two_draws, without=without))
         ecs_rows.append(_ecs_change(one, two, one_draws, two_draws))
     level = first[0].level
     return (
@@ -237,8 +240,13 @@ def _change(
     return Difference(value=value, se=se, low=float(low), high=float(high), n=n, method=method)
 
 
-def _pas_rows(one: Agreement, two: Agreement, one_draws: Draws, two_draws: Draws) -> Floats | None:
-    shared = _shared(one, two, lambda a, b: not math.isnan(a.pas) and not math.isnan(b.pas))
+def _pas_rows(
+    one: Agreement, two: Agreement, one_draws: Draws, two_draws: Draws, *, without: Collection[str]
+) -> Floats | None:
+    def scored(a: TestScore, b: TestScore) -> bool:
+        return a.test.study not in without and not math.isnan(a.pas) and not math.isnan(b.pas)
+
+    shared = _shared(one, two, scored)
     if not shared:
         return None
     here, there = (np.array(side) for side in zip(*shared, strict=True))

@@ -19,7 +19,7 @@ from karat.replication import bayes, correlations, counts, effects, ranks
 from karat.replication._inputs import Floats, check_choice
 from karat.replication.evidence import ROUNDING, SHARE_KINDS
 
-__all__ = ["NO_SPREAD", "Replicates", "TestRows", "multiplicities", "replicate_test", "ties_merged"]
+__all__ = ["NO_SPREAD", "Replicates", "TestRows", "multiplicities", "replicate_test", "smoothed_counts", "ties_merged"]
 
 Places = npt.NDArray[np.intp]
 
@@ -97,10 +97,18 @@ def multiplicities(strata: Places, *, rng: np.random.Generator, replicates: int,
         yield found
 
 
-def replicate_test(rows: TestRows, weights: Floats, *, method: str, convention: str = "humanstudy") -> Replicates:
+def replicate_test(
+    rows: TestRows,
+    weights: Floats,
+    *,
+    method: str,
+    convention: str = "humanstudy",
+    rng: np.random.Generator | None = None,
+) -> Replicates:
     """The test in every replicate. `weights`: (replicates, units), how often each unit was drawn.
 
-    `method` is that of the test's Bayes factor; rank tests are asymptotic here, whatever it is.
+    `method` is that of the test's Bayes factor; rank tests are asymptotic here, whatever it is. With `rng`, groups
+    whose answers are all the same are smoothed (`smoothed_counts`), in tables and shares: 20 of 20 is not a certainty.
 
     >>> rows = TestRows(
     ...     kind="binomial",
@@ -115,9 +123,9 @@ def replicate_test(rows: TestRows, weights: Floats, *, method: str, convention: 
     check_choice("kind", rows.kind, effects.KINDS)
     with np.errstate(all="ignore"):
         if rows.kind == "contingency":
-            return _tables(rows, weights, method, convention)
+            return _tables(rows, weights, method, convention, rng)
         if rows.kind in SHARE_KINDS:
-            return _shares(rows, weights, convention)
+            return _shares(rows, weights, convention, rng)
         if rows.kind in {"correlation", "spearman"}:
             return _correlations(rows, weights, convention)
         if rows.kind == "mannwhitney":
@@ -127,12 +135,35 @@ def replicate_test(rows: TestRows, weights: Floats, *, method: str, convention: 
         return _means(rows, weights, method, convention)
 
 
-def _tables(rows: TestRows, weights: Floats, method: str, convention: str) -> Replicates:
+def smoothed_counts(counts: Floats, constant: npt.NDArray[np.bool_], rng: np.random.Generator) -> Floats:
+    """Redraws (…, outcomes) of groups in which one outcome was given by all, drawn anew: Beta-binomial.
+
+    Participants drawn again give the same outcome always, as if its share were known to be 1. The share is drawn
+    instead from what the answers leave open, Dirichlet(½, …, ½ + n) after Jeffreys' prior, and the counts from it.
+    `constant`: of the last axis but one, the groups to be drawn; the others stay as they are.
+
+    Brown, Cai and DasGupta (2001), Stat. Sci. 16:101, section 4.
+    """
+    for group in np.flatnonzero(constant):
+        cells = counts[..., group, :]
+        gamma = rng.standard_gamma(cells + 0.5)
+        counts[..., group, :] = rng.multinomial(
+            cells.sum(axis=-1).astype(np.intp), gamma / gamma.sum(axis=-1, keepdims=True)
+        )
+    return counts
+
+
+def _tables(
+    rows: TestRows, weights: Floats, method: str, convention: str, rng: np.random.Generator | None
+) -> Replicates:
     cells = rows.groups * rows.outcomes + rows.values.astype(np.intp)
     used, own = _used(rows.units)
     many = rows.levels * rows.outcomes
     sums = np.bincount(own * many + cells, minlength=used.size * many).reshape(-1, many).astype(np.float64)
     table = (weights[:, used] @ sums).reshape(-1, rows.levels, rows.outcomes)
+    if rng is not None:
+        observed = sums.sum(axis=0).reshape(rows.levels, rows.outcomes)
+        table = smoothed_counts(table, (observed > 0).sum(axis=-1) == 1, rng)
     smallest = table.sum(axis=-1).min(axis=-1)[:, None, None]
     table = np.where(smallest > 0, table, np.nan)
     log_bf = np.asarray(counts.log_bf10_contingency(table, sampling=method))
@@ -144,8 +175,10 @@ def _tables(rows: TestRows, weights: Floats, method: str, convention: str) -> Re
     return Replicates(statistic=log_or, log_bf=log_bf, d=d)
 
 
-def _shares(rows: TestRows, weights: Floats, convention: str) -> Replicates:
+def _shares(rows: TestRows, weights: Floats, convention: str, rng: np.random.Generator | None) -> Replicates:
     n, k = _sums(weights, rows.units, np.ones_like(rows.values), rows.values)
+    if rng is not None and rows.values.size and np.ptp(rows.values) == 0:
+        k = smoothed_counts(np.stack([k, n - k], axis=-1)[:, None], np.array([True]), rng)[:, 0, 0]
     n = np.where(n > 0, n, np.nan)
     k = np.where(n > 0, k, np.nan)
     d = np.asarray(effects.to_cohens_d(rows.kind, k / n, p0=rows.p0, convention=convention))
@@ -177,7 +210,7 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
         n, mean = rows.cells**2 / (1 / n).sum(axis=2), mean.mean(axis=2)
     grand = (n * mean).sum(axis=1) / n.sum(axis=1)
     f = (n * (mean - grand[:, None]) ** 2).sum(axis=1) / (n.shape[1] - 1) / within
-    return _of_f(f, n, mean, method, df2=total - rows.levels)
+    return _of_f(f, n, mean, method, df2=total - rows.levels, scale=rows.scale)
 
 
 def _positive(values: Floats) -> Floats:
@@ -190,14 +223,16 @@ def _of_t(kind: str, t: Floats, n1: Floats, n2: Floats | None, convention: str) 
     return Replicates(statistic=t, log_bf=log_bf, d=np.asarray(d))
 
 
-def _of_f(f: Floats, n: Floats, mean: Floats, method: str, *, df2: Floats) -> Replicates:
+def _of_f(f: Floats, n: Floats, mean: Floats, method: str, *, df2: Floats, scale: float) -> Replicates:
     df1 = n.shape[1] - 1.0
+    equal = np.ptp(mean, axis=1) <= NO_SPREAD * scale
+    f = np.where(equal & np.isfinite(f), 0.0, f)
     sizes = n if method == "jzs" else None
     log_bf = np.asarray(bayes.log_bf10_anova(f, df1, df2, n_per_group=sizes, method=method))
     if df1 != 1:
         return Replicates(statistic=f, log_bf=log_bf, d=np.full(len(f), np.nan))
     apart = mean[:, 0] - mean[:, 1]
-    sign = np.where(apart == 0, np.nan, np.sign(apart))  # F has no direction of its own
+    sign = np.where(equal, np.nan, np.sign(apart))  # F has no direction of its own
     return Replicates(statistic=f, log_bf=log_bf, d=sign * np.sqrt(f * (1 / n).sum(axis=1)))
 
 

@@ -12,6 +12,7 @@ from karat.reports._study_findings import finding_sections
 from karat.reports._study_floor import FLOOR_ROW, above, floor_heading, floor_legend, floor_scores, shown_floor
 from karat.reports._study_words import FLOOR, PEOPLE, heading, low, people_cells, took_part
 from karat.summary.numbers import Estimate
+from karat.summary.study_chance import NARROW_STUDY, narrow_studies
 from karat.summary.study_model import (
     FloorScore,
     LevelScore,
@@ -19,10 +20,11 @@ from karat.summary.study_model import (
     StudyDifference,
     StudySummary,
 )
-from karat.summary.study_words import pairs_sentence, studies_counted
+from karat.summary.study_words import ECS_CEILING, pairs_sentence, studies_counted
 
 __all__ = ["sections"]
 
+_NARROW = " ‡"
 _UNREAD = 16  # lines of what could not be read; the rest is summed up
 
 
@@ -56,7 +58,8 @@ def _span(found: Estimate, digits: int) -> str:
 
 def _main(part: StudySummary, *, wide: bool) -> Section:
     level, digits = formats.level(part.level), 3 if wide else 2
-    heads = ["", "PAS", f"{level} interval", *(["copy"] if wide else []), "ECS", "interval"]
+    heads = ["", "PAS", f"{level} interval", "copy", "ECS", "interval", "ceiling"]
+    heads = heads if wide else [name for name in heads if name not in {"copy", "ceiling"}]
     table = Columns([*heads, *(["tests"] if wide else []), *PEOPLE])
     for one in part.conditions:
         whole = one.benchmark
@@ -67,6 +70,7 @@ def _main(part: StudySummary, *, wide: bool) -> Section:
             *([(formats.number(whole.ceiling, digits=digits), "dim")] if wide else []),
             (formats.number(whole.ecs.value, digits=digits), "bold"),
             (_span(whole.ecs, digits), ""),
+            *([(formats.number(whole.ecs_ceiling, digits=digits), "dim")] if wide else []),
             *([(tests, "")] if wide else []),
             *people_cells(one.participants),
         ]
@@ -75,6 +79,11 @@ def _main(part: StudySummary, *, wide: bool) -> Section:
             table.title(Text(f"    no score: {formats.excerpt(whole.reason or 'not known', 120)}", style="red"))
     if (floor := shown_floor(part)) is not None:
         table.row(FLOOR_ROW if wide else "floor (random)", _main_floor(floor.benchmark, wide=wide, digits=digits))
+        if part.floor_one_answer is not None:
+            second = part.floor_one_answer.benchmark
+            table.row(
+                "floor (one answer an arm)" if wide else "floor (one)", _main_floor(second, wide=wide, digits=digits)
+            )
     return Section("Agreement with people", table, _main_legend(part, wide=wide))
 
 
@@ -83,7 +92,8 @@ def _main_floor(whole: FloorScore, *, wide: bool, digits: int) -> list[Cell]:
     pas, span, ecs, ecs_span = floor_scores(whole, digits)
     tests = f"{formats.count(whole.tests_used)} of {formats.count(whole.tests_planned)}"
     blank: list[Cell] = [("", "")]
-    return [pas, span, *(blank if wide else []), ecs, ecs_span, *([(tests, "dim")] if wide else []), *blank * 3]
+    more = [*blank, (tests, "dim")] if wide else []
+    return [pas, span, *(blank if wide else []), ecs, ecs_span, *more, *blank * 3]
 
 
 def _main_legend(part: StudySummary, *, wide: bool) -> str:
@@ -95,7 +105,7 @@ def _main_legend(part: StudySummary, *, wide: bool) -> str:
         ),
         f"Intervals: {part.drawn} drawn again, {formats.count(part.replicates)} times; people's numbers are fixed.",
     ]
-    parts += ["copy: the PAS that a perfect copy of people would get."] if wide else []
+    parts += ["copy: the PAS that a perfect copy of people would get.", ECS_CEILING] if wide else []
     if any(one.floor for one in part.conditions):
         parts.append("(floor): a condition whose agent answers at random.")
     if (legend := floor_legend(part)) != "":
@@ -179,17 +189,17 @@ def _used(found: LevelScore) -> list[Cell]:
 
 def _studies(part: StudySummary, *, wide: bool) -> Section:
     digits = 3 if wide else 2
-    table = Columns(["", "PAS", "SE", "ECS", *(["same direction"] if wide else []), "tests", "coverage", *PEOPLE])
+    own = ["PAS", f"{formats.level(part.level)} interval", "ECS", "interval"] if wide else ["PAS", "SE", "ECS"]
+    table = Columns(["", *own, "tests", "coverage", *PEOPLE])
+    narrow = narrow_studies(part)
     for one in part.conditions:
         table.title(heading(one))
         for study in one.studies:
             found = study.score
-            values = (found.pas.value, found.pas.se, found.ecs.value)
-            cells: list[Cell] = [(formats.number(value, digits=digits), "") for value in values]
-            if wide:
-                cells.append((f"{found.tests_agreeing} of {found.tests_directed}", ""))
+            cells = _of_study(found, wide=wide, digits=digits)
             cells += [_used(found)[1], (formats.share(found.coverage), low(found.coverage))]
-            table.row(study.study, [*cells, *people_cells(study.participants)], indent=2)
+            name = f"{study.study}{_NARROW}" if study.study in narrow else study.study
+            table.row(name, [*cells, *people_cells(study.participants)], indent=2)
     if (floor := shown_floor(part)) is not None:
         table.title(floor_heading(floor))
         for each in floor.studies:
@@ -197,14 +207,20 @@ def _studies(part: StudySummary, *, wide: bool) -> Section:
     legend = "coverage: the lowest share, over the arms of a finding, of participants with every needed answer."
     few = [one for one in part.conditions[:1] for study in one.studies if study.score.ecs.value is None]
     legend += " ECS needs three tests with effects." if few else ""
+    legend += f"{_NARROW} {NARROW_STUDY}." if narrow else ""
     return Section("By study", table, legend)
 
 
+def _of_study(found: LevelScore | FloorScore, *, wide: bool, digits: int, style: str = "") -> list[Cell]:
+    """PAS and ECS of a study: in a wide table with their intervals, else with the standard error of PAS."""
+    spans = (_span(found.pas, digits), _span(found.ecs, digits))
+    pas, se, ecs = (formats.number(one, digits=digits) for one in (found.pas.value, found.pas.se, found.ecs.value))
+    return [(text, style) for text in ((pas, spans[0], ecs, spans[1]) if wide else (pas, se, ecs))]
+
+
 def _study_floor(one: FloorScore, *, wide: bool, digits: int) -> list[Cell]:
-    values = (one.pas.value, one.pas.se, one.ecs.value)
     blank: list[Cell] = [("", "")]
-    cells: list[Cell] = [(formats.number(value, digits=digits), "dim") for value in values]
-    return [*cells, *(blank if wide else []), (_tests_of(one), "dim"), *blank * 4]
+    return [*_of_study(one, wide=wide, digits=digits, style="dim"), (_tests_of(one), "dim"), *blank * 4]
 
 
 def _tests_of(one: FloorScore) -> str:

@@ -48,23 +48,30 @@ def floor_legend(part: StudySummary) -> str:
         return f"No {FLOOR_ROW}: {formats.clean(found.benchmark.pas.reason or 'not known')}."
     drawn = formats.plural(found.repetitions, "repetition")
     each = "" if found.benchmark.pas_sd is None else f", ± {formats.number(found.benchmark.pas_sd, digits=3)} PAS each"
-    return f"{FLOOR_ROW}: a reference, the same participants and questions answered by chance ({drawn}{each})."
+    row = f"{FLOOR_ROW}: a reference, the same participants and questions answered by chance ({drawn}{each})."
+    return row + (" one answer an arm: the same random answer from all of an arm." if part.floor_one_answer else "")
 
 
 def above(part: StudySummary, *, wide: bool) -> Section | None:
-    """How far each condition is above the floor; None without one."""
+    """How far each condition is above the floors; None without one."""
     found = shown_floor(part)
     if found is None:
         return None
+    second = part.floor_one_answer
     level, digits = formats.level(part.level), 3 if wide else 2
     table = Columns(["", "PAS", f"{level} interval", "ECS", "interval", "tests"])
-    for one in found.differences:
-        cells = [cell for each in (one.pas, one.ecs) for cell in _difference(each, digits)]
-        table.row(f"{one.condition} − floor", [*cells, (formats.count(one.pas.n), "")])
+    for at, one in enumerate(found.differences):
+        beside = [("floor", one), *([] if second is None else [("one answer", second.differences[at])])]
+        for name, more in beside:
+            cells = [cell for each in (more.pas, more.ecs) for cell in _difference(each, digits)]
+            table.row(f"{one.condition} − {name}", [*cells, (formats.count(more.pas.n), "")])
         condition = part.of(one.condition)
         if condition is not None:
             table.title(Text(f"    {took_part(condition.participants)}", style="dim"))
-    legend = "over the tests that both have a score of; * leaves out 0: more than chance, or less."
+    legend = (
+        "over the tests that both have a score of; * leaves out 0: more than the mean of that floor, or less. An agent "
+        "counts as above chance only if it is above both floors, also by direction, and no finding is opposite."
+    )
     return Section(ABOVE, table, " ".join([legend, *_without(found)]))
 
 

@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 
 from karat import formats
 from karat.datasets import kept_studies, study_draws
@@ -21,7 +22,8 @@ from karat.replication import join_draws, repeated_differences, repeated_uncerta
 from karat.summary.accounts import Outcome
 from karat.summary.reading import Reading
 from karat.summary.study_answers import Answers, read_answers_of
-from karat.summary.study_floor import Guesses, dice_of, floor_of, floor_repetitions
+from karat.summary.study_chance import narrow_studies
+from karat.summary.study_floor import ONE_ANSWER, Guesses, floor_of, floor_repetitions, guessers_of
 from karat.summary.study_levels import Condition, level_score, line_of, quantity
 from karat.summary.study_model import (
     Caricature,
@@ -82,22 +84,26 @@ def study(
         drawn=_drawn(parts),
         studies=tuple(part.info for part in parts),
         conditions=tuple(one.told(name) for name, one in named.items()),
-        differences=tuple(_differences(conditions, list(named))),
-        floor=floor_of(
-            [part.floor for part in parts],
-            {name: (one.agreements, one.draws) for name, one in named.items()},
-            questions=answers.asked,
-            level=level,
-        ),
+        differences=(),
         warnings=(),
     )
-    return _with_warnings(found, lost=sum(number < 0 for number in answers.study))
-
-
-def _with_warnings(found: StudySummary, *, lost: int) -> StudySummary:
-    from msgspec import structs
-
+    found = _with_floors(found, parts, named, answers.asked)
+    differences = tuple(_differences(conditions, list(named), without=narrow_studies(found)))
+    found = structs.replace(found, differences=differences)
+    lost = sum(number < 0 for number in answers.study)
     return structs.replace(found, warnings=tuple(warnings_of(found, lost=lost)))
+
+
+def _with_floors(
+    found: StudySummary, parts: Sequence[_Part], named: Mapping[str, _Scored], questions: int
+) -> StudySummary:
+    conditions = {name: (one.agreements, one.draws) for name, one in named.items()}
+    more: dict[str, Any] = {"questions": questions, "level": found.level}
+    return structs.replace(
+        found,
+        floor=floor_of([part.floor for part in parts], conditions, **more),
+        floor_one_answer=floor_of([part.one_answer for part in parts], conditions, wanted=ONE_ANSWER, **more),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +116,7 @@ class _Part:
     tests: dict[Unit, Sequence[StudyTest]]  # without the agent's side where too few could be read
     draws: dict[Unit, Draws]
     floor: Guesses
+    one_answer: Guesses  # the second floor
     seed: int  # of whatever was drawn
 
 
@@ -130,12 +137,13 @@ class _Work:
         self.level = level
         self._allow_code = allow_code
         self._floors = floor_repetitions(answers.asked)
+        self._one_answer = floor_repetitions(answers.asked, ONE_ANSWER)
 
     def part(self, number: int, file: StudyFile, copy: StudyCopy) -> _Part:
         """Responses, tests and replicates of one study: nothing but the numbers is kept."""
         seed = seed_of(copy, self.answers.samples_of(number, self.reading.samples))
-        dice = dice_of(seed, self._floors)
-        people = people_of(self.run, self.reading, self.answers, study=file, number=number, dice=dice)
+        guessers = guessers_of(seed, repetitions=self._floors, one_answer=self._one_answer)
+        people = people_of(self.run, self.reading, self.answers, study=file, number=number, guessers=guessers)
         arms = list(people.arms[0])
         code = reducer_of(file, inside=self.run.path, allowed=self._allow_code)
         units = list(people.responses)
@@ -158,7 +166,8 @@ class _Work:
             people=people,
             tests={unit: [one.test for one in of.tests] for unit, of in zip(units, found.agreements, strict=True)},
             draws={unit: one.draws for unit, one in zip(units, drawn, strict=True)},
-            floor=Guesses(study=file.study, tests=found.floor),
+            floor=Guesses(study=file.study, tests=found.floor[: self._floors]),
+            one_answer=Guesses(study=file.study, tests=found.floor[self._floors :]),
             seed=seed,
         )
 
@@ -320,13 +329,15 @@ def _caricature(agreements: Sequence[Agreement]) -> Caricature:
     return line_of(found)
 
 
-def _differences(conditions: Sequence[_Scored], names: Sequence[str]) -> list[StudyDifference]:
-    """Every pair of conditions. They have the same participants, who were drawn together."""
+def _differences(
+    conditions: Sequence[_Scored], names: Sequence[str], *, without: Sequence[str]
+) -> list[StudyDifference]:
+    """Every pair of conditions. They have the same participants, who were drawn together. `without`: not in PAS."""
     found = []
     for a, b in combinations(range(len(conditions)), 2):
         one, two = conditions[a], conditions[b]
         drawn: dict[str, Any] = {"first_draws": one.draws, "second_draws": two.draws}
-        pas, ecs = repeated_differences(one.agreements, two.agreements, **drawn)
+        pas, ecs = repeated_differences(one.agreements, two.agreements, without=without, **drawn)
         level = one.work.level
         found.append(
             StudyDifference(

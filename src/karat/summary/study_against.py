@@ -20,13 +20,14 @@ from karat.summary.comparison import FORMAT_VERSION, Comparison, Side
 from karat.summary.model import Summary
 from karat.summary.reading import read, trusted
 from karat.summary.study_answers import read_answers_of
+from karat.summary.study_chance import narrow_studies
 from karat.summary.study_changes import Scored, changes
 from karat.summary.study_comparison import StudyChange, StudyComparison, StudyPairing, StudySide
 from karat.summary.study_model import StudyCondition, StudyInfo, StudySummary
 from karat.summary.study_people import people_of
 from karat.summary.study_runs import CONVENTION, REPLICATES, Measured, measured, reducer_of, seed_of
 from karat.summary.study_tests import changed
-from karat.summary.study_words import other_code
+from karat.summary.study_words import narrow_warnings, other_code
 from karat.summary.words import REHEARSED
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def _warnings(first: Summary, second: Summary, found: StudyComparison) -> Iterat
     yield from dict.fromkeys(
         warning for one in (first, second) for info in _part(one).studies for warning in other_code(info)
     )
+    yield from dict.fromkeys(warning for one in (first, second) for warning in narrow_warnings(_part(one)))
     if any(not one.paired for one in found.pairings):
         yield "the two have other participants, or other tests: the difference is that of independent runs"
     if first.repetitions != second.repetitions:
@@ -166,7 +168,8 @@ def _pairing(
     sides = [_joined([one.sides[at] for one in drawn], repetitions, level=level) for at in (0, 1)]
     paired = all(one.paired for one in drawn)
     apart: dict[str, Sequence[Draws]] = {"first_draws": sides[0].draws, "second_draws": sides[1].draws}
-    pas, ecs = repeated_differences(sides[0].agreements, sides[1].agreements, paired=paired, **apart)
+    narrow = list(dict.fromkeys(name for part in parts for name in narrow_studies(part)))
+    pas, ecs = repeated_differences(sides[0].agreements, sides[1].agreements, paired=paired, without=narrow, **apart)
     conditions = [part.of(name) for part, name in zip(parts, names, strict=True)]
     labels = names if names[0] != names[1] else tuple(f"{names[at]} ({summaries[at].run})" for at in (0, 1))
     told = [

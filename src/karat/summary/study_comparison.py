@@ -90,7 +90,7 @@ class StudyComparison(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def headline(self) -> str:
         """The clearest difference that is shown, of PAS and else of ECS, or that there is none."""
-        known = [one for one in self.pairings if one.pas.value is not None]
+        known = [one for one in self.pairings if one.pas.value is not None or one.ecs.value is not None]
         if not known:
             return "No test has a score on both sides: nothing can be compared"
         looked_at = [(one, name) for name in ("PAS", "ECS") for one in known]
@@ -105,7 +105,7 @@ class StudyComparison(msgspec.Struct, frozen=True, kw_only=True):
         first = max(known, key=lambda one: abs(one.pas.value or 0.0))
         return (
             f"No difference shown in PAS or ECS: {first.b.label} against {first.a.label} "
-            f"{_by(first, 'PAS')}{_turned(first)}"
+            f"{_by(first, 'ECS' if first.pas.value is None else 'PAS')}{_turned(first)}"
         )
 
 

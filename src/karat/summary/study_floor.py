@@ -1,20 +1,24 @@
-"""The floor of a run over human studies: what random answers get, by the same tests and the same means.
+"""The floors of a run over human studies: what answers without reading get, by the same tests and the same means.
 
-Nobody is asked: the participants of the run answer at random, several times over, and their
-answers go the way of everybody's. Each time is an experiment of its own, so the spread between
-them says how sure their mean is, and no participant has to be drawn again.
+Nobody is asked. Once the participants of the run answer at random, each for themselves; once all of an arm give one
+and the same random answer, as a model without knowledge does at temperature 0. Each time is an experiment of its own,
+so the spread between them says how sure their mean is, and no participant has to be drawn again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from karat import formats, stats
-from karat.replication import reference_differences, score_tests
+from karat.datasets import random_answers
+from karat.records import Sample
+from karat.replication import directed_pas, reference_differences, score_tests
 from karat.summary.numbers import Estimate
 from karat.summary.study_model import FloorDifference, FloorScore, FloorTest, StudyFloor
 from karat.summary.study_runs import CONVENTION
@@ -23,33 +27,54 @@ from karat.summary.study_tests import changed, known, mean, sd, unscored
 if TYPE_CHECKING:
     from karat.replication import Agreement, Draws, StudyScore, StudyTest
 
-__all__ = ["Guesses", "dice_of", "floor_of", "floor_repetitions"]
+__all__ = ["Guesser", "Guesses", "floor_of", "floor_repetitions", "guessers_of"]
+
+Values = dict[str, float | str | list[str]]
+Guesser = Callable[[Sample, int], Values]
+"""Sample, turn → an answer to every field of it."""
 
 REPETITIONS = 5
+ONE_ANSWER = 9
+"""Repetitions of one answer an arm: they lie far apart, and how far is what an agent is held against."""
 MOST = 200_000
 """Random answers in all repetitions together: more would cost a summary longer than its run's own numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Guesses:
-    """One study with random answers: its tests in each repetition."""
+    """One study, answered without reading: its tests in each repetition."""
 
     study: str
     tests: Sequence[Sequence[StudyTest]]
 
 
-def floor_repetitions(questions: int) -> int:
-    """How often random answers are drawn for a run that asks so many questions.
+def floor_repetitions(questions: int, wanted: int = REPETITIONS) -> int:
+    """How often answers are drawn for a run that asks so many questions.
 
     >>> floor_repetitions(6_500), floor_repetitions(70_000), floor_repetitions(1_000_000)
     (5, 2, 1)
     """
-    return max(1, min(REPETITIONS, MOST // max(1, questions)))
+    return max(1, min(wanted, MOST // max(1, questions)))
 
 
-def dice_of(seed: int, repetitions: int) -> list[Random]:
-    """For each repetition. `seed`: of the study."""
-    return [Random(f"{seed}/floor/{number}") for number in range(repetitions)]
+def guessers_of(seed: int, *, repetitions: int, one_answer: int) -> list[Guesser]:
+    """Random answers for each participant, so many times; then one answer an arm. `seed`: of the study."""
+    each = [_each_alone(Random(f"{seed}/floor/{number}")) for number in range(repetitions)]
+    return [*each, *(_one_an_arm(f"{seed}/one answer/{number}") for number in range(one_answer))]
+
+
+def _each_alone(dice: Random) -> Guesser:
+    return lambda sample, turn: random_answers(sample, turn, dice)
+
+
+def _one_an_arm(seed: str) -> Guesser:
+    """The same answer from everybody who is shown the same arm, in every round of it."""
+
+    def guess(sample: Sample, turn: int) -> Values:
+        fields = msgspec.json.encode(sample.detail["fields"][turn], order="deterministic").decode()
+        return random_answers(sample, turn, Random(f"{seed}/{sample.turns[turn].detail['arm']}/{fields}"))
+
+    return guess
 
 
 def floor_of(
@@ -58,8 +83,9 @@ def floor_of(
     *,
     questions: int,
     level: float = 0.95,
+    wanted: int = REPETITIONS,
 ) -> StudyFloor:
-    """All studies together, and each condition less them."""
+    """All studies together, and each condition less them. `wanted`: repetitions, where the run is not too large."""
     repetitions = min((len(part.tests) for part in parts), default=0)
     agreements = [
         score_tests(
@@ -70,7 +96,7 @@ def floor_of(
     first = agreements[0]
     return StudyFloor(
         repetitions=repetitions,
-        repetitions_wanted=REPETITIONS,
+        repetitions_wanted=wanted,
         questions=questions,
         benchmark=_level("benchmark", [one.benchmark for one in agreements], first),
         domains=tuple(
@@ -155,4 +181,26 @@ def _above(
 ) -> FloorDifference:
     pas, ecs = reference_differences(own, draws, reference)
     level = own[0].level
-    return FloorDifference(condition=name, pas=changed(pas, level=level), ecs=changed(ecs, level=level))
+    directed = mean(directed_pas(one) for one in own)
+    return FloorDifference(
+        condition=name,
+        pas=changed(pas, level=level),
+        ecs=changed(ecs, level=level),
+        directed=directed,
+        beyond=_beyond(directed, [known(directed_pas(one)) for one in reference]),
+    )
+
+
+def _beyond(value: float | None, each: Sequence[float | None]) -> bool:
+    """Whether one more of these draws would be below it in 95 of 100 cases (a prediction bound, Student's t).
+
+    Their mean is no measure: half of the agents that know nothing are above it.
+    """
+    from scipy.special import stdtrit
+
+    kept = [one for one in each if one is not None]
+    spread = sd(kept)
+    if value is None or spread is None:
+        return False
+    reach = float(stdtrit(len(kept) - 1, 0.95)) * spread * math.sqrt(1 + 1 / len(kept))
+    return value > math.fsum(kept) / len(kept) + reach

@@ -63,6 +63,7 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         pas_directional=mean(one.pas_directional for one in scores),
         normalized=mean(one.normalized for one in scores),
         ecs=_ecs(condition, key, scores, effects),
+        ecs_ceiling=_ecs_ceiling(condition, level, name),
         ecs_new=_for_new_studies(condition.sure.ecs_new) if level == "benchmark" else None,
         concordance=_concordance(scores),
         ecs_strict=mean(one.ecs_strict for one in scores),
@@ -95,6 +96,12 @@ def _parts(findings: Sequence[FindingResult]) -> list[list[FindingResult]]:
 def _ceiling(parts: Sequence[Sequence[FindingResult]]) -> float | None:
     """The PAS of a perfect copy, by the same means over the same findings."""
     return mean(mean(one.ceiling for one in part if one.pas.value is not None) for part in parts)
+
+
+def _ecs_ceiling(condition: Condition, level: str, name: str) -> float | None:
+    if level == "benchmark":
+        return known(condition.sure.noise_ceiling)
+    return known(condition.sure.ecs_ceiling.get(name, math.nan)) if level == "study" else None
 
 
 def _ecs(condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], n: int) -> Estimate:

@@ -56,6 +56,7 @@ class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
         str, dict[str, int]
     ]  # field → refused, missing, out_of_range, contradictory, invalid, stopped → answers
     answers: dict[str, int]  # field → answers that were read
+    unvaried: bool = False  # several participants answered, and all gave the same answers
 
 
 class SideNumbers(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,11 +177,12 @@ class LevelScore(msgspec.Struct, frozen=True, kw_only=True):
 
     level: str  # study, domain, benchmark
     name: str
-    pas: Estimate  # interval only of domain and benchmark: ± z bootstrap SE
+    pas: Estimate  # interval: of domain and benchmark ± z bootstrap SE, none over one study; of a study its own
     ceiling: float | None  # PAS of a perfect copy, over what is scored
     pas_directional: float | None
     normalized: float | None  # auxiliary
     ecs: Estimate  # interval: for these studies, participants drawn again
+    ecs_ceiling: float | None = None  # the ECS that a perfect copy would get, given both sides' errors; not of domains
     ecs_new: Estimate | None  # interval for new studies (jackknife); benchmark only
     concordance: Concordance
     ecs_strict: float | None  # auxiliary
@@ -307,6 +309,8 @@ class FloorDifference(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     pas: Estimate  # benchmark; n: tests
     ecs: Estimate  # overall
+    directed: float | None = None  # the condition's PAS with each test's directional PAS in its place, where it has one
+    beyond: bool = False  # … is above that of 95 in 100 experiments answered like this floor
 
 
 class StudyFloor(msgspec.Struct, frozen=True, kw_only=True):
@@ -370,6 +374,7 @@ class StudySummary(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str | None = None  # that all others are compared with; None: each with each
     left_out: int = 0  # comparisons that are not shown
     floor: StudyFloor | None = None  # None: of a table of tests, where nobody is known who could answer
+    floor_one_answer: StudyFloor | None = None  # the second floor: one random answer an arm, given by everybody in it
     warnings: tuple[str, ...]  # also in `Summary.warnings`
 
     def of(self, condition: str) -> StudyCondition | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from karat.datasets import random_answers, study_responses
+from karat.datasets import study_responses
 from karat.errors import BadRun
 from karat.journal import RunFolder
 from karat.records import Sample
@@ -15,13 +15,13 @@ from karat.summary.study_answers import Answers, Said
 from karat.summary.study_model import ArmCount, Participants
 
 if TYPE_CHECKING:
-    from random import Random
-
     from karat.datasets import Response, StudyFile
+    from karat.summary.study_floor import Guesser
 
 __all__ = ["Counted", "People", "people_of"]
 
 STOPPED = "stopped"
+_SEVERAL = object()
 
 
 @dataclass(slots=True)
@@ -35,6 +35,7 @@ class Counted:
     stopped: int = 0
     unread: dict[str, dict[str, int]] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
+    same: dict[str, object] = field(default_factory=dict)  # field → the one answer that all gave; _SEVERAL: they differ
 
     def add(self, said: Sequence[Said | None], fields: Sequence[Mapping[str, object]]) -> None:
         """Books one participant: what came back in each of their turns, and the fields that it was to have."""
@@ -54,6 +55,8 @@ class Counted:
                     kinds[kind] = kinds.get(kind, 0) + 1
                 elif name in one.values:
                     self.read[name] = self.read.get(name, 0) + 1
+                    if self.same.setdefault(name, one.values[name]) != one.values[name]:
+                        self.same[name] = _SEVERAL
 
     @property
     def participants(self) -> Participants:
@@ -78,6 +81,7 @@ class Counted:
             participants=self.participants,
             unread=unread,
             answers=dict(sorted(self.read.items())),
+            unvaried=max(self.read.values(), default=0) > 1 and _SEVERAL not in self.same.values(),
         )
 
 
@@ -89,7 +93,7 @@ class People:
     whole: list[Counted]  # by condition; each person once, also within subjects
     arms: list[dict[str, Counted]]  # condition → arm, those that were run, in the order of the file
     samples: list[int]  # rows of `Reading.samples`
-    floor: list[list[Response]]  # the same participants with random answers, repetition by repetition
+    floor: list[list[Response]]  # the same participants, answered for by each guesser
 
 
 def people_of(
@@ -99,9 +103,9 @@ def people_of(
     *,
     study: StudyFile,
     number: int,
-    dice: Sequence[Random] = (),
+    guessers: Sequence[Guesser] = (),
 ) -> People:
-    """Raises BadRun for samples that no study made. `dice`: one for each repetition of random answers.
+    """Raises BadRun for samples that no study made. `guessers`: who answers for everybody without reading.
 
     Everybody who was planned has a row, also those who were never asked: they are what coverage
     is a share of. A reply of which no field could be read is no answer in `responses`.
@@ -112,7 +116,7 @@ def people_of(
         whole=[Counted() for _ in range(conditions)],
         arms=[{} for _ in range(conditions)],
         samples=[],
-        floor=[[] for _ in dice],
+        floor=[[] for _ in guessers],
     )
     for row, sample in _samples_of(run, reading, answers, number):
         found.samples.append(row)
@@ -122,8 +126,8 @@ def people_of(
                 values = [one.values if one is not None and one.values else None for one in said]
                 responses.extend(study_responses(sample, values))
                 _count(found.arms[condition], found.whole[condition], sample, said)
-            for own, responses in zip(dice, found.floor, strict=True):
-                guessed = [random_answers(sample, turn, own) for turn in range(len(sample.turns))]
+            for guess, responses in zip(guessers, found.floor, strict=True):
+                guessed = [guess(sample, turn) for turn in range(len(sample.turns))]
                 responses.extend(study_responses(sample, guessed))
         except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise BadRun(str(run.path), f"samples.jsonl is damaged: '{sample.id}' is no participant") from error

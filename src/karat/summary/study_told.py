@@ -94,7 +94,7 @@ def _info(name: str, domain: str, min_coverage: float) -> StudyInfo:
 def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondition:
     together = Repetitions(
         pas=sure.pas, ecs_fixed=sure.ecs_fixed, ecs_new=agreement.ecs_interval, noise_ceiling=sure.noise_ceiling,
-        each=(sure,),
+        ecs_ceiling=sure.ecs_ceiling, each=(sure,),
     )  # fmt: skip
     findings = [_finding(one.id, agreement, sure) for one in agreement.findings]
     domains = {test.test.study: test.test.domain for test in agreement.tests}

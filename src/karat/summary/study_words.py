@@ -7,12 +7,36 @@ from collections.abc import Iterator, Sequence
 from msgspec import structs
 
 from karat import formats
-from karat.summary.study_chance import beyond_chance
-from karat.summary.study_model import FindingResult, StudyCondition, StudyDifference, StudyInfo, StudySummary
+from karat.summary.study_chance import (
+    NARROW_STUDY,
+    above_chance,
+    above_floor,
+    beyond_chance,
+    narrow_studies,
+    opposed_in,
+)
+from karat.summary.study_model import (
+    FindingResult,
+    StudyCondition,
+    StudyDifference,
+    StudyFloor,
+    StudyInfo,
+    StudySummary,
+)
 
-__all__ = ["other_code", "pairs_sentence", "shown_pairs", "studies_counted", "study_headline", "warnings_of"]
+__all__ = [
+    "ECS_CEILING",
+    "narrow_warnings",
+    "other_code",
+    "pairs_sentence",
+    "shown_pairs",
+    "studies_counted",
+    "study_headline",
+    "warnings_of",
+]
 
 _MOST_NAMED = 3
+ECS_CEILING = "Ceiling: the mean ECS of new samples of the same people, given the standard errors of both sides."
 
 
 def study_headline(part: StudySummary | None) -> str:
@@ -86,18 +110,36 @@ def _scores(one: StudyCondition) -> str:
     found = f"{one.condition}{floor}: PAS {formats.estimate(pas.value, pas.low, pas.high)}"
     if one.benchmark.ceiling is not None:
         found += f" (a perfect copy: {formats.number(one.benchmark.ceiling)})"
-    return found + (f", ECS {formats.estimate(ecs.value, ecs.low, ecs.high)}" if ecs.value is not None else "")
+    if ecs.value is not None:
+        found += f", ECS {formats.estimate(ecs.value, ecs.low, ecs.high)}"
+        if one.benchmark.ecs_ceiling is not None:
+            found += f" (ceiling: {formats.number(one.benchmark.ecs_ceiling)})"
+    return found
 
 
 def _beside_floor(one: StudyCondition, part: StudySummary) -> str:
-    """Whether it is above random answers; nothing where they have no score, or where the agent gives them."""
+    """Whether it is above answers without knowledge; nothing where there is no score, or where it is such an agent."""
     more = None if part.floor is None or one.floor else part.floor.of(one.condition)
     if part.floor is None or more is None or more.pas.low is None or more.pas.high is None:
         return ""
-    floor = formats.number(part.floor.benchmark.pas.value)
-    if more.pas.low > 0:
-        return f"; above random answers (PAS {floor})"
-    return f"; {'below' if more.pas.high < 0 else 'not shown to be above'} random answers (PAS {floor})"
+    second = None if part.floor_one_answer is None else part.floor_one_answer.benchmark.pas.value
+    floors = f"random answers (PAS {formats.number(part.floor.benchmark.pas.value)})"
+    if second is not None:
+        floors += f" and one answer an arm (PAS {formats.number(second)})"
+    if more.pas.high < 0:
+        found = f"; below random answers (PAS {formats.number(part.floor.benchmark.pas.value)})"
+    elif opposed := opposed_in(one):
+        found = f"; not called above chance: {formats.plural(len(opposed), 'finding')} opposite to people's"
+    else:
+        found = f"; {'' if above_chance(one, part) else 'not shown to be '}above {floors}"
+    alike, arms = _unvaried(one)
+    return found + (f"; answers do not vary in {alike} of {formats.plural(arms, 'arm')}" if alike else "")
+
+
+def _unvaried(one: StudyCondition) -> tuple[int, int]:
+    """In how many arms all gave the same answers, and how many there are."""
+    arms = [arm for study in one.studies for arm in study.arms]
+    return sum(arm.unvaried for arm in arms), len(arms)
 
 
 def _why(one: StudyCondition) -> str:
@@ -115,9 +157,16 @@ def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
         if len(info.arms) < info.arms_in_file:
             arms = f"{formats.count(len(info.arms))} of {formats.plural(info.arms_in_file, 'arm')}"
             yield f"{info.study}: {arms} run; findings that need the others have no score"
+    yield from narrow_warnings(part)
     for one in part.conditions:
         yield from _of_condition(one)
     yield from _of_floor(part)
+
+
+def narrow_warnings(part: StudySummary) -> Iterator[str]:
+    """A line for each study that comparisons of PAS leave out."""
+    for name in narrow_studies(part):
+        yield f"{name}: {NARROW_STUDY}"
 
 
 def studies_counted(part: StudySummary) -> str:
@@ -150,11 +199,25 @@ def _of_floor(part: StudySummary) -> Iterator[str]:
         drawn = f"{formats.plural(found.repetitions, 'repetition')} instead of {found.repetitions_wanted}"
         yield f"floor: random answers in {drawn}, for each has {formats.plural(found.questions, 'question')}"
     for one in part.conditions:
-        more = found.of(one.condition)
-        if not one.floor and more is not None and more.pas.low is not None and more.pas.low <= 0:
-            by = f"{formats.signed(more.pas.value)} {formats.signed_interval(more.pas.low, more.pas.high)}".rstrip()
-            below = more.pas.high is not None and more.pas.high < 0
-            yield f"{one.condition}: {'below' if below else 'not shown to be above'} random answers in PAS ({by})"
+        if not one.floor:
+            yield from _not_above(one, found, "random answers")
+            if part.floor_one_answer is not None:
+                yield from _not_above(one, part.floor_one_answer, "one answer an arm")
+
+
+def _not_above(one: StudyCondition, floor: StudyFloor, name: str) -> Iterator[str]:
+    more = floor.of(one.condition)
+    if more is None or more.pas.low is None or above_floor(one, floor):
+        return
+    by = f"{formats.signed(more.pas.value)} {formats.signed_interval(more.pas.low, more.pas.high)}".rstrip()
+    if more.pas.low <= 0:
+        below = more.pas.high is not None and more.pas.high < 0
+        yield f"{one.condition}: {'below' if below else 'not shown to be above'} {name} in PAS ({by})"
+    else:
+        yield (
+            f"{one.condition}: above the mean of {name} in PAS ({by}), but not beyond what single agents that answer "
+            f"so reach: counted by direction, PAS is {formats.number(more.directed)}"
+        )
 
 
 def _of_condition(one: StudyCondition) -> Iterator[str]:
@@ -166,6 +229,12 @@ def _of_condition(one: StudyCondition) -> Iterator[str]:
         count = f"{formats.count(len(without))} of {formats.plural(len(one.findings), 'finding')}"
         reasons = "; ".join(dict.fromkeys(formats.clean(finding.reason or "not known") for finding in without[:2]))
         yield f"{one.condition}: {count} without a score ({_named(without)}): {reasons}"
+    alike, arms = _unvaried(one)
+    if alike:
+        yield (
+            f"{one.condition}: answers do not vary in {alike} of {formats.plural(arms, 'arm')}: everybody there gave "
+            "the same, so these are few answers, not many participants"
+        )
     flagged = [finding for finding in scored if finding.flagged]
     if flagged:
         least = min(finding.coverage for finding in flagged if finding.coverage is not None)

@@ -7,6 +7,7 @@ Units are drawn within the arms they were asked in. `derive` runs once, before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -101,11 +102,13 @@ def study_draws(
     count = REDUCED if study.reducer is not None and reducer is not None else replicates
     width = max((len(plan.places) for plan in plans), default=0)
     blocks = multiplicities(units.strata, rng=rng.spawn(1)[0], replicates=count, width=width)
+    apart = rng.spawn(len(plans))
+    smoothing = rng.spawn(1)[0]
+    dice = [deepcopy(smoothing) for _ in plans]  # equal answers have equal replicates
     found: list[list[Floats]] = [[] for _ in plans]
     for weights in blocks:
-        for plan, parts in zip(plans, found, strict=True):
-            parts.append(plan.replicates(weights))
-    apart = rng.spawn(len(plans))
+        for plan, parts, own in zip(plans, found, dice, strict=True):
+            parts.append(plan.replicates(weights, own))
     return [
         plan.draws(np.concatenate(parts) if parts else np.empty((0, 3, len(plan.run.scores))), rng=own)
         for plan, parts, own in zip(plans, found, apart, strict=True)
@@ -197,8 +200,8 @@ class _Plan:
     def _test(self, score: TestScore) -> Test:
         return self._tests[score.test.sub_study, score.test.finding, score.test.test]
 
-    def replicates(self, weights: Floats) -> Floats:
-        """(replicates, 3, tests): statistic, ln BF and d."""
+    def replicates(self, weights: Floats, rng: np.random.Generator) -> Floats:
+        """(replicates, 3, tests): statistic, ln BF and d. `rng`: of groups whose answers are all the same."""
         from karat.replication import replicate_test
 
         found = np.full((len(weights), 3, len(self.run.scores)), np.nan)
@@ -208,9 +211,17 @@ class _Plan:
             return found
         for at, rows in self._rows.items():
             method = self.run.scores[at].method
-            one = replicate_test(rows, weights, method=method, convention=self._convention)
+            one = replicate_test(rows, weights, method=method, convention=self._convention, rng=rng)
             found[:, 0, at], found[:, 1, at], found[:, 2, at] = one.statistic, one.log_bf, one.d
         return found
+
+    def _fewest(self, at: int) -> int:
+        """The units of the smallest arm of a test; 0: its statistic was drawn."""
+        rows = self._rows.get(at)
+        used = self.places[self.places != NOBODY] if rows is None else rows.units
+        if at in self.reasons or not len(used):
+            return 0
+        return int(self.units.sizes[np.unique(self.units.strata[np.unique(used)])].min())
 
     def _reduced(self, weights: Floats, found: Floats) -> None:
         """One replicate of a study whose own code makes the columns; where that code fails there is none."""
@@ -236,7 +247,12 @@ class _Plan:
                 score, rng=rng, replicates=len(found), convention=self._convention
             )
         return StudyDraws(
-            draws=Draws(log_bf=log_bf, d=d, drawn=tuple(self._drawn(at) for at in range(len(self.run.scores)))),
+            draws=Draws(
+                log_bf=log_bf,
+                d=d,
+                drawn=tuple(self._drawn(at) for at in range(len(self.run.scores))),
+                units=tuple(self._fewest(at) for at in range(len(self.run.scores))),
+            ),
             statistic=found[:, 0],
             units=len(self.units.strata),
             smallest=int(self.units.sizes.min(initial=len(self.units.strata))),

@@ -1,0 +1,100 @@
+"""How often agents that know nothing of people are called above chance, in each shipped study.
+
+    python benchmarks/knowledge_free.py [agents] [study …]
+
+Two sorts of agents, 100 of each by default: agents that give one arbitrary answer in each arm to every participant, as
+a model without knowledge does at temperature 0, and agents that answer at random. Each takes the place of a condition
+of a run over one study, with floors and replicates as a summary makes them, and is held to the rule of the headline
+(`karat.summary.study_chance.above_chance`). The last columns: how many of the first sort are above the mean of random
+answers alone, and whether people's own copy is called above chance. A share above 5 % exits with 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from limits import Limits  # beside this file
+
+from karat.datasets import StudyRun, shipped_studies, study_draws, study_experiments, study_responses
+from karat.datasets._study.copy import answer_copy
+from karat.datasets._study.reading import read_study
+from karat.datasets.study import Study
+from karat.replication import Agreement, score_tests
+from karat.summary.study_chance import above_chance
+from karat.summary.study_floor import ONE_ANSWER, REPETITIONS, Guesser, Guesses, floor_of, guessers_of
+
+WANTED = 0.05
+REPLICATES = 500
+SORTS = ("one answer an arm", "random answers")
+
+
+def main() -> None:
+    """Prints the table; exits with 1 when a share is above `WANTED`."""
+    agents = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    limits = Limits()
+    print(f"{f'called above chance, of {agents}':26} {SORTS[0]:>18} {SORTS[1]:>15}  above random answers alone  copy")
+    for name in sys.argv[2:] or sorted(shipped_studies()):
+        found = study_of(name, agents=agents)
+        shares = [found[sort] / agents for sort in SORTS]
+        verdict = limits.check(name, max(shares), "≤", WANTED)
+        print(f"{name:26} {shares[0]:18.0%} {shares[1]:15.0%}  {found['first'] / agents:26.0%}  "
+              f"{'yes' if found['copy'] else 'no':4}  {verdict}", flush=True)  # fmt: skip
+    limits.exit()
+
+
+def study_of(name: str, *, agents: int, seed: int = 1) -> dict[str, int]:
+    """How many agents of each sort are above chance; whether the copy is; how many of the first sort are above the mean
+    of random answers, which was the rule once.
+    """
+    study = read_study(shipped_studies()[name].parent)
+    samples = list(Study(Study.Options()).samples(study))
+
+    def answered(guess: Guesser) -> list[Any]:
+        return [
+            row
+            for sample in samples
+            for row in study_responses(sample, [guess(sample, turn) for turn in range(len(sample.turns))])
+        ]
+
+    def scored(experiments: list[list[Any]]) -> list[tuple[Agreement, StudyRun]]:
+        made = study_experiments(study, experiments, reducer=None, refused=None, arms=list(study.arms))
+        agreements = [score_tests(one.tests) for one in made]
+        return [
+            (agreement, StudyRun(responses=responses, data=one.data or {}, scores=agreement.tests))
+            for agreement, responses, one in zip(agreements, experiments, made, strict=True)
+        ]
+
+    floors = scored([answered(one) for one in guessers_of(seed, repetitions=REPETITIONS, one_answer=ONE_ANSWER)])
+    every = guessers_of(-seed, repetitions=agents, one_answer=agents)  # other draws than those of the floors
+    named = {("copy", 0): answer_copy(study)}
+    named |= {(SORTS[1], at): answered(one) for at, one in enumerate(every[:agents])}
+    named |= {(SORTS[0], at): answered(one) for at, one in enumerate(every[agents:])}
+    counted = {"copy": 0, "first": 0, **dict.fromkeys(SORTS, 0)}
+    conditions, opposed = {}, {}
+    for key, (agreement, run) in zip(named, scored(list(named.values())), strict=True):
+        rng = np.random.default_rng(seed)
+        draws = study_draws(study, [run], rng=rng, replicates=REPLICATES)[0].draws
+        conditions[str(key)] = ([agreement], [draws])
+        opposed[str(key)] = [SimpleNamespace(study=name, name="", tests=agreement.tests)]
+    parts = [floors[:REPETITIONS], floors[REPETITIONS:]]
+    random, one_answer = (
+        floor_of(
+            [Guesses(study=name, tests=[[score.test for score in agreement.tests] for agreement, _ in part])],
+            conditions, questions=sum(len(sample.turns) for sample in samples),
+        )
+        for part in parts
+    )  # fmt: skip
+    run_of_all: Any = SimpleNamespace(floor=random, floor_one_answer=one_answer)
+    for key in named:
+        one: Any = SimpleNamespace(condition=str(key), findings=opposed[str(key)])
+        counted[key[0]] += above_chance(one, run_of_all)
+        more = random.of(str(key))
+        counted["first"] += key[0] == SORTS[0] and more is not None and (more.pas.low or 0.0) > 0
+    return counted
+
+
+if __name__ == "__main__":
+    main()

@@ -65,6 +65,20 @@ def test_a_condition_whose_servers_were_not_used_is_said_first(tmp_path, journal
     assert "o difference shown" not in f"{summary.headline} {found.headline} {found}"
 
 
+def test_a_condition_whose_calls_failed_until_it_had_no_answers_is_said_first(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=3, condition_servers={"with-docs": ("docs",)})
+    for row in range(3):
+        script.answer(row, "baseline")
+        script.score(row, "baseline", value=3)
+        script.attempt(row, "with-docs", kind="mcp_call_timeout", replies=(called("no result within 5 s"),))
+        script.failure(row, "with-docs", cls="infrastructure", kind="mcp_call_timeout")
+    summary = summarize(script.end())
+    assert summary.server_problems == (ServerProblem(condition="with-docs", answers=0, calls=3, errors=3),)
+    words = "with-docs: 3 of 3 MCP calls failed, and it has no answers"
+    assert summary.headline.startswith(words)
+    assert summary.warnings[0].startswith(words)
+
+
 def test_failed_calls_are_grouped_by_their_message_among_the_failures(tmp_path, journals):
     script = journals.Script(tmp_path / "run", samples=3, condition_servers={"with-docs": ("docs",)})
     for row in range(3):

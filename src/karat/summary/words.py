@@ -285,7 +285,8 @@ def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
         what = f"{formats.count(one.errors)} of {formats.plural(one.calls, 'MCP call')} failed"
         if not one.calls:
             what = f"no MCP call in {formats.plural(one.answers, 'answer')}"
-        found.append(f"{one.condition}: {what}, so its scores do not show what its MCP servers do")
+        so = "so its scores do not show what its MCP servers do" if one.answers else "and it has no answers"
+        found.append(f"{one.condition}: {what}, {so}")
     return found
 
 

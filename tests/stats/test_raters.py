@@ -66,7 +66,7 @@ def test_gwets_example_comes_out_as_printed(coefficient, value, shared, se):
 
 
 def test_what_only_one_rated_does_not_make_the_error_larger():
-    """A judge rates everything, a person a few: docs/decisions/0127."""
+    """A judge rates everything, a person a few: docs/decisions/0012-statistics-that-are-not-the-usual-ones."""
     rng = np.random.default_rng(1)
     person, judge = said_by(rng, 60, 2, 0.0)
     given = {"categories": STEPS, "clusters": range(60)}

@@ -1,0 +1,123 @@
+"""How large and how tangled the source is, by figures: `python benchmarks/house.py [CHECKOUT]`.
+
+Counted by the syntax tree of every module in `src/karat`, so that comments and strings count as nothing. Beside each
+figure stands what it should be.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+CORES = ("stats", "numeric", "replication")
+KINDS = {"golden", "conversation", "study"}
+VALUES = {"Struct": "msgspec", "dataclass": "dataclass", "BaseModel": "pydantic", "NamedTuple": "NamedTuple"}
+# Of `RunFolder`, what hands out the lines or events of a journal.
+READS = {"lines", "events", "answers", "scores", "checked_lines", "decode_lines"}
+
+
+def modules(root: Path) -> Iterator[tuple[Path, ast.Module, str]]:
+    """Each module under `src/karat`: its place in the package, its tree, its text."""
+    package = root / "src" / "karat"
+    for path in sorted(package.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        yield path.relative_to(package), ast.parse(text), text
+
+
+def private_named_once(tree: ast.Module) -> tuple[int, int]:
+    """Functions and methods that are private and named at most once in their module; all functions and methods."""
+    names, named = [], Counter[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Name):
+            named[node.id] += 1
+        elif isinstance(node, ast.Attribute):
+            named[node.attr] += 1
+    private = [name for name in names if name.startswith("_") and not name.startswith("__")]
+    return sum(named[name] <= 1 for name in private), len(names)
+
+
+def kind_comparisons(tree: ast.Module) -> int:
+    """Comparisons that name a kind of dataset, as a text or as an attribute: `summary.study is None`."""
+    return sum(
+        any(_names_kind(leaf) for side in (node.left, *node.comparators) for leaf in ast.walk(side))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+    )
+
+
+def _names_kind(node: ast.AST) -> bool:
+    return (isinstance(node, ast.Constant) and node.value in KINDS) or (
+        isinstance(node, ast.Attribute) and node.attr in KINDS
+    )
+
+
+def value_classes(tree: ast.Module) -> Counter[str]:
+    """Classes by the library that makes values of them."""
+    found: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            marks = [*node.bases, *node.decorator_list]
+            for mark in marks:
+                name = mark.func if isinstance(mark, ast.Call) else mark
+                last = name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
+                if last in VALUES:
+                    found[VALUES[last]] += 1
+    return found
+
+
+def reads_journal(tree: ast.Module) -> bool:
+    """Whether a module goes through a journal's lines or events."""
+    return any(
+        isinstance(node, ast.For | ast.AsyncFor | ast.comprehension)
+        and isinstance(node.iter, ast.Call)
+        and isinstance(node.iter.func, ast.Attribute)
+        and node.iter.func.attr in READS
+        for node in ast.walk(tree)
+    )
+
+
+def uses_of_any(tree: ast.Module) -> int:
+    return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(tree))
+
+
+def main() -> None:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]
+    found = list(modules(root))
+    lines = {path: text.count("\n") for path, _, text in found}
+    outside = sum(count for path, count in lines.items() if path.parts[0] not in CORES)
+    once, functions = map(sum, zip(*(private_named_once(tree) for _, tree, _ in found), strict=True))
+    kinds = {path: kind_comparisons(tree) for path, tree, _ in found if path.parts[0] != "kinds"}
+    values = sum((value_classes(tree) for _, tree, _ in found), Counter())
+    readers = [path for path, tree, _ in found if path.parts[0] not in ("index", "journal") and reads_journal(tree)]
+    pages = list((root / "docs").rglob("*.md"))
+    words = sum(len(re.findall(r"\S+", page.read_text(encoding="utf-8"))) for page in pages)
+    decisions = sum(page.parent.name == "decisions" and not page.name.startswith("0000") for page in pages)
+    rows = [
+        ("lines of Python in src", f"{sum(lines.values()):,} in {len(lines)} files", "58,000"),
+        ("  outside stats, numeric, replication", f"{outside:,}", "43,000"),
+        ("functions, private and named once", f"{once / functions:.1%} of {functions:,}", "15 %"),
+        ("modules that read a journal, outside index", f"{len(readers)}", "0"),
+        (
+            "comparisons that name a kind, outside kinds",
+            f"{sum(kinds.values())} in {sum(map(bool, kinds.values()))}",
+            "0",
+        ),
+        ("classes of values", ", ".join(f"{name} {n}" for name, n in values.most_common()), "msgspec, pydantic"),
+        ("`Any`", f"{sum(uses_of_any(tree) for _, tree, _ in found):,}", "500"),
+        ("words of docs", f"{words:,}", "55,000"),
+        ("decisions", f"{decisions}", "15"),
+    ]
+    for name, value, limit in rows:
+        print(f"{name:<48} {value:<60} at most {limit}")
+    for path in readers:
+        print(f"  reads a journal: {path}")
+
+
+if __name__ == "__main__":
+    main()

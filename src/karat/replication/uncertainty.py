@@ -365,8 +365,9 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
     """Of PAS the wider of percentiles and ± z bootstrap SE, at each end; of ECS (from −1) percentiles, moved back by
     half of the bootstrap's bias. The percentiles are expanded for the units of the smallest arm.
 
-    Measured on draws from people's own copy of the ten shipped studies (decision 0014): near its ceiling PAS is skewed, ± z SE
-    covers 79–98 % and percentiles 91–98; of ECS percentiles cover 68–99 %, moved by all of the bias 88–100.
+    Measured on draws from people's own copy of the ten shipped studies (decision 0014): near its ceiling PAS is
+    skewed, ± z SE covers 79–98 % and percentiles 91–98; of ECS percentiles cover 68–99 %, moved by all of the bias
+    88–100.
 
     Hesterberg (2015), Am. Stat. 69:371, 4.2, for the expansion: α becomes 2Φ(−√(n/(n − 1))·t).
     """

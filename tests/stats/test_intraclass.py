@@ -71,6 +71,16 @@ def test_the_scale_does_not_matter_and_the_value_lies_in_its_interval(table, sca
         assert one.low - 1e-9 <= one.value <= one.high + 1e-9
 
 
+def test_an_interval_that_would_leave_out_its_estimate_is_none():
+    """Shrout and Fleiss's formula gives −.2071 with the interval [−.2135, −.2129] here: nothing can be said."""
+    found = stats.icc([[0, 0, 0, 3], [0, 0, 0, 4], [0, 0, 0, 4], [0, 0, 4, 0]], model="ICC(2,1)")
+    assert found.value == pytest.approx(-0.2071, abs=1e-4)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    assert found.reason is not None
+    assert "no interval" in found.reason
+
+
 @given(table=tables, shifts=st.lists(st.integers(-9, 9), min_size=5, max_size=5))
 def test_levels_of_raters_count_for_agreement_only(table, shifts):
     moved = [[value + shift for value, shift in zip(row, shifts, strict=False)] for row in table]

@@ -18,6 +18,8 @@ __all__ = ["icc"]
 
 Model = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
 _UNLIKE = "ratings of one thing are as unlike as they can be: their mean has no reliability"
+_FAILS = "Satterthwaite's approximation does not hold for this negative estimate: no interval"
+_ROUNDING = 1e-9
 _MODELS = ("ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)")
 
 
@@ -37,7 +39,8 @@ def icc(
     counts as disagreement (a judge beside people: use `ICC(2,1)`). Form 3: these raters only, and their levels do
     not count. `k`: of the mean of all ratings of a thing instead of one.
 
-    From analysis of variance, with intervals from F; negative estimates are shown as they are. No variance at all,
+    From analysis of variance, with intervals from F; negative estimates are shown as they are. Form 2 has no interval
+    where Satterthwaite's degrees of freedom give one that leaves out its own (negative) estimate. No variance at all,
     a value that is missing, or (forms 2 and 3) a thing that a rater did not rate once: NaN with a reason. Form 1 takes
     any number of ratings a thing.
 
@@ -138,10 +141,11 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
         return Interval(value=math.nan, level=level, n=n, method=method, observations=size, reason=reason)
     one = (squares.things - squares.rest) / total
     bounds = _agreement_bounds(squares, one, n, k, level) if agreement else _consistency_bounds(squares, n, k, level)
-    parts = [one, *bounds]
+    fails = not math.isnan(bounds[0]) and not bounds[0] - _ROUNDING <= one <= bounds[1] + _ROUNDING
+    parts = [one, math.nan, math.nan] if fails else [one, *bounds]
     if model.endswith("k)"):
         parts = [_stepped_up(part, k) for part in parts]
-    note = _UNLIKE if math.isnan(parts[0]) else None
+    note = _UNLIKE if math.isnan(parts[0]) else _FAILS if fails else None
     if note is None and math.isnan(parts[1]):
         note = "neither things nor raters differ within the other: no interval"
     if note is None and parts[1] == parts[2]:

@@ -79,6 +79,19 @@ def test_a_condition_whose_calls_failed_until_it_had_no_answers_is_said_first(tm
     assert summary.warnings[0].startswith(words)
 
 
+def test_a_condition_whose_server_could_not_be_started_is_said_first(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=3, condition_servers={"with-docs": ("docs",)})
+    for row in range(3):
+        script.answer(row, "baseline")
+        script.score(row, "baseline", value=3)
+        script.failure(row, "with-docs", cls="infrastructure", stage="preflight", kind="mcp_server_start")
+    summary = summarize(script.end())
+    assert summary.server_problems == (ServerProblem(condition="with-docs", answers=0, calls=0, errors=0),)
+    words = "with-docs: no MCP call and no answer, see Failures"
+    assert summary.headline.startswith(words)
+    assert summary.warnings[0].startswith(words)
+
+
 def test_failed_calls_are_grouped_by_their_message_among_the_failures(tmp_path, journals):
     script = journals.Script(tmp_path / "run", samples=3, condition_servers={"with-docs": ("docs",)})
     for row in range(3):

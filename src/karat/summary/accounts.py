@@ -192,12 +192,14 @@ def _attempts(tallies: Sequence[Tally]) -> Attempts:
 def server_problems(accounts: Mapping[str, Account], servers: Mapping[str, Sequence[str]]) -> tuple[ServerProblem, ...]:
     """Conditions whose answers do not show what their MCP servers do: no call was made, or half of them failed.
 
-    `servers`: condition → the names of its servers. Without an answer and without a call there is nothing to say.
+    `servers`: condition → the names of its servers. Without an answer, a call and a fault of the infrastructure there
+    is nothing to say yet.
     """
     found = []
     for condition, account in accounts.items():
         calls, errors = (sum(getattr(use, part) for use in account.servers) for part in ("calls", "errors"))
-        if servers.get(condition) and (account.latency.n or calls) and 2 * errors >= calls:
+        begun = account.latency.n or calls or account.ledger.infrastructure
+        if servers.get(condition) and begun and 2 * errors >= calls:
             problem = ServerProblem(condition=condition, answers=account.latency.n, calls=calls, errors=errors)
             found.append(problem)
     return tuple(found)

@@ -294,7 +294,8 @@ class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
 class ServerProblem(msgspec.Struct, frozen=True, kw_only=True):
     """A condition with MCP servers whose answers do not show what the servers do.
 
-    No call was made (`calls` is 0), or half of the calls or more failed.
+    No call was made (`calls` is 0), or half of the calls or more failed. Without answers either (`answers` is 0), its
+    trials ended with faults of the infrastructure, such as a server that could not be started.
     """
 
     condition: str

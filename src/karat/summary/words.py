@@ -282,10 +282,16 @@ def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
     """What stands in front of the headline: the conditions whose scores do not show what their MCP servers do."""
     found = []
     for one in problems:
+        so = "so its scores do not show what its MCP servers do"
         what = f"{formats.count(one.errors)} of {formats.plural(one.calls, 'MCP call')} failed"
+        if not one.answers:
+            so = "and it has no answers" if one.calls else "see Failures"
         if not one.calls:
-            what = f"no MCP call in {formats.plural(one.answers, 'answer')}"
-        so = "so its scores do not show what its MCP servers do" if one.answers else "and it has no answers"
+            what = (
+                f"no MCP call in {formats.plural(one.answers, 'answer')}"
+                if one.answers
+                else "no MCP call and no answer"
+            )
         found.append(f"{one.condition}: {what}, {so}")
     return found
 

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from tests.journal.test_journal import new_run
@@ -85,9 +87,29 @@ def test_a_viewer_removes_what_a_killed_one_left_and_nothing_of_one_that_runs(tm
     assert not list(temporary.glob("karat-view-*"))
 
 
-def test_queries_exports_and_trials_remove_what_killed_ones_left(tmp_path, monkeypatch):
+def test_a_socket_s_folder_has_a_short_path_wherever_temporary_files_go(tmp_path):
+    far = tmp_path / ("x" * 120)
+    far.mkdir()
+    script = """
+from karat.files import temporary_folder
+import socket
+with temporary_folder("mcp", for_socket=True) as folder, socket.socket(socket.AF_UNIX) as one:
+    one.bind(str(folder / "mcp"))
+with temporary_folder("query") as folder:
+    assert "xxx" in str(folder)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "TMPDIR": str(far)})
+
+
+@pytest.fixture
+def temporary():
+    """A temporary folder of its own, with a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="k") as name:
+        yield Path(name)
+
+
+def test_queries_exports_and_trials_remove_what_killed_ones_left(tmp_path, temporary, monkeypatch):
     table(tmp_path / "run", {"baseline": [[3.0]]})
-    temporary = tmp_path / "temporary"
     for purpose in ("query", "parquet", "relation", "claude", "mcp"):
         leftover(temporary, f"karat-{purpose}-1-dead")
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -106,7 +128,7 @@ async def talk():
 relation = karat.relation(sys.argv[1], "trials")
 assert relation.fetchall() and len(list(temporary.glob("karat-relation-*"))) == 1
 assert karat.query(sys.argv[1], "SELECT 1").rows == ((1,),)
-write_tables(karat.open(sys.argv[1]), "parquet", temporary.parent / "tables")
+write_tables(karat.open(sys.argv[1]), "parquet", Path(sys.argv[1]).parent / "tables")
 asyncio.run(talk())
 with trial_folder() as folder:
     assert folder.home.stat().st_mode & 0o777 == 0o700

@@ -83,16 +83,24 @@ def remove_leftovers(parent: Path, name: str) -> None:
                     _remove_if_dead(parent / found)
 
 
+_LONGEST_BEFORE_SOCKET = 60
+"""Bytes. The whole path of a socket has at most 103 (macOS) or 107 (Linux)."""
+
+
 @contextmanager
-def temporary_folder(purpose: str) -> Iterator[Path]:
+def temporary_folder(purpose: str, *, for_socket: bool = False) -> Iterator[Path]:
     """A new folder `karat-PURPOSE-…` in the system's temporary folder, removed at the end of the block.
 
     Only this user can enter it. First removes those of the same purpose that killed processes left, once a process.
+    `for_socket`: in /tmp where the path of a socket in the temporary folder would be too long.
     """
     import tempfile  # here: most commands need none, and it takes milliseconds
 
-    _sweep(Path(tempfile.gettempdir()), purpose)
-    folder = Path(tempfile.mkdtemp(prefix=f"karat-{purpose}-{os.getpid()}-"))
+    parent = Path(tempfile.gettempdir())
+    if for_socket and len(os.fsencode(parent)) > _LONGEST_BEFORE_SOCKET:
+        parent = Path("/tmp")  # noqa: S108 -- the folder in it is made by mkdtemp
+    _sweep(parent, purpose)
+    folder = Path(tempfile.mkdtemp(prefix=f"karat-{purpose}-{os.getpid()}-", dir=parent))
     try:
         with in_use(folder):
             yield folder

@@ -58,7 +58,7 @@ class Hub:
         self._talks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        self._folder = self._undo.enter_context(temporary_folder("mcp"))  # short: a socket's path has 100 characters
+        self._folder = self._undo.enter_context(temporary_folder("mcp", for_socket=True))
         self._server = await asyncio.start_unix_server(self._called, self._folder / "mcp", limit=LONGEST_MESSAGE)
 
     async def stop(self) -> None:

@@ -125,6 +125,7 @@ def _with_problems(run: RunFolder, summary: Summary) -> Summary:
     names, words = {one.condition for one in problems}, server_warnings(problems)
     differences = tuple(unmeasured(one, names) for one in summary.differences)
     gates = "`require_mcp_tool_use` and `require_mcp_tool_success` of the condition make such answers failures"
+    advice = [f" (see Failures); {gates}" if one.answers or one.calls else "" for one in problems]
     rest = summary.headline
     if differences != summary.differences:
         rest = said(differences, summary.metrics, unit="conversation" if summary.kind == "conversation" else "question")
@@ -133,7 +134,7 @@ def _with_problems(run: RunFolder, summary: Summary) -> Summary:
         server_problems=problems,
         headline=". ".join([*words, rest]),
         differences=differences,
-        warnings=(*(f"{text} (see Failures); {gates}" for text in words), *summary.warnings),
+        warnings=(*map("".join, zip(words, advice, strict=True)), *summary.warnings),
     )
 
 

@@ -63,7 +63,7 @@ def in_use(folder: Path) -> Iterator[None]:
     """Keeps `remove_leftovers` of other processes from a folder, until the block or this process ends."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        with suppress(OSError):  # no locks here: whoever wants to remove it cannot take one either
+        with suppress(OSError):  # no file locks here; then remove_leftovers cannot lock it either
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:

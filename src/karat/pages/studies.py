@@ -99,13 +99,13 @@ def agreement(part: StudySummary) -> Iterator[Block]:
 
 
 def _floor_rows(part: StudySummary) -> list[Row]:
-    """What answers without knowledge get, as a reference: nobody was asked."""
-    nobody, nothing = numbers(*(formats.UNKNOWN for _ in PEOPLE)), Cell(text=formats.UNKNOWN, tone="quiet")
+    """Scores of simulated answers that use no knowledge, as a reference."""
+    people, nothing = numbers(*(formats.UNKNOWN for _ in PEOPLE)), Cell(text=formats.UNKNOWN, tone="quiet")
     quiet = len(part.conditions)
     return [
         Row(name=name, cells=(
             *_estimated(found.benchmark.pas, 0.0, quiet), nothing, *_estimated(found.benchmark.ecs, -1.0, quiet),
-            nothing, Cell(text=_of(found.benchmark.tests_used, found.benchmark.tests_planned)), *nobody,
+            nothing, Cell(text=_of(found.benchmark.tests_used, found.benchmark.tests_planned)), *people,
         ))
         for name, found in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer))
         if found is not None and found.benchmark.pas.value is not None

@@ -166,7 +166,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     shown = chosen_scorings(reading, (*run.info.scorers, *scorers), scorings)
     each, total = accounts(reading, ended := outcome(reading, shown))
     failures = failure_kinds(run, reading, ended)
-    told = [*_server_warnings(run, each, failures), *_warnings(run, reading, status, total)]
+    first = [*_server_warnings(run, each, failures), *_warnings(run, reading, status, total)]
     figures = _figures(run, reading, scorers, shown, asked, level=level) if shown else _Figures()
     conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level, right=asked.right)
     baseline = None if asked.every else asked.baseline
@@ -193,7 +193,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         failures=failures,
         family=figures.family,
         duplicates=reading.duplicates,
-        warnings=(*told, *_own(conversation, study, asked), *figures.losses(total, info.kind)),
+        warnings=(*first, *_own(conversation, study, asked), *figures.losses(total, info.kind)),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
         panel=figures.panel,

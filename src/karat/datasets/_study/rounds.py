@@ -106,8 +106,9 @@ def payoffs_of(
 ) -> dict[str, float | None]:
     """What each role earned in a round, from the answers of all roles in it; both `fields` and `answers` by role.
 
-    A formula has + - * / ^ and parentheses. In it a number stands for itself, and an option is 1 where it was
-    chosen and 0 elsewhere. None: an answer that the formula needs is missing, or it has no finite value.
+    A formula may use + - * / ^ and parentheses. A field with a number has that number as its value; an option has the
+    value 1 if it was chosen, otherwise 0. None: an answer that the formula needs is missing, or the result is not
+    finite.
 
     >>> roles = {
     ...     "a": {"offer": Answered(type="number")},

@@ -440,6 +440,12 @@ def test_rows_of_several_conditions_that_ask_the_same_are_one_sample(karat, here
     assert (clash.code, "stands also in line 2" in clash.err) == (2, True)
 
 
+def test_one_question_without_an_id_can_be_answered_under_two_conditions(karat, here):
+    (here / "answers.csv").write_text("question,golden,answer,condition\nA?,b,b,old\nA?,b,c,new\n", encoding="utf-8")
+    assert karat("score", "answers.csv", "--scorer", "equals").code == 0
+    assert karat("report", "latest", "--to", "json").json["samples"] == 1
+
+
 def test_an_answer_that_a_file_does_not_have_for_a_condition_stays_missing(karat, here):
     rows = "condition,question,golden,answer\nbase,One?,one,one\nbase,Two?,two,two\nnew,One?,one,one\n"
     (here / "answers.csv").write_text(rows, encoding="utf-8")

@@ -75,7 +75,8 @@ def _sample_column(file: Path, question: str) -> str | None:
         return None
     ids, questions = ({str(row.get(name)) for row in rows} for name in ("id", question))
     pairs = {(str(row.get("id")), str(row.get(question))) for row in rows}
-    return "id" if len(ids) == len(questions) == len(pairs) else question
+    named = all(row.get("id") not in (None, "") for row in rows)
+    return "id" if named and len(ids) == len(questions) == len(pairs) else question
 
 
 def named_columns(file: Path, answers: Answers) -> tuple[dict[str, Any], dict[str, str | None]]:

@@ -143,7 +143,7 @@ def resident() -> float:
 async def by_karat(url: str, trials: int, tick: Tick) -> None:
     """A whole run, its journal included."""
     import karat
-    from karat.engine import Watch, carry_out
+    from karat.execution import RunStatus, run_experiment
     from karat.records import Answer
 
     def listener(event: Any) -> None:
@@ -160,7 +160,7 @@ async def by_karat(url: str, trials: int, tick: Tick) -> None:
         text = EXPERIMENT.format(model=MODEL, url=url, server=SERVER, prompt=PROMPT, at_once=AT_ONCE)
         (folder / "experiment.yaml").write_text(text)
         experiment = karat.load(folder / "experiment.yaml")
-        await carry_out(experiment, results=folder / "results", watch=Watch(listener))
+        await run_experiment(experiment, results=folder / "results", status=RunStatus(listener))
 
 
 async def by_agent(url: str, trials: int, tick: Tick) -> None:

@@ -131,7 +131,8 @@ def key(task: dict[str, Any]) -> Key:
 
 def told(run: Path) -> set[Key]:
     """The turns on disk, of conversations that were broken off too."""
-    from karat import config, plan
+    from karat import config
+    from karat.execution import plan
 
     experiment = config.load(run.parent.parent / "experiment.yaml")
     trials = {

@@ -215,7 +215,8 @@ def logged(folder: Path) -> list[Key]:
 
 def told(folder: Path, run: Path) -> set[Key]:
     """The questions whose answers are on disk."""
-    from karat import config, plan
+    from karat import config
+    from karat.execution import plan
 
     experiment = config.load(folder / "experiment.yaml")
     trials = {one.id: one for one in plan.plan(experiment, experiment.load_dataset())}

@@ -47,7 +47,7 @@ def test_imports_go_one_way():
         pytest.param("errors.py", "import karat.records", "Imports go one way", id="upwards"),
         pytest.param("agents/toy.py", "import karat.scorers", "Imports go one way", id="sideways"),
         pytest.param("leftovers.py", "", "Imports go one way", id="a module without a place"),
-        pytest.param("reports/toy.py", "import karat.plan", "What reads a run", id="a report that plans"),
+        pytest.param("reports/toy.py", "import karat.execution.plan", "What reads a run", id="a report that plans"),
         pytest.param("reports/toy.py", "import karat.scorers.toy_helper", "What reads a run", id="by a detour"),
         pytest.param("stats/toy.py", "import karat.records", "The pure cores", id="a core that knows records"),
         pytest.param("cli/toy.py", "import karat.scorers.overlap", "A plug-in is reached", id="past the family"),
@@ -56,7 +56,7 @@ def test_imports_go_one_way():
 def test_a_forbidden_import_is_caught(tmp_path, module, line, broken):
     shutil.copytree(PACKAGE, tmp_path / "karat", ignore=shutil.ignore_patterns("__pycache__"))
     if "toy_helper" in line:
-        (tmp_path / "karat" / "scorers" / "toy_helper.py").write_text("import karat.plan\n", encoding="utf-8")
+        (tmp_path / "karat" / "scorers" / "toy_helper.py").write_text("import karat.execution.plan\n", encoding="utf-8")
     path = tmp_path / "karat" / module
     path.write_text(f"{path.read_text(encoding='utf-8') if path.exists() else ''}\n{line}\n", encoding="utf-8")
     done = lint_imports(tmp_path)
@@ -70,7 +70,7 @@ def test_the_contracts_name_every_module_they_are_about():
     expected = {
         "readers": {
             "source_modules": {"summary", "gates", "charts", "tables", "pages", "reports", "viewer"},
-            "forbidden_modules": {"engine", "agents", "mcp", "models", "plan"},
+            "forbidden_modules": {"execution", "agents", "mcp", "models"},
         },
         "cores": {"source_modules": {"numeric", "replication", "stats"}},
         "families": {"forbidden_modules": {"agents", "scorers", "datasets", "reports", "importers"}},
@@ -133,5 +133,5 @@ def test_a_run_without_servers_loads_neither_scipy_stats_nor_duckdb_nor_the_mcp_
         encoding="utf-8",
     )
     loaded = loaded_by("run", "experiment.yaml", folder=tmp_path)
-    assert "karat.engine.loop" in loaded
+    assert "karat.execution.runner" in loaded
     assert sorted(loaded & {"scipy.stats", "duckdb", "mcp", "jinja2", "nh3", "karat.viewer"}) == []

@@ -16,7 +16,7 @@ os.execv(sys.executable, [sys.executable, "-m", "pytest", "-q", "-p", "no:cachep
 
 
 def test_tests_that_send_signals_pass_where_the_parent_ignores_them():
-    test = "tests/engine/test_ends.py::test_one_signal_finishes_what_is_in_flight"
+    test = "tests/execution/test_ends.py::test_one_signal_finishes_what_is_in_flight"
     command = [sys.executable, "-c", IGNORING, test]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from karat.datasets import AllowCode
-    from karat.engine import Outcome, Selection, Watch
+    from karat.execution import Outcome, RunStatus, Selection
     from karat.summary import Comparison, Summary
     from karat.tables import Rows
 
@@ -76,7 +76,7 @@ def run(
             resume=resume,
             retry_failed=retry_failed,
             selection=_selection(samples, conditions),
-            watch=_watch(on_event),
+            status=_watch(on_event),
             handle_signals=threading.current_thread() is threading.main_thread(),
         )
     )
@@ -102,7 +102,7 @@ async def arun(
         resume=resume,
         retry_failed=retry_failed,
         selection=_selection(samples, conditions),
-        watch=_watch(on_event),
+        status=_watch(on_event),
     )
     return outcome.run
 
@@ -114,24 +114,24 @@ async def carry_out(
     resume: RunLike | None = None,
     retry_failed: bool = False,
     selection: Selection | None = None,
-    watch: Watch | None = None,
+    status: RunStatus | None = None,
     handle_signals: bool = False,
 ) -> Outcome:
     """What `run`, `arun` and the command do: refuses what cannot be run, then hands over to the engine."""
-    from karat import engine
+    from karat import execution
 
     if not isinstance(experiment, (Experiment, str, os.PathLike)):
         raise BadOption("karat.run", f"want an Experiment or the path of an experiment file, got {experiment!r:.60}")
     if not isinstance(experiment, Experiment):
         experiment = load(os.fspath(experiment))
     before = open(resume, results=results) if resume is not None else None
-    return await engine.carry_out(
+    return await execution.run_experiment(
         experiment,
         results=Path(results),
         resume=before.path if before is not None else None,
         retry_failed=retry_failed,
         selection=selection,
-        watch=watch,
+        status=status,
         handle_signals=handle_signals,
     )
 
@@ -291,18 +291,18 @@ def _runs(folder: Path) -> list[Path]:
 
 
 def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -> Selection:
-    from karat.engine import Selection
+    from karat.execution import Selection
 
     if samples is None or isinstance(samples, int):
         return Selection(limit=samples, conditions=tuple(conditions))
     return Selection(samples=(samples,) if isinstance(samples, str) else tuple(samples), conditions=tuple(conditions))
 
 
-def _watch(on_event: Callable[[Any], None] | None) -> Watch:
-    from karat.engine import Watch
+def _watch(on_event: Callable[[Any], None] | None) -> RunStatus:
+    from karat.execution import RunStatus
 
     def log(event: Any) -> None:
         if isinstance(event, str):
             logging.getLogger("karat").warning("%s", event)
 
-    return Watch(on_event or log)
+    return RunStatus(on_event or log)

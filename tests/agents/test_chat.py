@@ -14,8 +14,8 @@ pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from karat import plugins
 from karat.agents import AgentSetting, Resumable, as_agent
-from karat.engine.build import close_agents
 from karat.errors import AgentFault, BadOption, InfrastructureFault, LimitReached, TrialFault
+from karat.execution.setup import close_agents
 from karat.mcp import Toolbox
 from karat.models import Price
 from karat.records import AgentSpec, Condition, McpServer, Reply, Sample, ToolCall, Trial, Turn, Usage

@@ -9,7 +9,7 @@ import pytest
 from karat.cli.pace import Pace, in_all
 from karat.cli.running import Running
 from karat.cli.sofar import Look
-from karat.engine import Watch
+from karat.execution import RunStatus
 from karat.journal import Attempt
 from karat.records import Answer, Reply, Sample, Score, Turn, Usage
 
@@ -87,8 +87,8 @@ def judged(trial: str, dollars: float | None = 0.01) -> Score:
     return Score(trial=trial, scorer="s", scoring="d", values={"m": 1.0}, dollars=dollars)
 
 
-def watched(planned: int, before: int = 0, most: int = 4) -> tuple[Watch, Look, Clock]:
-    watch, running = Watch(), Running()
+def watched(planned: int, before: int = 0, most: int = 4) -> tuple[RunStatus, Look, Clock]:
+    watch, running = RunStatus(), Running()
     clock = Clock(watch.started)
     watch.expects({"a": planned}, {"a": before})
     watch.begins(most)

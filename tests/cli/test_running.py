@@ -14,7 +14,7 @@ import pytest
 import karat
 from karat.cli.running import Running
 from karat.cli.sofar import Look
-from karat.engine import Watch
+from karat.execution import RunStatus
 from karat.journal import ScorerInfo
 from karat.records import Metric, Sample, Score, Turn
 
@@ -97,10 +97,10 @@ def test_another_scoring_is_not_mixed_in():
 
 def watched(file: Path, folder: Path, **options: Any) -> tuple[karat.RunFolder, Look]:
     running = Running()
-    watch = Watch(None, running)
+    watch = RunStatus(None, running)
     from karat import api
 
-    outcome = asyncio.run(api.carry_out(file, results=folder / "results", watch=watch, **options))
+    outcome = asyncio.run(api.carry_out(file, results=folder / "results", status=watch, **options))
     return outcome.run, Look(watch, running)
 
 
@@ -193,7 +193,7 @@ def test_a_resumed_run_tells_of_its_own_part_and_says_so(here):
         "dataset: {path: questions.jsonl}\nagent: {type: floor}\njudge: {type: overlap}\nconditions: {a: {}, b: {}}\n",
         encoding="utf-8",
     )
-    from karat.engine import Selection
+    from karat.execution import Selection
 
     run, look = watched(here / "experiment.yaml", here, selection=Selection(limit=2))
     first = look(exact=True)

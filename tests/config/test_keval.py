@@ -11,7 +11,7 @@ import pytest
 
 from karat.config import Experiment, load
 from karat.errors import BadExperiment
-from karat.plan import plan
+from karat.execution.plan import plan
 
 ENV = {"GRAPH_HOME": "./graph", "SEARCH_API_KEY": "canary-secret-1"}
 QUESTIONS = "".join(f'{{"question": "What is {n}?", "answer": "{n}"}}\n' for n in range(12))

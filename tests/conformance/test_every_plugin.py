@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from karat import plugins
 from karat.config import load
-from karat.engine import carry_out
 from karat.errors import BadDataset, KaratError
+from karat.execution import run_experiment
 from karat.scorers import ScorerSetting
 from karat.summary import summarize
 from karat.testing import check_scorer
@@ -134,7 +134,7 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Any:
         "name: hostile\ndataset: {path: questions.jsonl}\nagent: {type: command, command: [python, -S, agent.py]}\n"
         "judge: {type: overlap}\nconditions: {a: {}, b: {}}\nexecution: {num_repetitions: 2}\n"
     )
-    return asyncio.run(carry_out(load(folder / "experiment.yaml"), results=folder / "results")).run
+    return asyncio.run(run_experiment(load(folder / "experiment.yaml"), results=folder / "results")).run
 
 
 @pytest.mark.parametrize("name", plugins.names("reports"))

@@ -13,7 +13,7 @@ from tests.datasets.study_oracle import SHIPPED, copied
 
 from karat import Experiment
 from karat.datasets.study import Study
-from karat.engine import Selection, carry_out
+from karat.execution import Selection, run_experiment
 from karat.journal import RunFolder
 from karat.records import Sample
 
@@ -50,7 +50,7 @@ def put_through(
         conditions={name: {} for name in conditions},
         execution={"num_repetitions": repetitions, "max_concurrent": 50, "max_failures": 10**9},
     )
-    return asyncio.run(carry_out(experiment, results=folder / "results", selection=selection)).run
+    return asyncio.run(run_experiment(experiment, results=folder / "results", selection=selection)).run
 
 
 def copy_of(folder: Path, *names: str) -> Callable[[Sample, int], dict[str, Any]]:

@@ -13,7 +13,7 @@ import pytest
 from karat.datasets import read_study, shipped_studies
 from karat.datasets._study.order import in_turn
 from karat.datasets.study import Study
-from karat.plan import trial_id
+from karat.execution.plan import trial_id
 from karat.records import AgentSpec, Condition, Sample
 
 from .studies import STUDY, write

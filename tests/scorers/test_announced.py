@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from karat.config import load
-from karat.engine import carry_out
 from karat.errors import BadPlugin, JudgeFault
+from karat.execution import run_experiment
 from karat.records import Metric
 from karat.scorers import Verdict, announced, as_verdicts
 from karat.summary import summarize
@@ -138,7 +138,7 @@ def experiment(folder: Path, scorer: str) -> Path:
 
 
 def test_a_number_under_another_name_keeps_its_direction_and_bounds(tmp_path: Path) -> None:
-    run = asyncio.run(carry_out(load(experiment(tmp_path, "Brief")), results=tmp_path / "results")).run
+    run = asyncio.run(run_experiment(load(experiment(tmp_path, "Brief")), results=tmp_path / "results")).run
     summary = summarize(run)
     (metric,) = summary.metrics
     assert (metric.key, metric.scorer, metric.direction, metric.low) == ("words", "brevity", "lower", 0)
@@ -147,7 +147,7 @@ def test_a_number_under_another_name_keeps_its_direction_and_bounds(tmp_path: Pa
 
 @pytest.mark.parametrize(("scorer", "kind"), [("Typo", "unannounced_metric"), ("Beyond", "out_of_bounds")])
 def test_a_result_that_was_not_announced_gives_no_score_and_says_why(tmp_path: Path, scorer: str, kind: str) -> None:
-    run = asyncio.run(carry_out(load(experiment(tmp_path, scorer)), results=tmp_path / "results")).run
+    run = asyncio.run(run_experiment(load(experiment(tmp_path, scorer)), results=tmp_path / "results")).run
     summary = summarize(run)
     assert (summary.total.ledger.scored, summary.total.ledger.judge) == (0, 16)
     assert [(found.kind, found.trials) for found in summary.failures] == [(kind, 16)]

@@ -15,7 +15,7 @@ import pytest
 import karat
 from karat import rubrics
 from karat.config import Experiment, Retry
-from karat.engine import Limits, Outcome, carry_out, rescore
+from karat.execution import Limits, Outcome, rescore, run_experiment
 from karat.journal import Attempt
 from karat.records import Answer, Failure, Reply, Sample, Score, Turn
 from karat.scorers import Verdict
@@ -75,7 +75,7 @@ class Bench:
         return self.carry_out(self.experiment(**options))
 
     def carry_out(self, experiment: Experiment, **options: Any) -> Outcome:
-        return asyncio.run(carry_out(experiment, results=self.folder / "results", **options))
+        return asyncio.run(run_experiment(experiment, results=self.folder / "results", **options))
 
     def score(self, run: karat.RunFolder, experiment: Experiment) -> Outcome:
         retry = Retry(initial_backoff_seconds=0.01, max_backoff_seconds=0.01)

@@ -15,8 +15,8 @@ from tests.datasets.copied_runs import Say, copy_of, put_through, several, spoil
 from tests.datasets.study_oracle import NAMES
 from tests.summary.journals import resealed
 
-from karat.engine import Selection
 from karat.errors import BadRun
+from karat.execution import Selection
 from karat.journal import RunFolder, with_checksum
 from karat.records import Sample
 from karat.replication import pool_pas

@@ -18,7 +18,7 @@ from tests.summary.test_study_reducer import run_of
 from karat import Experiment
 from karat.charts import charts
 from karat.datasets import kept_studies, random_reply, read_answers, study_responses, study_tests
-from karat.engine import carry_out
+from karat.execution import run_experiment
 from karat.journal import RunFolder
 from karat.replication import score_tests
 from karat.reports.html import Html
@@ -126,7 +126,7 @@ def random_run(folder: Path, dataset: Path, *, repetitions: int) -> RunFolder:
         conditions={"chance": {}},
         execution={"num_repetitions": repetitions, "max_concurrent": 50},
     )
-    return asyncio.run(carry_out(experiment, results=folder / "results")).run
+    return asyncio.run(run_experiment(experiment, results=folder / "results")).run
 
 
 def test_an_agent_that_answers_at_random_is_at_the_floor_and_both_are_shown(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from karat.summary.kept import summarize_and_keep
 if TYPE_CHECKING:
     from karat.cli.options import Chosen, File
     from karat.datasets import AllowCode
-    from karat.engine import Outcome
+    from karat.execution import Outcome
     from karat.journal import RunFolder
 
 __all__ = ["Ended", "show_outcome"]

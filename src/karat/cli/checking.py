@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat import formats, plugins
-from karat.plan import Plan, plan
+from karat.execution.plan import Plan, plan
 from karat.records import Sample
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
     from karat.config import Experiment
-    from karat.engine import ScorerInUse, Selection
+    from karat.execution import ScorerInUse, Selection
     from karat.journal import ScorerInfo
     from karat.mcp import ServerFault, ToolList
 
@@ -168,7 +168,7 @@ def _agent_calls(selected: Plan) -> int:
 
 
 def _scorers(experiment: Experiment) -> tuple[ScorerInUse, ...]:
-    from karat.engine import build_scorers
+    from karat.execution import build_scorers
 
     return build_scorers(experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices)
 
@@ -197,7 +197,7 @@ async def _started(
     experiment: Experiment, selected: Plan, say: Callable[[str], None]
 ) -> tuple[dict[str, ToolList | ServerFault], list[str]]:
     """What each server offers, and what is to be known of the agents."""
-    from karat.engine import agent_notes, build_agents, close_agents, opened_scorers, refuse_unpriced
+    from karat.execution import agent_notes, build_agents, close_agents, opened_scorers, refuse_unpriced
     from karat.mcp import Toolbox
 
     servers = {server.name: server for condition in selected.conditions for server in condition.mcp_servers}

@@ -16,7 +16,7 @@ from karat.cli.output import Output
 if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.datasets import AllowCode
-    from karat.engine import Selection
+    from karat.execution import Selection
 
 __all__ = [
     "Answers",
@@ -130,7 +130,7 @@ class Chosen:
 
     def as_selection(self) -> Selection:
         """In the engine's words."""
-        from karat.engine import Selection
+        from karat.execution import Selection
 
         return Selection(limit=self.limit, samples=self.only_samples, conditions=self.only_conditions)
 

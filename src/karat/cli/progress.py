@@ -16,7 +16,7 @@ from karat.cli.printed import printed
 from karat.cli.progress_lines import block, log_line
 from karat.cli.running import Running
 from karat.cli.sofar import Look
-from karat.engine import Watch
+from karat.execution import RunStatus
 
 if TYPE_CHECKING:
     from karat.redact import Redactor
@@ -32,8 +32,8 @@ _EVENT_EVERY_SECONDS = 10.0
 
 
 @contextmanager
-def following(output: Output, redact: Redactor) -> Iterator[Watch]:
-    """A Watch whose counts and notices are shown, for as long as the block runs.
+def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
+    """A RunStatus whose counts and notices are shown, for as long as the block runs.
 
     What agents written in Python print goes to standard error meanwhile (standard output is
     for the result): without what a terminal obeys, and as an event among events.
@@ -62,12 +62,12 @@ def _descriptor(stream: TextIO) -> int | None:
 
 
 @contextmanager
-def _silent(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]:
-    yield Watch(), lambda text: whisper(redact(text), stream)
+def _silent(redact: Redactor, stream: TextIO) -> Iterator[tuple[RunStatus, Show]]:
+    yield RunStatus(), lambda text: whisper(redact(text), stream)
 
 
 @contextmanager
-def _as_events(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]:
+def _as_events(redact: Redactor, stream: TextIO) -> Iterator[tuple[RunStatus, Show]]:
     """Every journalled event as it comes; how things stand at the beginning, now and then, and at the end."""
     from karat.journal import Codec
 
@@ -80,7 +80,7 @@ def _as_events(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]
         write({"event": "notice", "text": event} if isinstance(event, str) else event)
 
     running = Running()
-    watch = Watch(listen, running)
+    watch = RunStatus(listen, running)
     look = Look(watch, running)
 
     def tell() -> None:
@@ -93,9 +93,9 @@ def _as_events(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]
 
 
 @contextmanager
-def _live(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]:
+def _live(redact: Redactor, stream: TextIO) -> Iterator[tuple[RunStatus, Show]]:
     running = Running()
-    watch = Watch(_notices(lambda text: painter.above(text, notice=True), redact), running)
+    watch = RunStatus(_notices(lambda text: painter.above(text, notice=True), redact), running)
     look = Look(watch, running, redact=redact)
     painter = Painter(stream, lambda columns, rows: block(look(), columns=columns, rows=rows))
     painter.draw()
@@ -107,10 +107,10 @@ def _live(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]:
 
 
 @contextmanager
-def _sparse(redact: Redactor, stream: TextIO) -> Iterator[tuple[Watch, Show]]:
+def _sparse(redact: Redactor, stream: TextIO) -> Iterator[tuple[RunStatus, Show]]:
     """A line after ten seconds, then ever more rarely: a log file is read afterwards."""
     running = Running()
-    watch = Watch(_notices(lambda text: whisper(text, stream), redact), running)
+    watch = RunStatus(_notices(lambda text: whisper(text, stream), redact), running)
     look = Look(watch, running, redact=redact)
 
     def tell() -> None:

@@ -27,7 +27,7 @@ from karat.summary import plan_of, trusted
 
 if TYPE_CHECKING:
     from karat.cli.options import Answers, Scorers
-    from karat.engine import Limits, Outcome
+    from karat.execution import Limits, Outcome
     from karat.journal import RunFolder
 
 __all__ = ["score_answers", "score_run"]
@@ -39,7 +39,7 @@ _NEVER = 10**9
 
 def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, output: Output) -> Outcome:
     """Scores every answer of a run that these scorers have not seen."""
-    from karat import engine
+    from karat import execution
     from karat.redact import Redactor
 
     flags = {"--dataset": answers.dataset, "--set": answers.settings, "--map": answers.columns}
@@ -59,8 +59,8 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
         limits = limits_of(run)
         check_answers(run)
     with following(output, redact) as watch, trusted(run):
-        rescoring = engine.rescore(
-            run, specs, base=Path.cwd(), limits=limits, redact=redact, watch=watch, handle_signals=True
+        rescoring = execution.rescore(
+            run, specs, base=Path.cwd(), limits=limits, redact=redact, status=watch, handle_signals=True
         )
         return asyncio.run(rescoring)
 
@@ -98,7 +98,7 @@ def score_answers(
     with following(output, Redactor(experiment.secrets)) as watch:
         for text in [*left_out, *(told if output.events else [])]:
             watch.notice(text)
-        outcome = asyncio.run(api.carry_out(experiment, results=results, watch=watch, handle_signals=True))
+        outcome = asyncio.run(api.carry_out(experiment, results=results, status=watch, handle_signals=True))
     return outcome, left_out
 
 
@@ -165,7 +165,7 @@ def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
 
 def limits_of(run: RunFolder) -> Limits:
     """How hard the run may push, as its own experiment said."""
-    from karat.engine import Limits
+    from karat.execution import Limits
 
     execution, planned = execution_of(run), plan_of(run).trials
     return Limits(

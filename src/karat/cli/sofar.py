@@ -10,10 +10,10 @@ import msgspec
 
 from karat.cli.pace import Pace, in_all
 from karat.cli.running import Running
-from karat.engine import Watch
+from karat.execution import RunStatus
 
 if TYPE_CHECKING:
-    from karat.engine.watch import Spent, Standing
+    from karat.execution.progress import ConditionProgress, Spending
     from karat.summary.model import Estimate
 
 __all__ = ["FORMAT_VERSION", "ConditionSoFar", "LastFailure", "Look", "MeanSoFar", "SoFar"]
@@ -95,7 +95,7 @@ class Look:
 
     def __init__(
         self,
-        watch: Watch,
+        watch: RunStatus,
         running: Running,
         *,
         redact: Callable[[str], str] = str,
@@ -138,7 +138,7 @@ class Look:
         )  # fmt: skip
 
     @property
-    def _spent(self) -> tuple[Spent, ...]:
+    def _spent(self) -> tuple[Spending, ...]:
         return self._watch.past, self._watch.agent, self._watch.judge
 
     def _in_all(self, ended: int) -> tuple[float | None, float | None]:
@@ -176,7 +176,7 @@ class Look:
         cost = (ended - started) / _SHARE_OF_TIME if self._looks > _FIRST_LOOKS else 0.0
         self._next_means = ended + max(1.0, cost)
 
-    def _condition(self, name: str, one: Standing) -> ConditionSoFar:
+    def _condition(self, name: str, one: ConditionProgress) -> ConditionSoFar:
         ended = one.before + one.settled
         ended = ended if one.planned is None else min(ended, one.planned)
         failed = min(one.failed, ended)

@@ -65,7 +65,7 @@ def command(
             rehearsed.experiment,
             results=results,
             selection=chosen.as_selection(),
-            watch=watch,
+            status=watch,
             handle_signals=True,
         )
         outcome = asyncio.run(carrying)

@@ -56,7 +56,7 @@ def command(
             resume=resume,
             retry_failed=retry_failed,
             selection=chosen.as_selection(),
-            watch=watch,
+            status=watch,
             handle_signals=True,
         )
         outcome = asyncio.run(carrying)

@@ -1,0 +1,179 @@
+"""Events → what a person sees of a run while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
+from typing import Any, Protocol
+
+from karat.execution.limits import tokens_of
+from karat.journal import Attempt, ScorerInfo
+from karat.models import Limiter
+from karat.records import Answer, Failure, Reply, Sample, Score, Usage
+
+__all__ = ["ConditionProgress", "Follower", "RunStatus", "Spending"]
+
+Listener = Callable[[Any], None]
+
+
+class Follower(Protocol):
+    """Whoever adds up scores while they come; called in the run's own thread, so it must be quick."""
+
+    def expects(self, scorer: ScorerInfo, kind: str) -> None:
+        """Before the first event: the scorer that a report shows first, and the kind of the dataset."""
+
+    def scored(self, score: Score) -> None:
+        """A row is on disk."""
+
+    def settled(self, trial: str, condition: str, sample: Sample, *, answered: bool) -> None:
+        """A trial has every score that it will get, or no answer for good."""
+
+
+class ConditionProgress:
+    """How far one condition is."""
+
+    __slots__ = ("before", "failed", "in_flight", "planned", "settled")
+
+    def __init__(self) -> None:
+        self.planned: int | None = None  # None: not known
+        self.before = 0  # answered by earlier parts of the run
+        self.settled = 0  # in this part: answered and scored, or failed for good
+        self.failed = 0  # of these
+        self.in_flight = 0
+
+
+class Spending:
+    """Money and tokens."""
+
+    __slots__ = ("dollars", "dollars_unknown", "tokens", "tokens_unknown")
+
+    def __init__(self) -> None:
+        self.dollars, self.tokens = 0.0, 0
+        self.dollars_unknown = self.tokens_unknown = False
+
+    def add(self, dollars: float | None, usage: Usage | None) -> None:
+        """Books what one call cost. A price or a count that nobody told adds nothing."""
+        if dollars is not None:
+            self.dollars += dollars
+        if usage is not None:
+            self.tokens += tokens_of(usage)
+
+    def answered(self, replies: Iterable[Reply]) -> None:
+        """As `add`, of replies, which ought to come with both."""
+        for reply in replies:
+            if reply.dollars is None:
+                self.dollars_unknown = True
+            else:
+                self.dollars += reply.dollars
+            if reply.usage is None:
+                self.tokens_unknown = True
+            else:
+                self.tokens += tokens_of(reply.usage)
+
+
+class RunStatus:
+    """Running counts for those who look on. Reports never read them: their totals come from the journal.
+
+    `listener` gets every journalled event, and notices as texts; `follower` what it takes to add up scores.
+    """
+
+    def __init__(self, listener: Listener | None = None, follower: Follower | None = None) -> None:
+        self.planned = 0
+        self.before = 0  # answered by earlier parts of the run
+        self.answered = 0
+        self.settled = 0  # answered and scored, or failed for good
+        self.failed = 0  # trials
+        self.unasked = 0  # trials that failed without an answer
+        self.retries = 0
+        self.in_flight = 0
+        self.scoring = 0  # answers that wait for the disk or a score
+        self.most = 0  # trials at the agent at a time; 0: nothing is asked
+        self.conditions: dict[str, ConditionProgress] = {}
+        self.past, self.agent, self.judge = Spending(), Spending(), Spending()  # in earlier parts; in this one
+        self.last_failure: tuple[float, Attempt | Failure] | None = None  # when, by the clock of `monotonic`
+        self.notices: list[str] = []
+        self.limiters: Mapping[str, Limiter] = {}  # the providers that were asked, by name
+        self.draining: str | None = None  # why, once the run is winding down
+        self.started = monotonic()
+        self.began: float | None = None  # when everything was ready for the first trial
+        self._listener, self._follower = listener, follower
+
+    def expects(self, planned: Mapping[str, int], before: Mapping[str, int]) -> None:
+        """How many trials each condition has in this part of the run, and how many of them are answered."""
+        for name, count in planned.items():
+            one = self.standing(name)
+            one.planned, one.before = count, before.get(name, 0)
+        self.before, self.planned = sum(before.values()), sum(planned.values())
+
+    def scores_with(self, scorers: Iterable[ScorerInfo], kind: str) -> None:
+        """The scorers, in the order of the reports."""
+        first = next(iter(scorers), None)
+        if self._follower is not None and first is not None:
+            self._follower.expects(first, kind)
+
+    def begins(self, most: int) -> None:
+        """From now on trials are asked, `most` at a time, or only scored."""
+        self.most, self.began = most, monotonic()
+
+    def standing(self, condition: str) -> ConditionProgress:
+        """The counts of one condition."""
+        found = self.conditions.get(condition)
+        if found is None:
+            found = self.conditions[condition] = ConditionProgress()
+        return found
+
+    def saw(self, event: Any) -> None:
+        """Counts a journalled event and passes it on."""
+        if isinstance(event, Score):
+            judge = self.judge
+            judge.add(event.dollars, event.usage)
+            if not event.offline:
+                judge.dollars_unknown |= event.dollars is None
+                judge.tokens_unknown |= event.usage is None
+            if self._follower is not None:
+                self._follower.scored(event)
+        elif isinstance(event, Answer):
+            self.answered += 1
+            self.agent.answered(event.replies[event.kept :])
+        elif isinstance(event, Attempt):
+            self.retries += event.retriable
+            spent = self.judge if event.stage == "score" else self.agent
+            spent.add(event.dollars, event.usage)
+            for reply in event.replies:
+                spent.add(reply.dollars, reply.usage)
+            self.last_failure = monotonic(), event
+        elif isinstance(event, Failure):
+            self.last_failure = monotonic(), event
+        if self._listener is not None:
+            self._listener(event)
+
+    def settles(self, trial: str, condition: str, sample: Sample, *, answered: bool = True, failed: bool) -> None:
+        """Counts a trial that has come to its end."""
+        one = self.standing(condition)
+        one.settled += 1
+        one.failed += failed
+        self.settled += 1
+        self.unasked += not answered
+        if self._follower is not None:
+            self._follower.settled(trial, condition, sample, answered=answered)
+
+    def notice(self, text: str) -> None:
+        """Something a person should read, once."""
+        if text not in self.notices:
+            self.notices.append(text)
+            if self._listener is not None:
+                self._listener(text)
+
+    @property
+    def dollars(self) -> float:
+        """What this part of the run has cost, as far as it was told."""
+        return self.agent.dollars + self.judge.dollars
+
+    @property
+    def slowed(self) -> dict[str, int]:
+        """Providers that refused requests, and how many each gets at a time now."""
+        return {name: one.limit for name, one in list(self.limiters.items()) if one.limit is not None}
+
+    @property
+    def seconds(self) -> float:
+        return monotonic() - self.started

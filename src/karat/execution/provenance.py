@@ -1,0 +1,134 @@
+"""What a run folder says of itself: everything needed to know what was run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Literal
+
+import karat
+from karat.execution.plan import Plan
+from karat.execution.runner import ScorerInUse
+from karat.journal import FORMAT_VERSION, DatasetInfo, PlanInfo, Resume, RunInfo, ScorerInfo, ServerInfo, StudyCopy
+
+if TYPE_CHECKING:
+    from karat.config import Experiment
+    from karat.datasets import Dataset
+
+__all__ = ["now", "resumed", "run_info"]
+
+
+def run_info(
+    experiment: Experiment,
+    dataset: Dataset,
+    selected: Plan,
+    scorers: Sequence[ScorerInUse],
+    *,
+    servers: tuple[ServerInfo, ...],
+    source: dict[str, str],
+) -> RunInfo:
+    """What `run.json` holds. `source`: file and sha256 of answers that were made elsewhere."""
+    conditions = selected.conditions
+    model = experiment.agent.options.get("model")
+    return RunInfo(
+        format=FORMAT_VERSION,
+        run="",
+        name=experiment.name,
+        version=experiment.version,
+        created=now(),
+        kind=experiment.kind,
+        plan=_plan_info(selected),
+        dataset=_dataset_info(experiment, dataset),
+        experiment=dict(experiment.resolved),
+        conditions={condition.name: condition.digest for condition in conditions},
+        prompts={
+            condition.name: sha256((condition.system_prompt or "").encode("utf-8", "surrogatepass")).hexdigest()
+            for condition in conditions
+        },
+        agents={condition.name: condition.agent.digest for condition in conditions},
+        agent_type=experiment.agent.type,
+        agent_model=model if isinstance(model, str) else None,
+        scorers=tuple(used.info for used in scorers),
+        servers=servers,
+        condition_servers={
+            condition.name: tuple(server.name for server in condition.mcp_servers) for condition in conditions
+        },
+        source=source,
+        versions=_versions(),
+        rehearsed=experiment.rehearsed,
+        host=f"{platform.system()} {platform.machine()}",
+    )
+
+
+def _dataset_info(experiment: Experiment, dataset: Dataset) -> DatasetInfo:
+    # As the file writes it: the folders above are this machine's, and the digest says which data it was.
+    written = experiment.resolved.get("dataset.path")
+    path = str(written.value if written is not None else dataset.path)
+    return DatasetInfo(kind=dataset.kind, path=path, sha256=dataset.sha256, samples=len(dataset))
+
+
+def _plan_info(selected: Plan, samples: int | None = None) -> PlanInfo:
+    return PlanInfo(
+        samples=len(selected.samples) if samples is None else samples,
+        conditions=tuple(condition.name for condition in selected.conditions),
+        repetitions=selected.repetitions,
+    )
+
+
+def resumed(
+    command: Literal["run", "score"],
+    selected: Plan | None = None,
+    *,
+    samples: int | None = None,
+    scorers: tuple[ScorerInfo, ...] = (),
+    studies: tuple[StudyCopy, ...] = (),
+) -> Resume:
+    """The event with which another process goes on. `samples`: how many all parts together have planned."""
+    conditions = selected.conditions if selected is not None else ()
+    return Resume(
+        at=now(),
+        versions=_versions(),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        plan=_plan_info(selected, samples) if selected is not None else None,
+        conditions={condition.name: condition.digest for condition in conditions},
+        agents={condition.name: condition.agent.digest for condition in conditions},
+        command=command,
+        scorers=scorers,
+        studies=studies,
+    )
+
+
+# Module → distribution: what answers, what judges, and the table of prices.
+_TOLD = {
+    "mcp": "mcp",
+    "pydantic_ai": "pydantic-ai-slim",
+    "genai_prices": "genai-prices",
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google.genai": "google-genai",
+    "claude_agent_sdk": "claude-agent-sdk",
+}
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "karat": karat.__version__}
+    for module, name in _TOLD.items():
+        # A library that is not loaded has not touched the run, and looking it up takes milliseconds.
+        if module in sys.modules:
+            try:
+                found[name] = version(name)
+            except PackageNotFoundError:
+                continue
+    return found
+
+
+def now() -> str:
+    """UTC, ISO 8601, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

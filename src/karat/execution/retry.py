@@ -1,0 +1,218 @@
+"""What is tried again, and when. Pure: the clock and the dice are handed in."""
+
+from __future__ import annotations
+
+import os
+import random
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, Protocol, get_args
+
+import msgspec
+
+from karat.errors import TrialFault, described
+from karat.models import known_fault, less
+from karat.records import LedgerClass, Reply, Usage, absurd_dollars, absurd_usage
+
+__all__ = [
+    "LONGEST_RETRY_AFTER",
+    "AttemptError",
+    "RetryPolicy",
+    "SameFailures",
+    "classify",
+    "delay",
+    "is_foreign",
+    "timed_out",
+]
+
+
+class RetryPolicy(Protocol):
+    """The experiment file's `execution.retry`."""
+
+    @property
+    def max_attempts(self) -> int: ...
+    @property
+    def initial_backoff_seconds(self) -> float: ...
+    @property
+    def backoff_multiplier(self) -> float: ...
+    @property
+    def max_backoff_seconds(self) -> float: ...
+    @property
+    def timeouts(self) -> bool: ...
+
+
+class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt that failed, in the journal's words."""
+
+    cls: LedgerClass
+    kind: str
+    message: str
+    retriable: bool
+    retry_after: float | None = None  # seconds that the other side asked for
+    usage: Usage | None = None
+    dollars: float | None = None
+    passes: bool = True  # whether it may be gone at another question; False: most likely every trial fails so
+
+    def having_spent(self, usage: Usage | None, dollars: float | None) -> AttemptError:
+        """The same, with what the attempt had spent where the fault does not say it itself."""
+        if self.usage is not None or self.dollars is not None or (usage is None and dollars is None):
+            return self
+        return msgspec.structs.replace(self, usage=usage, dollars=dollars)
+
+    def besides(self, replies: Sequence[Reply]) -> AttemptError:
+        """The same without what stands beside it as the cost of replies: nothing is counted twice."""
+        if not replies or (self.usage is None and self.dollars is None):
+            return self
+        dollars, usage = self.dollars, self.usage
+        for reply in replies:
+            dollars = None if dollars is None else max(0.0, dollars - (reply.dollars or 0.0))
+            usage = None if usage is None else less(usage, reply.usage)
+        return msgspec.structs.replace(self, dollars=dollars, usage=usage)
+
+
+class SameFailures:
+    """Whether the first trials all fail in the same way: then the others would, too, and cost their time and money."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: tuple[str, str, str] | None = None
+        self._over = False
+
+    def succeeded(self) -> None:
+        """One did not fail: whatever comes is not the same for all."""
+        self._over = True
+
+    def failed(self, fallen: AttemptError) -> bool:
+        """Whether so many have failed alike that the run may stop."""
+        key = (fallen.cls, fallen.kind, "" if fallen.kind in _ACCOUNT else fallen.message)
+        self._first = self._first or key
+        self._over = self._over or key != self._first
+        self.count += 1
+        enough = _ALIKE if not fallen.passes else _ALIKE_AT_A_GUESS if fallen.kind in _OWN else None
+        return not self._over and enough is not None and self.count >= enough
+
+
+_ALIKE, _ALIKE_AT_A_GUESS = 3, 5
+"""So many trials that fail alike stop a run: where the reason cannot pass, and where it hardly can."""
+
+_OWN = {"crash", "exit_code", "bad_reply"}
+_ACCOUNT = {"unauthorized", "quota"}  # a message may hold the number of the request
+_LASTING = {*_ACCOUNT, "no_program", "redirect"}
+_BROKEN = (ImportError, NameError, SyntaxError, NotImplementedError)
+
+_KARAT = Path(__file__).resolve().parents[1]
+_STANDARD_LIBRARY = str(Path(os.__file__).parent)
+
+LONGEST_RETRY_AFTER = 3600.0
+"""Seconds."""
+
+_LONGEST_MESSAGE = 4000
+
+
+def classify(
+    error: BaseException, *, stage: Literal["agent", "score"], redact: Callable[[str], str] = str
+) -> AttemptError:
+    """Whose fault an exception is, and whether another attempt could help.
+
+    What a plug-in raises as a TrialFault says it itself. Of other exceptions, those of
+    pydantic-ai and those that carry an HTTP status are what `karat.models` takes them for,
+    those of the network and the operating system are infrastructure; the rest is a crash of
+    the agent, or of the scorer. Crashes are tried again, because most come from a service behind;
+    not so where the code itself is broken (a name, an import, a wrong number of arguments).
+    Secrets are masked before a long message is cut, so that no half of one is left.
+    """
+    error = _innermost(error)
+    error = known_fault(error) or error
+    if isinstance(error, TrialFault):
+        return _declared(error, stage, redact)
+    message = redact(f"{described(error)}{_where(error)}")[:_LONGEST_MESSAGE]
+    broken = isinstance(error, _BROKEN) or _at_the_call(error)
+    if stage == "score":
+        retriable = isinstance(error, OSError)
+        return AttemptError(cls="judge", kind="crash", message=message, retriable=retriable, passes=not broken)
+    if isinstance(error, (OSError, EOFError)):
+        return AttemptError(cls="infrastructure", kind="os_error", message=message, retriable=True)
+    return AttemptError(cls="agent", kind="crash", message=message, retriable=not broken, passes=not broken)
+
+
+def _at_the_call(error: BaseException) -> bool:
+    """Whether the plug-in could not even be called: its arguments are not those that it wants."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return isinstance(error, TypeError) and bool(frames) and frames[-1].filename.startswith(str(_KARAT))
+
+
+def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Callable[[str], str]) -> AttemptError:
+    """What a fault says of itself. Plug-ins raise subclasses of their own: nothing is taken on trust."""
+    cls: LedgerClass = error.ledger_class if error.ledger_class in get_args(LedgerClass) else "agent"  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below records.py
+    if stage == "score" and cls in ("agent", "limit"):
+        cls = "judge"
+    kind, message = getattr(error, "kind", None), getattr(error, "message", None)
+    usage, wait = getattr(error, "usage", None), getattr(error, "retry_after", None)
+    dollars = getattr(error, "dollars", None)
+    return AttemptError(
+        cls=cls,
+        kind=kind if isinstance(kind, str) and kind else "fault",
+        message=redact(message if isinstance(message, str) else described(error))[:_LONGEST_MESSAGE],
+        retriable=bool(getattr(error, "retriable", False)),
+        retry_after=float(wait) if isinstance(wait, (int, float)) else None,
+        usage=usage if isinstance(usage, Usage) and not absurd_usage(usage) else None,
+        dollars=dollars if not absurd_dollars(dollars) else None,
+        passes=kind not in _LASTING,
+    )
+
+
+def _where(error: BaseException) -> str:
+    """The line that raised it, so that whoever wrote the agent can find it; the plug-in's own, not a library's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if is_foreign(frame.filename)]
+    if not own:
+        return ""
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}, in {own[-1].name})"
+
+
+def is_foreign(filename: str) -> bool:
+    """Whether code of a plug-in stands there, rather than of karat or of a library."""
+    return "site-packages" not in filename and not filename.startswith((str(_KARAT), _STANDARD_LIBRARY, "<"))
+
+
+def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: AttemptError | None = None) -> AttemptError:
+    """An attempt that took too long. `paid`: what it said, while it was cut off, that it had cost."""
+    what = "answer" if stage == "agent" else "score"
+    return AttemptError(
+        cls="limit" if stage == "agent" else "judge",
+        kind="timeout",
+        message=f"no {what} within {seconds:g} s",
+        retriable=False,
+        dollars=paid.dollars if paid is not None else None,
+        usage=paid.usage if paid is not None else None,
+    )
+
+
+def delay(policy: RetryPolicy, attempt: int, fallen: AttemptError, dice: random.Random) -> float | None:
+    """Seconds until the next attempt; None when there is none.
+
+    `attempt` counts from 1 and includes the first. Full jitter: uniform between 0 and
+    initial × multiplier^(attempt−1), capped. What `Retry-After` asks for is the least; more
+    than an hour is as good as a refusal.
+
+    Brooker (2015), "Exponential backoff and jitter", AWS Architecture Blog.
+    """
+    if attempt >= policy.max_attempts:
+        return None
+    asked = fallen.retry_after
+    if asked is not None and not 0 <= asked <= LONGEST_RETRY_AFTER:
+        return None
+    if not fallen.retriable and not (fallen.kind == "timeout" and policy.timeouts):
+        return None
+    # The exponent is bounded so that a large attempt number cannot overflow.
+    growth = policy.backoff_multiplier ** min(attempt - 1, 64)
+    wait = dice.uniform(0.0, min(policy.max_backoff_seconds, policy.initial_backoff_seconds * growth))
+    return wait if asked is None else asked + wait
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        faults = [one for one in error.exceptions if isinstance(one, (TrialFault, BaseExceptionGroup))]
+        error = faults[0] if faults else error.exceptions[0]
+    return error

@@ -1,0 +1,183 @@
+"""Agents and scorers of an experiment, made from its options."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from karat import plugins
+from karat.agents import AgentSetting, TrialAgent, as_agent
+from karat.errors import Caught, described
+from karat.execution.plan import Plan
+from karat.execution.runner import ScorerInUse
+from karat.execution.score_cache import ScoreCache
+from karat.journal import ScorerInfo
+from karat.mcp import Toolbox
+from karat.models import Price
+from karat.records import AgentSpec, Condition, Metric, ScorerSpec
+from karat.redact import Redactor
+from karat.scorers import ScorerSetting, announced
+
+if TYPE_CHECKING:
+    from karat.config import Experiment
+
+__all__ = ["agent_notes", "build_agents", "build_scorers", "close_agents", "opened_scorers"]
+
+
+def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
+    """One agent a set of options: conditions that share them share the agent."""
+    setting = AgentSetting(
+        folder=experiment.folder,
+        toolbox=toolbox,
+        redact=Redactor(experiment.secrets),
+        env=experiment.env,
+        prices=experiment.prices,
+    )
+    built: list[tuple[AgentSpec, TrialAgent]] = []
+    agents: dict[str, TrialAgent] = {}
+    for condition in selected.conditions:
+        spec = condition.agent
+        agent = next((agent for other, agent in built if _same(other, spec)), None)
+        if agent is None:
+            plugin = plugins.find("agents", spec.type, folder=experiment.folder)
+            agent = as_agent(plugins.build(plugin, spec.options, setting=setting))
+            built.append((spec, agent))
+        agents[condition.name] = agent
+    return agents
+
+
+def _same(one: AgentSpec, other: AgentSpec) -> bool:
+    # Not by digest: it leaves out what changes no answer, and knows a function only by its name.
+    keys = one.options.keys()
+    return (
+        one.type == other.type
+        and keys == other.options.keys()
+        and all(_equal(one.options[key], other.options[key]) for key in keys)
+    )
+
+
+def _equal(one: object, other: object) -> bool:
+    return one is other or (not callable(one) and type(one) is type(other) and bool(one == other))
+
+
+def agent_notes(selected: Plan, agents: Mapping[str, TrialAgent]) -> list[str]:
+    """What everybody who reads the results must know of the agents: what does not reach them, and what should not."""
+    notes: list[str] = []
+    for agent in {id(one): one for one in agents.values()}.values():
+        conditions = [one for one in selected.conditions if agents[one.name] is agent]
+        shown = str(getattr(agent, "shown", "the agent"))
+        takes = getattr(agent, "takes", None)
+        if takes is not None and "condition" not in takes:
+            notes += _unused(shown, takes, conditions)
+        if getattr(agent, "allow_golden", False):
+            notes.append(f"{shown} may read the golden answers (allow_golden)")
+    return notes
+
+
+def _unused(agent: str, takes: Collection[str], conditions: Sequence[Condition]) -> Iterator[str]:
+    """What conditions set and the agent does not take; first, which of them cannot differ for that reason."""
+    alike: dict[tuple[object, ...], list[Condition]] = {}
+    for condition in conditions:
+        key = tuple(value for name, value in _varied(condition).items() if name in takes)
+        alike.setdefault(key, []).append(condition)
+    for same in alike.values():
+        ignored = [name for name in _varied(same[0]) if name not in takes and any(_varied(one)[name] for one in same)]
+        differing = [name for name in ignored if len({_varied(one)[name] for one in same}) > 1]
+        names = ", ".join(f"'{condition.name}'" for condition in same)
+        if differing:
+            yield (
+                f"conditions {names} cannot differ: they differ in {' and '.join(differing)} alone, "
+                f"and {agent} does not take {'that' if len(differing) == 1 else 'these'}"
+            )
+        elif ignored:
+            yield f"{agent} does not take the {' or the '.join(ignored)} set by {names}"
+
+
+def _varied(condition: Condition) -> dict[str, object]:
+    servers = tuple((server.name, server.digest) for server in condition.mcp_servers)
+    return {"system_prompt": condition.system_prompt or "", "mcp_servers": servers}
+
+
+def build_scorers(
+    specs: Sequence[ScorerSpec],
+    *,
+    folder: Path,
+    memory: ScoreCache | None = None,
+    env: Mapping[str, str] | None = None,
+    prices: Mapping[str, Price] | None = None,
+) -> tuple[ScorerInUse, ...]:
+    """The scorers, each with the digest that tells its scores from another's."""
+    recall = (memory or ScoreCache()).recall
+    settings = [
+        ScorerSetting(folder=folder, name=spec.name, recall=recall, env=env, prices=prices or {}) for spec in specs
+    ]
+    return tuple(_scorer_in_use(spec, setting) for spec, setting in zip(specs, settings, strict=True))
+
+
+async def close_agents(agents: Mapping[str, TrialAgent], notice: Callable[[str], None] | None = None) -> None:
+    """Ends what agents hold open; each once, however many conditions share it. `notice` is told what fails."""
+    for agent in {id(one): one for one in agents.values()}.values():
+        await _closed(agent, notice)
+
+
+async def _closed(plugin: Any, notice: Callable[[str], None] | None) -> None:
+    """What goes wrong at the very end takes nothing from what was answered and scored."""
+    with Caught() as caught:
+        await plugin.aclose()
+    if isinstance(caught.error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)):
+        raise caught.error
+    if caught.error is not None and notice is not None:
+        notice(f"an agent or scorer did not close well: {described(caught.error)}")
+
+
+@asynccontextmanager
+async def opened_scorers(
+    scorers: Sequence[ScorerInUse], notice: Callable[[str], None] | None = None
+) -> AsyncGenerator[None]:
+    """Scorers that are ready for the length of the block. Raises OperatorError: a key, say, is missing."""
+    try:
+        for used in scorers:
+            if hasattr(used.scorer, "open"):
+                used.scorer.open()
+        yield
+    finally:
+        for used in scorers:
+            if hasattr(used.scorer, "aclose"):
+                await _closed(used.scorer, notice)
+
+
+def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:
+    plugin = plugins.find("scorers", spec.type, folder=setting.folder)
+    scorer = plugins.build(plugin, spec.options, setting=setting)
+    # A scorer's fingerprint covers what its options only point at (a rubric file), and its own revisions.
+    parts = [spec.type, spec.name, spec.options, str(getattr(scorer, "fingerprint", ""))]
+    digest = blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=8).hexdigest()
+    metrics = announced(scorer, spec.type)
+    info = ScorerInfo(
+        name=spec.name,
+        type=spec.type,
+        scoring=digest,
+        metrics=metrics or (Metric(name=spec.name),),
+        offline=bool(getattr(scorer, "offline", True)),
+        options=msgspec.to_builtins(spec.options),
+        rubric=getattr(scorer, "rubric_name", None),
+        rubric_digest=getattr(scorer, "rubric_digest", None),
+        provenance=dict(getattr(scorer, "provenance", {})),
+    )
+    streams = inspect.isasyncgenfunction(scorer.score)
+    waits, blocking = inspect.iscoroutinefunction(scorer.score), bool(getattr(scorer, "blocking", False))
+    return ScorerInUse(
+        info=info,
+        scorer=scorer,
+        metrics=metrics,
+        waits=waits or blocking or streams,
+        blocking=blocking,
+        streams=streams,
+    )

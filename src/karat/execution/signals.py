@@ -1,0 +1,178 @@
+"""Ctrl-C, and what else ends a process from outside; and whoever blocks the event loop, so that neither works.
+
+A thread of its own reads the signals, because an agent that never gives control back (`time.sleep` in an
+`async def`) holds everything that runs in the loop: timeouts, other trials, signal handlers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+from typing import Any
+
+from karat import formats
+from karat.execution.progress import RunStatus
+from karat.execution.provenance import now
+from karat.execution.retry import is_foreign
+from karat.execution.runner import PendingScore, Runner
+from karat.execution.trial_queue import Job
+from karat.journal import End, Journal
+
+__all__ = ["SignalHandler"]
+
+BLOCKED_SECONDS = 5.0
+"""So long without a turn of the event loop, and whoever holds it is named."""
+
+_BEAT_SECONDS = 0.5
+_PATIENCE_SECONDS = 2.0  # so long after a second signal that the loop does not take note of, the process is ended
+_FLUSH_SECONDS = 10.0  # for what the journal's thread has still to write
+_STOPPED = 130  # exit code
+
+_REMEDY = (
+    "nothing else can run meanwhile, no timeout and no other trial; write `def` instead of `async def`, or "
+    "`await asyncio.to_thread(...)` around the call that blocks; Ctrl-C twice ends the run"
+)
+
+
+class SignalHandler:
+    """First signal: what is in flight finishes. Second: stop at once, whatever the event loop does.
+
+    SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`): a closed terminal must not
+    leave agents and servers behind. Before there is a loop to drain, the task that
+    prepares the run is cancelled, so that the servers it has started are closed. Once the end of the run is
+    in the journal, its outcome stands: a second signal cuts off only the closing of agents and servers. A second signal
+    that the event loop does not react to ends the process; what was given to the journal is on disk by then.
+    """
+
+    def __init__(self, status: RunStatus, *, handle: bool) -> None:
+        self.loop: Runner | None = None
+        self.ended = False  # whether the end of the run is in the journal
+        self.journal: Journal | None = None
+        self._status, self._handle = status, handle
+        self._handled: dict[signal.Signals, Any] = {}  # with the handlers from before
+        self._cancelled = 0  # times that the task was cancelled from here
+        self._received = self._noted = 0  # signals: by this process, by the event loop
+        self._received_at = 0.0
+        self._named: set[str] = set()  # places in foreign code that were named
+        self._over = threading.Event()
+
+    def __enter__(self) -> SignalHandler:
+        self._running, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        self._in = threading.get_ident()
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+        if self._handle:
+            self._wakes = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._handled[number] = signal.signal(number, lambda *_: None)
+        self._beat()
+        self._thread = threading.Thread(target=self._look_on, name="karat-stop", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        self._over.set()
+        self._timer.cancel()
+        for number, before in self._handled.items():
+            signal.signal(number, before)
+        if self._handle:
+            signal.set_wakeup_fd(self._wakes)
+        os.write(self._writing, b"\0")
+        self._thread.join()
+        os.close(self._reading)
+        os.close(self._writing)
+        if self._task is None or not self._cancelled:
+            return False
+        by_others = min(self._task.uncancel() for _ in range(self._cancelled))
+        if not isinstance(error, asyncio.CancelledError):
+            return False
+        if not self.ended:
+            raise KeyboardInterrupt from None
+        return by_others == 0
+
+    def _beat(self) -> None:
+        self._alive_at = monotonic()
+        self._timer = self._running.call_later(_BEAT_SECONDS, self._beat)
+
+    def _stop(self) -> None:
+        if self._over.is_set():
+            return  # passed on too late: the task may be about something else by now
+        self._noted += 1
+        if self.ended and self._noted == 1:
+            self._status.notice("the run has ended and is closing its agents and servers; Ctrl-C again stops at once")
+        elif self.loop is None:
+            self._cancelled += 1
+            if self._task is not None:
+                self._task.cancel()
+        elif self._noted > 1:  # whatever the first one met: a run may have been winding down already
+            self._status.notice("stopping at once: what was in flight is cut off")
+            self.loop.cancel()
+        else:
+            self._status.notice("finishing what is in flight; Ctrl-C again stops at once")
+            self.loop.drain("interrupted")
+
+    def _look_on(self) -> None:
+        """The thread: passes signals on to the loop, and acts where it does not react."""
+        while not self._over.is_set():
+            if select.select([self._reading], [], [], _BEAT_SECONDS)[0]:
+                for number in os.read(self._reading, 64):
+                    if number in self._handled and not self._over.is_set():
+                        self._received, self._received_at = self._received + 1, monotonic()
+                        self._running.call_soon_threadsafe(self._stop)
+            silent = monotonic() - self._alive_at
+            unheard = self._received > self._noted and monotonic() - self._received_at > _PATIENCE_SECONDS
+            if self._over.is_set():
+                return
+            if unheard and self._received > 1:
+                self._end_now()
+            elif silent > BLOCKED_SECONDS or (unheard and silent > _PATIENCE_SECONDS):
+                self._name_it(silent)
+            if unheard:
+                self._status.notice("the event loop is blocked and cannot finish anything; Ctrl-C again ends the run")
+
+    def _name_it(self, seconds: float) -> None:
+        """Who holds the event loop, and what to do; each place in foreign code once."""
+        frame = sys._current_frames().get(self._in)  # noqa: SLF001 -- documented, in spite of its name
+        place, who = _held_by(frame)
+        if place and place not in self._named:
+            self._named.add(place)
+            self._status.notice(
+                f"{who} has held the event loop for {formats.duration(round(seconds))} ({place}): {_REMEDY}"
+            )
+
+    def _end_now(self) -> None:
+        again = "" if self.journal is None else f"; go on with --resume {self.journal.path.parent}"
+        self._status.notice(f"stopped while the event loop was blocked; what was answered is in the journal{again}")
+        if self.journal is not None:
+            end = End(at=now(), reason="interrupted", seconds=round(self._status.seconds, 3))
+            self.journal.write_out(end, seconds=_FLUSH_SECONDS)
+        os._exit(_STOPPED)  # nothing less ends a process whose main thread does not come back
+
+
+def _held_by(frame: FrameType | None) -> tuple[str, str]:
+    """The place in foreign code at which a thread is, and for whom; "" where it is in karat's own."""
+    place, who = "", "an agent or scorer"
+    for one, line in traceback.walk_stack(frame):
+        if one.f_code is asyncio.BaseEventLoop.run_forever.__code__:
+            break  # what is further out started the loop, and does not hold it
+        if not place and is_foreign(one.f_code.co_filename):
+            place = f"{Path(one.f_code.co_filename).name}, line {line}, in {one.f_code.co_name}"
+        job, owed = one.f_locals.get("job"), one.f_locals.get("owed")
+        if isinstance(job, Job):
+            trial = job.trial
+            where = f"sample '{trial.sample.id}', condition '{trial.condition.name}', repetition {trial.repetition}"
+            return place, f"the agent of the trial {where}"
+        if isinstance(owed, PendingScore):
+            answer = owed.answer
+            where = f"sample '{answer.sample}', condition '{answer.condition}', repetition {answer.repetition}"
+            return place, f"a scorer of the trial {where}"
+    return place, who

@@ -1,0 +1,71 @@
+"""Trials: their order, and ids that cover what an answer depends on and nothing else."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.execution.plan import Plan, trial_id
+from karat.records import AgentSpec, Condition, Gate, Sample, Turn
+
+SAMPLE = Sample(id="s", position=0, digest="content", turns=(Turn(question="q"),))
+CONDITION = Condition(name="c", position=0, digest="prompt", agent=AgentSpec(type="t", digest="agent"))
+
+
+def change(value: object, **fields: object) -> object:
+    return msgspec.structs.replace(value, **fields)
+
+
+def test_an_id_is_the_same_in_every_process_and_release() -> None:
+    assert trial_id(SAMPLE, CONDITION, 0) == "8cfc9b37e08246be609c051d"
+
+
+@pytest.mark.parametrize(
+    ("sample", "condition", "repetition"),
+    [
+        (change(SAMPLE, id="s2"), CONDITION, 0),
+        (change(SAMPLE, digest="other"), CONDITION, 0),
+        (SAMPLE, change(CONDITION, name="c2"), 0),
+        (SAMPLE, change(CONDITION, digest="other"), 0),
+        (SAMPLE, change(CONDITION, agent=AgentSpec(type="t", digest="other")), 0),
+        (SAMPLE, CONDITION, 1),
+    ],
+)
+def test_what_an_answer_depends_on_changes_the_id(sample: Sample, condition: Condition, repetition: int) -> None:
+    assert trial_id(sample, condition, repetition) != trial_id(SAMPLE, CONDITION, 0)
+
+
+@pytest.mark.parametrize(
+    ("sample", "condition"),
+    [
+        (change(SAMPLE, position=7, metadata={"topic": "x"}), CONDITION),
+        (SAMPLE, change(CONDITION, position=7, gate=Gate(require_mcp_tool_use=True))),
+    ],
+)
+def test_positions_and_metadata_do_not(sample: Sample, condition: Condition) -> None:
+    assert trial_id(sample, condition, 0) == trial_id(SAMPLE, CONDITION, 0)
+
+
+@given(one=st.tuples(st.text(), st.text()), other=st.tuples(st.text(), st.text()))
+def test_names_cannot_run_into_each_other(one: tuple[str, str], other: tuple[str, str]) -> None:
+    first, second = (
+        trial_id(change(SAMPLE, id=id_, digest=digest), CONDITION, 0)  # type: ignore[arg-type]
+        for id_, digest in (one, other)
+    )
+    assert (first == second) == (one == other)
+
+
+@given(samples=st.integers(1, 5), conditions=st.integers(1, 4), repetitions=st.integers(1, 4))
+def test_a_plan_counts_and_finds_its_trials(samples: int, conditions: int, repetitions: int) -> None:
+    whole = Plan(
+        [change(SAMPLE, id=str(number)) for number in range(samples)],  # type: ignore[misc]
+        [change(CONDITION, name=str(number)) for number in range(conditions)],  # type: ignore[misc]
+        repetitions,
+    )
+    trials = list(whole)
+    assert len(trials) == len(whole) == len({trial.id for trial in trials})
+    assert [whole[index] for index in range(len(whole))] == trials
+    assert [trial.index for trial in trials] == list(range(len(whole)))
+    assert [trial.condition.name for trial in trials[:conditions]] == [str(number) for number in range(conditions)]

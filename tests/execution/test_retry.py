@@ -1,0 +1,199 @@
+"""What is tried again, and when; what may still be spent; which trial is next."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.config import Retry
+from karat.errors import AgentFault, InfrastructureFault, JudgeFault, LimitReached
+from karat.execution.limits import Budget
+from karat.execution.retry import AttemptError, classify, delay
+from karat.execution.trial_queue import Job, TrialQueue
+from karat.records import AgentSpec, Condition, Reply, Sample, Trial, Usage
+
+
+class TopOfTheRange(random.Random):
+    """Dice that always show the most."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+def fallen(**changes: Any) -> AttemptError:
+    return AttemptError(**{"cls": "agent", "kind": "crash", "message": "m", "retriable": True, **changes})
+
+
+def test_waits_are_initial_times_multiplier_to_the_k_before_jitter() -> None:
+    policy = Retry(max_attempts=6, initial_backoff_seconds=1, backoff_multiplier=3, max_backoff_seconds=20)
+    waits = [delay(policy, attempt, fallen(), TopOfTheRange()) for attempt in range(1, 7)]
+    assert waits == [1, 3, 9, 20, 20, None], "max_attempts counts the first attempt"
+
+
+@given(attempt=st.integers(1, 10_000), seed=st.integers(), asked=st.one_of(st.none(), st.floats(0, 1000)))
+def test_jitter_is_full_and_retry_after_is_the_least(attempt: int, seed: int, asked: float | None) -> None:
+    policy = Retry(max_attempts=100)
+    wait = delay(policy, attempt, fallen(retry_after=asked), random.Random(seed))
+    if attempt >= 100:
+        assert wait is None
+    else:
+        assert wait is not None
+        assert (asked or 0) <= wait <= (asked or 0) + min(60, 2.0 ** min(attempt - 1, 64))
+
+
+def test_what_cannot_help_is_not_tried_again_and_timeouts_only_when_asked() -> None:
+    assert delay(Retry(), 1, fallen(retriable=False), random.Random()) is None
+    timeout = fallen(cls="limit", kind="timeout", retriable=False)
+    assert delay(Retry(), 1, timeout, random.Random()) is None
+    assert delay(Retry(timeouts=True), 1, timeout, random.Random()) is not None
+
+
+@pytest.mark.parametrize(
+    ("error", "stage", "expected"),
+    [
+        (AgentFault("k", "m", retriable=True), "agent", ("agent", "k", "m", True)),
+        (AgentFault("k", "m"), "score", ("judge", "k", "m", False)),
+        (InfrastructureFault("k", "m", retriable=True), "score", ("infrastructure", "k", "m", True)),
+        (JudgeFault("k", "m"), "score", ("judge", "k", "m", False)),
+        (LimitReached("turns", "m"), "agent", ("limit", "turns", "m", False)),
+        (ConnectionResetError("gone"), "agent", ("infrastructure", "os_error", "ConnectionResetError: gone", True)),
+        (ValueError("x"), "agent", ("agent", "crash", "ValueError: x", True)),
+        (ValueError("x"), "score", ("judge", "crash", "ValueError: x", False)),
+        (
+            ExceptionGroup("g", [ValueError("noise"), ExceptionGroup("h", [InfrastructureFault("k", "m")])]),
+            "agent",
+            ("infrastructure", "k", "m", False),
+        ),
+        (ExceptionGroup("g", [ValueError("x")]), "agent", ("agent", "crash", "ValueError: x", True)),
+    ],
+)
+def test_whose_fault_an_exception_is(error: Exception, stage: Any, expected: tuple[Any, ...]) -> None:
+    found = classify(error, stage=stage)
+    assert (found.cls, found.kind, found.message, found.retriable) == expected
+
+
+class Response:
+    def __init__(self, status_code: int, headers: dict[str, str]) -> None:
+        self.status_code, self.headers = status_code, headers
+
+
+class FromTheSdk(Exception):
+    """As the SDKs of model providers raise it."""
+
+    def __init__(self, status: int, headers: dict[str, str] | None = None) -> None:
+        self.status_code, self.response = status, Response(status, headers or {})
+        super().__init__(f"status {status}")
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "expected"),
+    [
+        (429, {"retry-after": "7.5"}, ("infrastructure", "rate_limit", True, 7.5)),
+        (529, {"retry-after": "Fri, 31 Dec 1999 23:59:59 GMT"}, ("infrastructure", "rate_limit", True, 0.0)),
+        (429, {"retry-after-ms": "250"}, ("infrastructure", "rate_limit", True, 0.25)),
+        (429, {"retry-after": "soon"}, ("infrastructure", "rate_limit", True, None)),
+        (503, {}, ("infrastructure", "server_error", True, None)),
+        (401, {}, ("infrastructure", "unauthorized", False, None)),
+        (404, {}, ("infrastructure", "not_found", False, None)),
+        (422, {}, ("infrastructure", "refused", False, None)),
+        (200, {}, ("agent", "crash", True, None)),
+    ],
+)
+def test_a_providers_refusal_is_infrastructure(status: int, headers: dict[str, str], expected: tuple[Any, ...]) -> None:
+    found = classify(FromTheSdk(status, headers), stage="agent")
+    assert (found.cls, found.kind, found.retriable, found.retry_after) == expected
+
+
+def test_a_fault_keeps_what_it_cost_and_what_it_was_asked_to_wait() -> None:
+    usage = Usage(input_tokens=5)
+    found = classify(AgentFault("k", "m", retry_after=7, dollars=0.5, usage=usage), stage="agent")
+    assert (found.retry_after, found.dollars, found.usage) == (7, 0.5, usage)
+
+
+@given(
+    costs=st.lists(st.floats(0, 3), min_size=1, max_size=60),
+    crowd=st.integers(1, 5),
+    usd=st.floats(0.5, 40),
+)
+def test_once_the_largest_cost_was_seen_the_budget_is_never_passed(costs: list[float], crowd: int, usd: float) -> None:
+    largest = max(costs)
+    spend = Budget(usd=usd, tokens=None)
+    spend.paid("agent", largest, None)
+    first = spend.dollars
+    in_flight: list[float] = []
+    for cost in costs:
+        while len(in_flight) >= crowd:
+            spend.paid("agent", in_flight.pop(0), None)
+        if spend.allows(agents=len(in_flight), judges=0):
+            in_flight.append(cost)
+    for cost in in_flight:
+        spend.paid("agent", cost, None)
+    assert spend.dollars <= max(first, usd) + 1e-9
+
+
+def test_tokens_and_judges_are_reserved_too() -> None:
+    spend = Budget(usd=None, tokens=100, tokens_before=40)
+    spend.paid("agent", None, Usage(input_tokens=8, output_tokens=2, reasoning_tokens=2))
+    spend.paid("judge", None, Usage(input_tokens=20))
+    assert spend.tokens == 70
+    assert spend.allows(agents=0, judges=0)
+    assert not spend.allows(agents=0, judges=1), "70 + 10 + 20 + 20 is too much"
+    assert not spend.unknown, "an unknown price matters only under a budget in dollars"
+
+
+def test_a_trial_reserves_all_its_turns_and_an_unknown_failure_counts_one() -> None:
+    spend = Budget(usd=100.0, tokens=None)
+    spend.told([Reply(text="x", dollars=dollars) for dollars in (3.0, 5.0, 2.0)])
+    spend.failed("agent", None, None)
+    assert spend.dollars == 15.0, "one call failed, not a conversation"
+    assert spend.allows(agents=7, judges=0)
+    assert not spend.allows(agents=8, judges=0), "15 + 9 × 10 is too much"
+
+
+def trials(count: int) -> Iterator[Trial]:
+    for number in range(count):
+        sample = Sample(id=str(number), position=number, digest="d", turns=())
+        condition = Condition(name="a", position=0, digest="d", agent=AgentSpec(type="x"))
+        yield Trial(id=str(number), index=number, sample=sample, condition=condition, repetition=0, seed=0)
+
+
+def test_retries_that_are_due_go_before_new_trials() -> None:
+    async def go() -> list[tuple[str, int]]:
+        supply, order = TrialQueue(trials(4)), []
+        while (job := await supply.next()) is not None:
+            order.append((job.trial.id, job.attempt))
+            if job.trial.id == "1" and job.attempt == 1:
+                supply.again(Job(job.trial, 2), 0.0)
+            supply.done()
+            await asyncio.sleep(0.005)
+        return order
+
+    assert asyncio.run(go()) == [("0", 1), ("1", 1), ("1", 2), ("2", 1), ("3", 1)]
+
+
+def test_workers_wait_for_a_retry_that_is_not_due_yet_and_stop_gives_it_up() -> None:
+    async def go(*, stop: bool) -> list[int]:
+        supply, seen = TrialQueue(trials(1)), []
+
+        async def work() -> None:
+            while (job := await supply.next()) is not None:
+                seen.append(job.attempt)
+                if job.attempt == 1:
+                    supply.again(Job(job.trial, 2), 0.05)
+                supply.done()
+
+        crowd = asyncio.gather(*(work() for _ in range(3)))
+        if stop:
+            await asyncio.sleep(0.01)
+            supply.stop()
+        await asyncio.wait_for(crowd, 5)
+        return seen
+
+    assert asyncio.run(go(stop=False)) == [1, 2]
+    assert asyncio.run(go(stop=True)) == [1]

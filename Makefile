@@ -1,7 +1,7 @@
 # What can be done here; `make` lists it. Everything happens in .venv, nothing is installed anywhere else.
 # Written for GNU make 3.81 (macOS) and later; needs Python 3.11 or newer with venv, nothing more.
 
-.PHONY: help demo test lint docs format lock upgrade bench changelog clean
+.PHONY: help demo test test-slow lint docs site format lock upgrade bench changelog clean
 
 # Of the caller's shell: none of it may reach the environment that is built here.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONSAFEPATH VIRTUAL_ENV CONDA_PREFIX
@@ -19,10 +19,14 @@ demo:  ## Set up, then run the example: an agent under three conditions, offline
 	@sh scripts/setup core
 	$(BIN)/karat run examples/support-kb/experiment.yaml
 
-test:  ## Set up, then linters and all tests (ARGS="-k name": pass something on to pytest)
+test:  ## Set up, then linters and the quick tests (ARGS="-k name": pass something on to pytest)
 	@sh scripts/setup dev
 	@$(MAKE) --no-print-directory lint
-	$(BIN)/pytest -n auto --maxprocesses 4 $(ARGS)
+	$(BIN)/pytest -n auto --maxprocesses 4 -m "not slow" $(ARGS)
+
+test-slow:  ## All other tests, and those of properties again with many more examples
+	@sh scripts/setup dev
+	$(BIN)/pytest -n auto --maxprocesses 4 -m "slow or hypothesis" --hypothesis-profile deep $(ARGS)
 
 lint:  ## ruff, mypy, import contracts
 	@sh scripts/setup dev
@@ -40,6 +44,10 @@ docs:  ## Write docs/reference/ from the code, and run the tutorial to renew its
 	@sh scripts/setup dev
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/outputs.py
+
+site:  ## Build the documentation as a site into build/site/
+	@sh scripts/setup dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 lock:  ## Bring requirements/*.txt into line with pyproject.toml, keeping what is pinned
 	@sh scripts/setup dev

@@ -9,19 +9,21 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
-import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tables import attributes, docstring, fields_table, headed
+import yaml
+
+from tables import docstring, fields_table, headed
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
 NOTE = "<!-- Written by docs/generate.py from the code. Change it there, then: make docs -->\n"
 
 FAMILIES = {
@@ -39,14 +41,6 @@ FAMILIES = {
         "Scorers",
         "What scores the answers: `judge.type`, and each entry of `scorers`, in the experiment file.",
     ),
-}
-
-KINDS = {
-    "tutorial": "Learn it, from the start",
-    "how-to": "Get one thing done",
-    "reference": "Look it up",
-    "explanation": "Understand why",
-    "decisions": "What was decided, and what would change our mind",
 }
 
 
@@ -214,63 +208,21 @@ def statistics_page() -> str:
 
 
 def _names_page(title: str, how: str, package: str) -> str:
+    """Each public name with the first sentence of its docstring and a link to its source."""
     home = importlib.import_module(package)
-    parts = [f"# {title}", f"{how} offers these names, and loads what each needs when it is first used."]
+    parts = [
+        f"# {title}",
+        f"""{how} offers these names, and loads what each needs when it is first used. Docstrings give shapes, units,
+ranges, errors, an example and the source: on the site below, on a code host behind each link.""",
+    ]
+    rows = ["| name | |", "|---|---|"]
     for name in home.__all__:
         thing = getattr(home, name)
-        if not callable(thing):
-            continue
-        parts += [f"## {name}", f"```python\n{_declaration(name, thing)}\n```", docstring(thing)]
-        if inspect.isclass(thing):
-            parts += [f"* `.{member}` – {line}" if line else f"* `.{member}`" for member, line in _members(thing)]
-    return re.sub(r"(\n\* .*)\n(?=\n\* )", r"\1", "\n\n".join(parts))
-
-
-def _declaration(name: str, thing: Any) -> str:
-    if inspect.isclass(thing):
-        if issubclass(thing, BaseException):
-            return f"class {name}({thing.__bases__[0].__name__})"
-        return f"class {name}"
-    start = "async def" if inspect.iscoroutinefunction(thing) else "def"
-    signature = inspect.signature(thing)
-    parameters = list(_parameters(signature))
-    returned = (
-        "" if signature.return_annotation is signature.empty else f" -> {_annotation(signature.return_annotation)}"
-    )
-    line = f"{start} {name}({', '.join(parameters)}){returned}"
-    if len(line) <= 100:
-        return line
-    return f"{start} {name}(\n" + "".join(f"    {parameter},\n" for parameter in parameters) + f"){returned}"
-
-
-def _parameters(signature: inspect.Signature) -> Iterator[str]:
-    starred = False
-    for parameter in signature.parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
-            yield "*"
-        starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
-        stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
-        typed = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
-        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-        yield f"{stars}{parameter.name}{typed}{default}"
-
-
-def _annotation(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-
-
-def _members(thing: type[Any]) -> Iterator[tuple[str, str]]:
-    for name, annotation, note in attributes(thing):
-        if not name.startswith("_") and not annotation.startswith("ClassVar"):
-            yield f"{name}: {annotation}", note
-    for name, member in vars(thing).items():
-        line = (inspect.getdoc(member) or "").partition("\n")[0]
-        if name.startswith("_") or not line:
-            continue
-        if isinstance(member, property):
-            yield name, line
-        elif inspect.isfunction(member):
-            yield f"{name}()", line
+        if callable(thing):
+            source = Path(inspect.getsourcefile(inspect.unwrap(thing)) or "").relative_to(ROOT).as_posix()
+            first = docstring(thing).partition("\n\n")[0]
+            rows.append(f"| [`{name}`](../../{source}) | {' '.join(first.split())} |")
+    return "\n\n".join([*parts, "\n".join(rows)])
 
 
 def query_page() -> str:
@@ -293,33 +245,29 @@ report: the first answer of a trial, the last score at one place, whole scorings
 
 
 def index_page() -> str:
-    """The pages in their kinds, each with its first sentence."""
-    parts = ["# Documentation", "What each word means: [the glossary](glossary.md)."]
-    for kind, title in KINDS.items():
-        folder = DOCS / kind
-        names = {path.name for path in folder.glob("*.md")} if folder.is_dir() else set()
-        made = {Path(name).name: text() for name, text in PAGES.items() if Path(name).parent.name == kind}
-        rows = []
-        for name in sorted(names | set(made)):
-            if name == "0000-template.md":
-                continue
-            text = made.get(name) or (folder / name).read_text(encoding="utf-8")
-            heading, sentence = _opening(text)
-            rows.append(f"* [{heading}]({kind}/{name}) – {sentence}" if sentence else f"* [{heading}]({kind}/{name})")
-        if rows:
-            parts += [f"## {title}", "\n".join(rows)]
+    """The pages in the order of mkdocs.yml, by their titles."""
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    parts = ["# Documentation"]
+    for entry in yaml.safe_load(listed):
+        if isinstance(entry, dict):
+            ((heading, pages),) = entry.items()
+            parts += [f"## {heading}", "\n".join(_titles(pages))]
     return "\n\n".join(parts)
 
 
-def _opening(text: str) -> tuple[str, str]:
-    """A page's title and first sentence."""
-    title, _, rest = text.partition("# ")[2].partition("\n")
-    for block in rest.split("\n\n"):
-        line = " ".join(block.split())
-        if line and not line.startswith(("#", "<", "!", "|", "```", "*", "-")):
-            plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", line)
-            return title.strip(), re.split(r"(?<=[.?!])\s", plain, maxsplit=1)[0].rstrip(":")
-    return title.strip(), ""
+def _titles(pages: list[Any]) -> Iterator[str]:
+    """A link to each page, or a line of links for each group of pages."""
+    for entry in pages:
+        if isinstance(entry, str):
+            yield f"* [{_title(entry)}]({entry})"
+        else:
+            ((group, below),) = entry.items()
+            yield f"* {group}: " + " · ".join(f"[{_title(page)}]({page})" for page in below)
+
+
+def _title(name: str) -> str:
+    text = PAGES[name]() if name in PAGES else (DOCS / name).read_text(encoding="utf-8")
+    return text.partition("# ")[2].partition("\n")[0]
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -14,14 +14,19 @@ from typing import TYPE_CHECKING, Any, get_args
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["attributes", "docstring", "fields_table", "headed"]
+__all__ = ["attributes", "docstring", "fenced", "fields_table", "headed"]
 
 
 def docstring(thing: Any) -> str:
     """The docstring with its examples fenced; "" where it has none of its own."""
+    return fenced(inspect.cleandoc(thing.__doc__ or ""))
+
+
+def fenced(text: str) -> str:
+    """A docstring as Markdown: its examples are fenced."""
     blocks = [
         f"```pycon\n{inspect.cleandoc(block)}\n```" if block.lstrip().startswith(">>>") else block.replace("``", "`")
-        for block in inspect.cleandoc(thing.__doc__ or "").split("\n\n")
+        for block in text.split("\n\n")
     ]
     return "\n\n".join(blocks)
 

@@ -115,10 +115,26 @@ def test_every_option_and_plugin_is_explained():
     assert bare == []
 
 
-def test_index_lists_every_page():
+def test_the_index_lists_every_page_once():
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = {page.relative_to(ROOT / "docs").as_posix() for page in markdown() if page.is_relative_to(ROOT / "docs")}
-    assert {page for page in pages - {"README.md", "decisions/0000-template.md"} if f"({page})" not in index} == set()
+    listed = re.findall(r"\]\(([^)]+)\)", index)
+    assert sorted(listed) == sorted(pages - {"README.md", "decisions/0000-template.md"})
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_and_asks_no_other_server(tmp_path):
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed: the extra dev has it")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    loads = re.compile(r"<(?:script|img|iframe)[^>]+src=\"?(?:https?:)?//|<link[^>]+href=\"?(?:https?:)?//")
+    pages = {
+        path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")
+    }
+    assert [name for name, text in pages.items() if loads.search(text)] == []
+    assert "Wilson (1927)" in pages["reference/statistics.html"]
 
 
 def test_decisions_are_numbered_and_say_what_would_change_our_mind():

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.datasets import StudyRun, shipped_studies, study_draws, study_experiments
-from karat.datasets._study.bootstrap import units_of
-from karat.datasets._study.copy import answer_copy
-from karat.datasets._study.reading import read_study
+from karat.kinds import StudyRun, shipped_studies, study_draws, study_experiments
+from karat.kinds.study.bootstrap import units_of
+from karat.kinds.study.copy import answer_copy
+from karat.kinds.study.reading import read_study
 from karat.replication import (
     Agreement,
     Draws,
@@ -51,7 +51,7 @@ from karat.replication import (
 if TYPE_CHECKING:
     from benchmarks.limits import Limits
 
-    from karat.datasets import Response, StudyFile
+    from karat.kinds import Response, StudyFile
 
 BANDS = [
     ("PAS of the benchmark", 0.93, 1.0),

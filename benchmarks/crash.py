@@ -167,7 +167,8 @@ def events(run: Path, kind: str) -> list[dict[str, Any]]:
 
 def figures(run: Path) -> Any:
     """What the summary says, without clocks, names of the run, and how often it was resumed."""
-    from karat import journal, summary
+    from karat import analysis as summary
+    from karat import journal
 
     found = summary.summarize(journal.RunFolder.open(run))
     ledgers = {name: account.ledger for name, account in found.accounts.items()}

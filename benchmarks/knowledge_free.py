@@ -5,7 +5,7 @@
 Two sorts of agents, 100 of each by default: agents that give one arbitrary answer in each arm to every participant, as
 a model without knowledge does at temperature 0, and agents that answer at random. Each takes the place of a condition
 of a run over one study, with floors and replicates as a summary makes them, and is held to the rule of the headline
-(`karat.summary.study_chance.above_chance`). The last columns: how many of the first sort are above the mean of random
+(`karat.analysis.study_chance.above_chance`). The last columns: how many of the first sort are above the mean of random
 answers alone, and whether people's own copy is called above chance. A share above 5 % exits with 1.
 """
 
@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from limits import Limits  # beside this file
 
-from karat.datasets import StudyRun, shipped_studies, study_draws, study_experiments, study_responses
-from karat.datasets._study.copy import answer_copy
-from karat.datasets._study.reading import read_study
-from karat.datasets.study import Study
+from karat.analysis.study_chance import above_chance
+from karat.analysis.study_floor import ONE_ANSWER, REPETITIONS, Guesser, Guesses, floor_of, guessers_of
+from karat.kinds import StudyRun, shipped_studies, study_draws, study_experiments, study_responses
+from karat.kinds.study import Study
+from karat.kinds.study.copy import answer_copy
+from karat.kinds.study.reading import read_study
 from karat.replication import Agreement, score_tests
-from karat.summary.study_chance import above_chance
-from karat.summary.study_floor import ONE_ANSWER, REPETITIONS, Guesser, Guesses, floor_of, guessers_of
 
 WANTED = 0.05
 REPLICATES = 500

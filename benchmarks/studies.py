@@ -103,7 +103,7 @@ def main() -> None:
 
 def lay_out(folder: Path) -> None:
     """The studies, the participants and the experiment, in `folder`."""
-    from karat.datasets import shipped_studies
+    from karat.kinds import shipped_studies
 
     for name, path in shipped_studies().items():
         shutil.copytree(path.parent, folder / "studies" / name)
@@ -152,9 +152,9 @@ def bootstrap(folder: Path) -> float:
     """Seconds for the replicates of all studies, and the standard errors from them, of answers as in the copies."""
     import numpy as np
 
-    from karat.datasets import StudyRun, read_study, study_draws
-    from karat.datasets._study.copy import answer_copy
-    from karat.datasets._study.tests import data_of, to_study_tests
+    from karat.kinds import StudyRun, read_study, study_draws
+    from karat.kinds.study.copy import answer_copy
+    from karat.kinds.study.tests import data_of, to_study_tests
     from karat.replication import join_draws, score_tests, score_uncertainty
 
     made: list[Any] = []
@@ -229,7 +229,8 @@ def told(folder: Path, run: Path) -> set[Key]:
 
 def figures(run: Path) -> Any:
     """What every test of every study gave, and how many took part."""
-    from karat import journal, summary
+    from karat import analysis as summary
+    from karat import journal
 
     found = summary.summarize(journal.RunFolder.open(run)).study
     assert found is not None

@@ -4,7 +4,7 @@
 participant (in a game: one in one round): who, in which arm, with what answers, and the
 attributes that a test needs. Counts are the published ones; numbers are whole, within their range, and have the
 published means, with the standard deviations that the published statistics imply.
-`tests/datasets/test_shipped_studies.py` holds the files to the published results.
+`tests/kinds/test_shipped_studies.py` holds the files to the published results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtri
 
-STUDIES = Path(__file__).resolve().parents[1] / "src" / "karat" / "datasets" / "studies"
+STUDIES = Path(__file__).resolve().parents[1] / "src" / "karat" / "kinds" / "study" / "studies"
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
 

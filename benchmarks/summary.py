@@ -41,11 +41,11 @@ REPETITIONS = 5
 MEASURE = """
 import json, resource, sys, time
 from karat.journal import RunFolder
-import karat.summary
+import karat.analysis
 run = RunFolder.open(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.process_time()
-summary = karat.summary.summarize(run)
+summary = karat.analysis.summarize(run)
 seconds = time.process_time() - start
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(json.dumps({"seconds": seconds, "grown": grown, "scored": summary.total.ledger.scored}))

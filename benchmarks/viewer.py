@@ -24,7 +24,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from limits import Limits  # beside this file
-
 from summary import write  # beside this file
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "support-kb" / "experiment.yaml"

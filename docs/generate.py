@@ -28,7 +28,7 @@ NOTE = "<!-- Written by docs/generate.py from the code. Change it there, then: m
 
 FAMILIES = {
     "agents": ("Agents", "Who answers: `agent.type` in the experiment file, with the options in the same block."),
-    "datasets": (
+    "kinds": (
         "Datasets",
         "What is asked: `dataset.kind` in the experiment file, with the options in the same block.",
     ),
@@ -36,7 +36,7 @@ FAMILIES = {
         "Importers",
         "What others wrote down becomes a draft: `karat import NAME PATH`, with options as `--set KEY=VALUE`.",
     ),
-    "reports": ("Reports", "The forms of a result: `karat report RUN --to NAME`."),
+    "exports": ("Reports", "The forms of a result: `karat report RUN --to NAME`."),
     "scorers": (
         "Scorers",
         "What scores the answers: `judge.type`, and each entry of `scorers`, in the experiment file.",
@@ -159,7 +159,7 @@ def _command_line() -> Any:
 
 def study_page() -> str:
     """The study file, part by part."""
-    from karat.datasets._study import format as parts
+    from karat.kinds.study import format as parts
 
     text = [(DOCS / "reference" / "study-file.in").read_text(encoding="utf-8").rstrip()]
     blocks: dict[str, type[BaseModel]] = {

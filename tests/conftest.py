@@ -150,7 +150,7 @@ def journals() -> ModuleType:
     """The module that writes scripted journals. Tests are no package, so it is loaded from its file."""
     name = "karat_tests_journals"
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, TESTS / "summary" / "journals.py")
+        spec = importlib.util.spec_from_file_location(name, TESTS / "analysis" / "journals.py")
         assert spec is not None
         assert spec.loader is not None
         sys.modules[name] = importlib.util.module_from_spec(spec)

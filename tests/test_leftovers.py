@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.analysis.journals import table
 from tests.journal.test_journal import new_run
-from tests.summary.journals import table
 from tests.viewer.serving import Viewer
 
 from karat.files import in_use, remove_leftovers

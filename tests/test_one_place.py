@@ -75,7 +75,7 @@ TOYS = {
             def score(self, sample: Any, answer: Any) -> float:
                 return self._factor * answer.text.count("!")
     ''',
-    "datasets": '''
+    "kinds": '''
         """A line is a question."""
 
         from __future__ import annotations
@@ -85,7 +85,7 @@ TOYS = {
 
         from pydantic import BaseModel, ConfigDict
 
-        from karat.datasets import Dataset, sample_digest
+        from karat.kinds import Dataset, sample_digest
         from karat.records import Sample, Turn
 
         __all__ = ["Toy"]
@@ -141,7 +141,7 @@ TOYS = {
             def drafts(self, path: Path) -> Sequence[Draft]:
                 return [Draft(name="toy", files={"toy.txt": self._name}, counts={"lines": 1})]
     ''',
-    "reports": '''
+    "exports": '''
         """One line."""
 
         from __future__ import annotations
@@ -243,9 +243,9 @@ def test_it_is_documented(house):
     explained = {
         "agents": "| `loudness` | whole number | `1` | how many exclamation marks follow |",
         "scorers": "| `factor` | number | `1.0` | what each of them counts |",
-        "datasets": '| `ending` | text | `"?"` | what is added to each line |',
+        "kinds": '| `ending` | text | `"?"` | what is added to each line |',
         "importers": '| `name` | text | `"toy draft"` | what is said |',
-        "reports": '| `greeting` | text | `"toy report"` | what the line begins with |',
+        "exports": '| `greeting` | text | `"toy report"` | what the line begins with |',
     }
     for family, row in explained.items():
         page = (house / "docs" / "reference" / f"{family}.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "karat"
-DATA = ("datasets/studies", "config/presets", "cli/scaffold", "rubrics")
+DATA = ("kinds/study/studies", "config/presets", "cli/scaffold", "rubrics")
 
 
 def wanted() -> set[str]:
@@ -24,7 +24,7 @@ def wanted() -> set[str]:
 def test_there_is_something_to_be_sent():
     found = wanted()
     for name in (
-        "datasets/studies/framing/copy.jsonl",
+        "kinds/study/studies/framing/copy.jsonl",
         "config/presets/human.md",
         "cli/scaffold/study/bridge/study.yaml",
     ):

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 import karat
-from karat.reports.terminal import Terminal
+from karat.exports.terminal import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = 100

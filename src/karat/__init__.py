@@ -16,13 +16,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from karat.analysis import Comparison, Summary
     from karat.api import arun, compare, open, query, relation, run, summarize  # noqa: A004 -- `karat.open`: nobody imports it by itself
     from karat.config import Experiment, load, rehearsal
     from karat.errors import AgentFault, InfrastructureFault, JudgeFault, KaratError, LimitReached, OperatorError
     from karat.journal import RunFolder
     from karat.records import Answer, Condition, Metric, Reply, Sample, Score, ToolCall, Trial, Turn, Usage
     from karat.scorers import Verdict
-    from karat.summary import Comparison, Summary
 
 __version__ = "0.1.0"
 
@@ -68,7 +68,7 @@ _HOMES = {
     "journal": ("RunFolder",),
     "records": ("Answer", "Condition", "Metric", "Reply", "Sample", "Score", "ToolCall", "Trial", "Turn", "Usage"),
     "scorers": ("Verdict",),
-    "summary": ("Comparison", "Summary"),
+    "analysis": ("Comparison", "Summary"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -20,9 +20,9 @@ from karat.journal import LARGEST_INFO, RunFolder
 if TYPE_CHECKING:
     import duckdb
 
-    from karat.datasets import AllowCode
+    from karat.analysis import Comparison, Summary
     from karat.execution import Outcome, RunStatus, Selection
-    from karat.summary import Comparison, Summary
+    from karat.kinds import AllowCode
     from karat.tables import Rows
 
 __all__ = [
@@ -196,7 +196,7 @@ def summarize(
     with each. `right`: of conversations, the match that makes a turn right; None: the run's own. Asks nobody,
     changes nothing.
     """
-    from karat import summary
+    from karat import analysis as summary
 
     asked: dict[str, Any] = {"pairs": pairs, "baseline": baseline, "right": right}
     return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code, **asked)
@@ -217,7 +217,7 @@ def compare(
     `compare(run, "baseline", "with-docs")`: two conditions of one run. `compare(before, after)`:
     the conditions that two runs share. Differences are the second minus the first.
     """
-    from karat import summary
+    from karat import analysis as summary
 
     first = open(run)
     if b is None:

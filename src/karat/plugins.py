@@ -52,6 +52,9 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     source: str  # "built in", or the distribution that brings it
 
 
+_OLD_GROUPS = {"kinds": "karat.datasets", "exports": "karat.reports"}
+"""Families whose entry points other distributions may still announce under an older group."""
+
 _ALIASES = {"agents": {"claude_code_sdk": "claude", "search-baseline": "floor"}}
 """Family → another name (k-eval's; the one in lists) → the name of the file, which is what runs record."""
 
@@ -230,7 +233,8 @@ def _description(family: str, name: str, plugin: type[Any], source: str) -> Desc
 def _entry_points(family: str) -> list[Any]:
     from importlib.metadata import entry_points
 
-    return list(entry_points(group=f"karat.{family}"))
+    groups = [f"karat.{family}", *([_OLD_GROUPS[family]] if family in _OLD_GROUPS else [])]
+    return [point for group in groups for point in entry_points(group=group)]
 
 
 def _public_class(module: Any) -> type[Any]:

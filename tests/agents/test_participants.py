@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from karat.agents._participants import ParticipantColumns, RecordedParticipants
-from karat.datasets import read_answers, shipped_studies
-from karat.datasets.study import Study
 from karat.errors import AgentFault, BadDataset
+from karat.kinds import read_answers, shipped_studies
+from karat.kinds.study import Study
 from karat.records import Sample, Turn
 
 FIELDS: dict[str, Any] = {"number": {"type": "number", "range": [0, 100]}}

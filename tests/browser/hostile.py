@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 import yaml
-from tests.pages.hostile import HOSTILE, written
-from tests.summary.journals import JUDGE, Script
+from tests.analysis.journals import JUDGE, Script
+from tests.document.hostile import HOSTILE, written
 
 from karat.journal import Codec, Label, RunFolder, RunInfo, add_label
 from karat.journal.codec import decode

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from textwrap import dedent
 
+from tests.analysis.journals import Script
 from tests.browser.hostile import hostile_run, spoilt
-from tests.summary.journals import Script
 
 from karat.journal import RunFolder
 

@@ -6,9 +6,9 @@ import pytest
 from tests.browser.looking import WITHIN, faults, looking, looking_at_a_file
 from tests.browser.made import KINDS
 
+from karat.analysis import summarize
+from karat.exports.html import Html
 from karat.journal import RunFolder
-from karat.reports.html import Html
-from karat.summary import summarize
 
 PATHS = {
     "overview": "/runs/{run}",

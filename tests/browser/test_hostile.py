@@ -6,9 +6,9 @@ import re
 
 import pytest
 from tests.browser.hostile import NAMES, TEXTS
-from tests.pages.hostile import written
+from tests.document.hostile import written
 
-from karat.pages.text import LONGEST, visible
+from karat.document.text import LONGEST, visible
 
 PARTS = 6
 ORDER = list(TEXTS)

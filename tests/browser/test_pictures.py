@@ -11,9 +11,9 @@ from tests.browser.looking import looking, looking_at_a_file
 from tests.browser.made import ROOT
 from tests.viewer.serving import Viewer
 
+from karat.analysis import summarize
+from karat.exports.html import Html
 from karat.journal import RunFolder
-from karat.reports.html import Html
-from karat.summary import summarize
 
 IMAGES = ROOT / "docs" / "images"
 MOST_BYTES = 150_000

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.datasets import studies
+from tests.kinds import studies
 
-from karat.datasets import read_study, shipped_studies
-from karat.datasets._study import copied
+from karat.kinds import read_study, shipped_studies
+from karat.kinds.study import copied
 
 EXPERIMENT = """\
 name: designs

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.summary.journals import resealed, resealed_file
+from tests.analysis.journals import resealed, resealed_file
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31m\u202egnp\u2066\x9b31m\x90q\x9c\x7f\x00\x08\u200bx\u2069"
 # What a command may write by itself: colours, and the live lines' moves and clearings.

@@ -8,7 +8,7 @@ import pytest
 
 from karat import plugins
 from karat.config.presets import presets
-from karat.datasets import shipped_studies
+from karat.kinds import shipped_studies
 
 
 def test_init_writes_an_example_that_runs_as_it_stands(process, here):
@@ -107,7 +107,12 @@ def test_init_json(karat):
     assert (found["format"], found["folder"], len(found["files"])) == (1, "golden", 4)
 
 
-@pytest.mark.parametrize("family", ["agents", "scorers", "datasets", "reports"])
+@pytest.mark.parametrize(("old", "family"), [("datasets", "kinds"), ("reports", "exports")])
+def test_a_family_is_listed_under_its_old_name(karat, old, family):
+    assert karat("list", old, "--json").json == karat("list", family, "--json").json
+
+
+@pytest.mark.parametrize("family", ["agents", "scorers", "kinds", "exports"])
 def test_every_plug_in_is_listed_with_its_options(karat, family):
     found = karat("list", family, "--json").json
     assert [one["name"] for one in found["plugins"]] == sorted(

@@ -45,7 +45,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", plugins.names("reports"))
+@pytest.mark.parametrize("name", plugins.names("exports"))
 def test_a_report_says_something_of_a_run_or_is_refused(
     karat: Callable[..., Any], here: Path, runs: dict[str, str], kind: str, name: str
 ) -> None:

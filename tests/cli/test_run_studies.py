@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.datasets import studies
+from tests.kinds import studies
 
 from karat.config import load
 

@@ -7,7 +7,7 @@ import shlex
 from hashlib import sha256
 
 import pytest
-from tests.summary.journals import resealed_file
+from tests.analysis.journals import resealed_file
 
 from karat.testing.models import serve
 

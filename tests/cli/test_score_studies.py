@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.datasets import studies
+from tests.kinds import studies
 
-from karat.datasets.study import Study
+from karat.kinds.study import Study
 
 NEEDS = (
     studies.STUDY.replace("        kind: contingency", "        needs: [choice]\n        kind: contingency")
@@ -121,7 +121,7 @@ def test_columns_may_be_called_otherwise(karat, here, answers):
 
 
 def test_the_human_copy_of_a_study_is_a_file_of_answers(karat):
-    from tests.datasets.study_oracle import SHIPPED
+    from tests.kinds.study_oracle import SHIPPED
 
     copy = SHIPPED / "beauty_contest" / "copy.jsonl"
     _, conditions = summary_of(karat("score", copy, "--dataset", "beauty_contest", "--kind", "study", "--json"))

@@ -12,10 +12,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from tests.summary.journals import Script
+from tests.analysis.journals import Script
 
-from karat.datasets import shipped_studies
 from karat.journal import CHECKSUMS_SINCE, RunFolder, RunLock
+from karat.kinds import shipped_studies
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "report": ("report", "RUN"),

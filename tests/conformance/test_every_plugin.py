@@ -16,16 +16,16 @@ import pytest
 from pydantic import BaseModel
 
 from karat import plugins
+from karat.analysis import summarize
 from karat.config import load
 from karat.errors import BadDataset, KaratError
 from karat.execution import run_experiment
 from karat.scorers import ScorerSetting
-from karat.summary import summarize
 from karat.testing import check_scorer
 from karat.testing.models import ModelServer, serve
 from karat.testing.scorers import ANSWERS
 
-FAMILIES = ("agents", "datasets", "importers", "reports", "scorers")
+FAMILIES = ("agents", "exports", "importers", "kinds", "scorers")
 EVERY = [(family, name) for family in FAMILIES for name in plugins.names(family)]
 
 # What a plug-in cannot do without; everything else must have a default.
@@ -61,7 +61,7 @@ def test_a_plugin_describes_itself_and_its_options(family: str, name: str) -> No
 
 @pytest.mark.parametrize(("family", "name"), EVERY)
 def test_loading_a_plugin_loads_no_heavy_library(family: str, name: str) -> None:
-    heavy = ["mcp", "duckdb", "scipy", "jinja2", "pandas", *(() if family == "reports" else ("rich",))]
+    heavy = ["mcp", "duckdb", "scipy", "jinja2", "pandas", *(() if family == "exports" else ("rich",))]
     script = f"import sys, karat.{family}.{name}\nprint([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -91,12 +91,12 @@ def test_a_scorer_gives_the_metrics_that_it_announces_in_their_range_whatever_th
     assert check_scorer(scorer, name=name)
 
 
-@pytest.mark.parametrize("name", plugins.names("datasets"))
+@pytest.mark.parametrize("name", plugins.names("kinds"))
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"[]", b"null\n", b"{}\n", b'{"a": 1}\n' * 3, b"\x00" * 100])
 def test_a_dataset_kind_names_every_fault_and_raises_nothing_else(name: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_bytes(content)
-    kind = plugins.build(plugins.find("datasets", name), {})
+    kind = plugins.build(plugins.find("kinds", name), {})
     with pytest.raises(BadDataset) as bad:
         kind.load(path)
     assert bad.value.faults
@@ -137,9 +137,9 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return asyncio.run(run_experiment(load(folder / "experiment.yaml"), results=folder / "results")).run
 
 
-@pytest.mark.parametrize("name", plugins.names("reports"))
+@pytest.mark.parametrize("name", plugins.names("exports"))
 def test_a_report_gives_files_without_escape_sequences_and_the_same_twice(name: str, hostile_run: Any) -> None:
-    report = plugins.build(plugins.find("reports", name), {})
+    report = plugins.build(plugins.find("exports", name), {})
     files = report.render(summarize(hostile_run), hostile_run)
     assert files
     for file, text in files.items():
@@ -148,7 +148,7 @@ def test_a_report_gives_files_without_escape_sequences_and_the_same_twice(name: 
         assert text
         assert "\x1b" not in text
         assert "\x07" not in text
-    assert plugins.build(plugins.find("reports", name), {}).render(summarize(hostile_run), hostile_run) == files
+    assert plugins.build(plugins.find("exports", name), {}).render(summarize(hostile_run), hostile_run) == files
 
 
 def test_every_error_has_a_slug_an_exit_code_and_a_sentence() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 import karat
 from karat.__main__ import main
-from karat.summary import Summary
-from karat.summary.study_model import StudyCondition
+from karat.analysis import Summary
+from karat.analysis.study_model import StudyCondition
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "framing"
 DESIGNS = ["empty", "human", "demographic", "background"]

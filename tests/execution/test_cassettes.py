@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from karat.analysis import summarize
 from karat.config import load
 from karat.execution import Outcome
 from karat.journal import Attempt
 from karat.records import Answer, Failure
-from karat.summary import summarize
 from karat.testing.mcp_server import serving
 from karat.testing.models import Request, serve
 

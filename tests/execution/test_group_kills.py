@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from karat.analysis import summarize
 from karat.execution import Outcome
 from karat.journal import RunFolder
 from karat.records import Answer
-from karat.summary import summarize
 
 from .games import MEMBERS, ROUNDS, asked, write_game
 

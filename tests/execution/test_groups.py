@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from karat.analysis import summarize
 from karat.config import load
-from karat.datasets import read_answers
 from karat.errors import BadExperiment
 from karat.execution import Outcome
 from karat.execution.plan import plan
 from karat.execution.resume import read_journal
 from karat.journal import Attempt, ReplyEvent, RunFolder
+from karat.kinds import read_answers
 from karat.records import NOT_ASKED, Answer, Failure
-from karat.summary import summarize
 
 from .games import MEMBERS, ROUNDS, asked, write_game
 

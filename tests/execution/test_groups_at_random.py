@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from karat.analysis import summarize
 from karat.config import load
 from karat.execution import Outcome, run_experiment
 from karat.execution.plan import plan
 from karat.execution.resume import read_journal
 from karat.records import NOT_ASKED, Answer
-from karat.summary import summarize
 
 from .conftest import write_experiment
 from .games import MEMBERS, ROUNDS, asked, write_game

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from karat.analysis import summarize
 from karat.config import Experiment, load
 from karat.errors import BadPlugin, ResumeRefused
 from karat.execution import Outcome, RunStatus, run_experiment
 from karat.journal import Attempt, RunFolder
 from karat.records import Answer, Failure, Score
-from karat.summary import summarize
 
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]

@@ -6,12 +6,12 @@ import asyncio
 from hashlib import sha256
 from pathlib import Path
 
-from tests.datasets import studies
+from tests.kinds import studies
 
 from karat import Experiment
+from karat.analysis import summarize
 from karat.execution import run_experiment
 from karat.journal import RunFolder
-from karat.summary import summarize
 
 
 def experiment(folder: Path) -> Experiment:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from karat.analysis import summarize
 from karat.config import load
 from karat.execution import Outcome, RunStatus, run_experiment
 from karat.journal import Attempt
 from karat.records import Answer, Failure, Score
-from karat.summary import summarize
 
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]

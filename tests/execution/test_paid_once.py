@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karat.analysis import summarize
 from karat.execution.plan import Plan
 from karat.execution.resume import SavedReplies, read_journal
 from karat.journal import (
@@ -28,7 +29,6 @@ from karat.journal import (
 )
 from karat.records import AgentSpec, Answer, Condition, Failure, Reply, Sample, Trial, Turn, Usage
 from karat.redact import Redactor
-from karat.summary import summarize
 
 TURNS = 4
 SAMPLES = [

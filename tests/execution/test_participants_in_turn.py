@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from karat.analysis import summarize
 from karat.execution import Outcome, Selection
 from karat.records import Answer, Failure
 from karat.redact import Redactor
-from karat.summary import summarize
 
 from .games import write_game
 

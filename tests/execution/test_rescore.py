@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from karat.analysis import summarize
 from karat.config import Retry, load
 from karat.execution import Limits, Outcome, rescore
 from karat.journal import Resume
 from karat.records import Answer, Failure, Score, ScorerSpec
-from karat.summary import summarize
 
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]

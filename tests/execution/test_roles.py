@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.datasets.studies import read
+from tests.kinds.studies import read
 
-from karat.datasets._study.format import Answered
-from karat.datasets._study.rounds import payoffs_of
-from karat.datasets.study import Study
+from karat.analysis import summarize
 from karat.errors import BadDataset, BadOption
 from karat.execution import Outcome
 from karat.journal import ReplyEvent, RunFolder
-from karat.summary import summarize
+from karat.kinds.study import Study
+from karat.kinds.study.format import Answered
+from karat.kinds.study.rounds import payoffs_of
 
 from .games import AGENT, asked
 
@@ -260,9 +260,9 @@ def test_answers_of_a_copy_and_the_floor_go_through_each_role(tmp_path: Path) ->
     ]  # fmt: skip
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (path.parent / "copy.jsonl").write_text(text, encoding="utf-8")
-    from karat.datasets._study.copy import answer_copy
-    from karat.datasets._study.reading import read_study
-    from karat.datasets._study.tests import to_study_tests
+    from karat.kinds.study.copy import answer_copy
+    from karat.kinds.study.reading import read_study
+    from karat.kinds.study.tests import to_study_tests
 
     study = read_study(path)
     (test,) = to_study_tests(study, answer_copy(study))
@@ -278,9 +278,9 @@ def test_a_copy_earns_what_people_earned(tmp_path: Path) -> None:
     ]  # fmt: skip
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (path.parent / "copy.jsonl").write_text(text, encoding="utf-8")
-    from karat.datasets._study.copy import answer_copy
-    from karat.datasets._study.reading import read_study
-    from karat.datasets._study.tests import data_of
+    from karat.kinds.study.copy import answer_copy
+    from karat.kinds.study.reading import read_study
+    from karat.kinds.study.tests import data_of
 
     study = read_study(path)
     data = data_of(study, answer_copy(study)).columns

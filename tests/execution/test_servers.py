@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from karat.analysis import summarize
 from karat.execution import Outcome, RunStatus
 from karat.journal import Attempt
 from karat.records import Answer, Failure
-from karat.summary import summarize
 
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]

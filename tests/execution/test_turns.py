@@ -13,12 +13,12 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from karat.analysis import summarize
 from karat.execution import Outcome, RunStatus
 from karat.execution.plan import plan
 from karat.execution.resume import read_journal
 from karat.journal import Attempt, ReplyEvent, RunFolder
 from karat.records import Answer, Failure
-from karat.summary import summarize
 
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]
@@ -26,7 +26,7 @@ Run = Callable[..., Outcome]
 # A line of the dataset: {"turns": [{"question", "asked"?}], "materials"?, "apart"?}.
 DATASET = '''
 import hashlib, json, pathlib
-from karat.datasets import Dataset, sample_digest
+from karat.kinds import Dataset, sample_digest
 from karat.records import Sample, Turn
 class Turns:
     """Samples of several turns."""

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from tests.importers.folders import ITEM, finding, said_as, whole, written
 
-from karat.datasets._study.prompts import prompt_text
-from karat.datasets._study.reading import read_study
 from karat.errors import BadDataset, BadOption
 from karat.importers import Draft, save
 from karat.importers._humanstudy_arms import MAX_ITEMS
 from karat.importers._humanstudy_files import MAX_BYTES
 from karat.importers.humanstudy import HumanStudy
+from karat.kinds.study.prompts import prompt_text
+from karat.kinds.study.reading import read_study
 
 ESCAPE = "\x1b]0;evil\x07\x1b[31m"
 JUNK: list[Any] = [

@@ -9,10 +9,10 @@ import pytest
 import yaml
 from tests.importers.folders import finding, said_as, whole, written
 
-from karat.datasets import read_study
 from karat.errors import BadDataset
 from karat.importers import Draft, save
 from karat.importers.humanstudy import HumanStudy
+from karat.kinds import read_study
 
 
 def drafted(folder: Path, **options: Any) -> Draft:

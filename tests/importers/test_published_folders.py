@@ -12,14 +12,14 @@ from click.testing import CliRunner
 from tests.importers.folders import whole, written
 
 from karat.cli import cli
-from karat.datasets import shipped_studies
-from karat.datasets._study.reading import read_study
 from karat.errors import BadDataset
 from karat.importers import Draft, save
 from karat.importers._humanstudy_files import read_folder
 from karat.importers._humanstudy_points import leaves, points
 from karat.importers._humanstudy_statistics import Said, nested, said, shares_in
 from karat.importers.humanstudy import HumanStudy
+from karat.kinds import shipped_studies
+from karat.kinds.study.reading import read_study
 from karat.replication import parse_reported
 
 SHIPPED = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.summary.journals import Script, resealed
+from tests.analysis.journals import Script, resealed
 
 import karat
 from karat.agents import AgentSetting

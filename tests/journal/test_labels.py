@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 import pytest
-from tests.summary.journals import table
+from tests.analysis.journals import table
 
 from karat.errors import BadRun
 from karat.journal import Label, Labels, RunFolder, add_label, labels_path, read_labels

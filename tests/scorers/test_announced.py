@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from karat.analysis import summarize
 from karat.config import load
 from karat.errors import BadPlugin, JudgeFault
 from karat.execution import run_experiment
 from karat.records import Metric
 from karat.scorers import Verdict, announced, as_verdicts
-from karat.summary import summarize
 from karat.testing import check_scorer
 
 WORDS = Metric(name="words", low=0, high=100, direction="lower")

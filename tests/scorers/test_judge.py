@@ -14,13 +14,13 @@ import pytest
 
 import karat
 from karat import rubrics
+from karat.analysis import Summary, summarize
 from karat.config import Experiment, Retry
 from karat.execution import Limits, Outcome, rescore, run_experiment
 from karat.journal import Attempt
 from karat.records import Answer, Failure, Reply, Sample, Score, Turn
 from karat.scorers import Verdict
 from karat.scorers.judge import Judge
-from karat.summary import Summary, summarize
 from karat.testing.models import ModelServer, Request, serve
 
 METRICS = [metric.name for metric in rubrics.load("default").metrics]
@@ -262,7 +262,7 @@ def test_a_panel_has_each_judges_scores_their_mean_and_their_agreement(bench: Be
 def karat_report(outcome: Outcome) -> str:
     from karat import plugins
 
-    terminal = plugins.build(plugins.find("reports", "terminal"), {"width": 120})
+    terminal = plugins.build(plugins.find("exports", "terminal"), {"width": 120})
     text: str = terminal.render(summarize(outcome.run), outcome.run)["report.txt"]
     return text
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from karat import Experiment, plugins
-from karat.datasets.conversation import Conversation
 from karat.errors import JudgeFault
+from karat.kinds.conversation import Conversation
 from karat.records import Answer, Reply, Sample, Turn
 from karat.scorers import Verdict, as_verdicts
 from karat.scorers.numeric import Numeric

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.pages.hostile import ALL, HOSTILE, hostile_run, written
+from tests.document.hostile import ALL, HOSTILE, hostile_run, written
 
 import karat
+from karat.analysis import summarize
 from karat.errors import BadOption, BadRun
+from karat.exports.csv import Csv
 from karat.records import Reply, Sample, ToolCall, Turn, Usage
-from karat.reports.csv import Csv
 from karat.sql import SQL_TYPES
-from karat.summary import summarize
 from karat.tables import TABLES, relation
 
 USED = Usage(input_tokens=10, output_tokens=5, cache_read_tokens=2)

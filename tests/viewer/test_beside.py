@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.summary import journals
+from tests.analysis import journals
 from tests.viewer.serving import Viewer
 
 from karat.journal.events import Choice

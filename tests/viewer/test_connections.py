@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import uvicorn
-from tests.summary.journals import Script, table
+from tests.analysis.journals import Script, table
 from tests.viewer.serving import Viewer
 from tests.viewer.test_sharing import asked_until
 

@@ -6,13 +6,13 @@ import sqlite3
 from urllib.parse import urlencode
 
 import pytest
-from tests.summary.journals import SCALE, sample, table
+from tests.analysis.journals import SCALE, sample, table
 from tests.viewer.serving import Viewer
 from tests.viewer.test_pages import MARKS, SCRIPT, outline
 
+from karat.analysis import compare
 from karat.formats import signed
 from karat.records import Metric
-from karat.summary import compare
 from karat.viewer.queries import PAGE
 
 MANY = 130
@@ -75,7 +75,7 @@ def outline_of(line: str) -> tuple[str, float]:
 
 def of(run, a: str, b: str) -> dict[str, float]:
     """What the summary says of each question, of one run."""
-    from karat.summary import summarize
+    from karat.analysis import summarize
 
     summary = summarize(run)
     columns = {column.condition: column.mean for column in summary.table_of_samples.columns}

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.summary.journals import JUDGE, NUMERIC, Script, asked, conversations, resealed, sample, table
+from tests.analysis.journals import JUDGE, NUMERIC, Script, asked, conversations, resealed, sample, table
 
+from karat.analysis import summarize, trials
 from karat.journal import Labels, PlanInfo, RunFolder
 from karat.records import Metric, Reply, ToolCall, Usage
-from karat.summary import summarize, trials
 from karat.viewer import index as index_module
 from karat.viewer.filling import unpacked
 from karat.viewer.index import Index

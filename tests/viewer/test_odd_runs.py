@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.summary.journals import Script, resealed
+from tests.analysis.journals import Script, resealed
 from tests.viewer.serving import Viewer
 
 from karat.journal.events import PlanInfo

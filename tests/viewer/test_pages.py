@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
-from tests.summary.journals import JUDGE, Script, asked, conversations, table
+from tests.analysis.journals import JUDGE, Script, asked, conversations, table
 from tests.viewer.serving import Viewer
 
 from karat.journal import RunLock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 import pytest
-from tests.summary.journals import Script
+from tests.analysis.journals import Script
 from tests.viewer.serving import Viewer
 from tests.viewer.test_pages import MARKS, SCRIPT, outline
 

@@ -8,7 +8,7 @@ import math
 import re
 
 import pytest
-from tests.summary.journals import JUDGE, Script, asked, conversations, table
+from tests.analysis.journals import JUDGE, Script, asked, conversations, table
 from tests.viewer.serving import Viewer
 from tests.viewer.test_pages import MARKS, SCRIPT, outline
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.summary.journals import table
+from tests.analysis.journals import table
 from tests.viewer.serving import Viewer
 
 

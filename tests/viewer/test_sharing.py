@@ -8,14 +8,14 @@ import time
 
 import msgspec
 import pytest
-from tests.summary.journals import Script, table
+from tests.analysis.journals import Script, table
 from tests.viewer.serving import Viewer
 from tests.viewer.test_index import content, made
 
+from karat.analysis.kept import kept, summarize_and_keep
+from karat.analysis.seals import seal
 from karat.journal import RunFolder, RunLock
 from karat.records import Reply
-from karat.summary.kept import kept, summarize_and_keep
-from karat.summary.seals import seal
 from karat.viewer.index import Index
 from karat.viewer.schema import FORMAT_VERSION
 from karat.viewer.sharing import alone, held, is_passing

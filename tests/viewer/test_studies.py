@@ -9,7 +9,7 @@ from statistics import fmean
 from textwrap import dedent
 
 import pytest
-from tests.summary.journals import JUDGE, Script
+from tests.analysis.journals import JUDGE, Script
 from tests.viewer.serving import Viewer
 from tests.viewer.test_pages import MARKS, SCRIPT, outline
 

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import msgspec
-from tests.summary.journals import table
+from tests.analysis.journals import table
 
-from karat.summary import Comparison, Summary, compare, summarize
+from karat.analysis import Comparison, Summary, compare, summarize
 
 
 def told(*arguments: object) -> subprocess.CompletedProcess[bytes]:

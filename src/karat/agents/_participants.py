@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
-from karat.datasets import read_rows
 from karat.errors import AgentFault, BadDataset, Fault, did_you_mean
 from karat.formats import plural
+from karat.kinds import read_rows
 from karat.records import Reply, Sample
 
 __all__ = ["ParticipantColumns", "RecordedParticipants"]

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat.datasets._rows import read_rows
 from karat.errors import BadDataset, Fault, did_you_mean
+from karat.kinds._rows import read_rows
 from karat.records import Reply, Sample, Usage
 
 __all__ = [

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from karat.agents import AgentSetting, turns_from
 from karat.agents._look_up import looked_up
-from karat.datasets import random_reply
+from karat.kinds import random_reply
 from karat.mcp import Tool, Tools
 from karat.records import Condition, Reply, Sample, Trial, Turn
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from karat.analysis import Summary
+from karat.analysis.kept import summarize_and_keep
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 from karat.cli.printed import aside
 from karat.cli.reporting import render, screen
 from karat.cli.rescoring import missing_scores
 from karat.installation import shown_path
-from karat.summary import Summary
-from karat.summary.kept import summarize_and_keep
 
 if TYPE_CHECKING:
     from karat.cli.options import Chosen, File
-    from karat.datasets import AllowCode
     from karat.execution import Outcome
     from karat.journal import RunFolder
+    from karat.kinds import AllowCode
 
 __all__ = ["Ended", "show_outcome"]
 

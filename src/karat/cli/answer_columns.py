@@ -33,7 +33,7 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
     Columns that no option names are looked for under their usual names, and it is said which are used.
     Raises BadOption where one is missing, or named twice.
     """
-    from karat.datasets import read_rows
+    from karat.kinds import read_rows
 
     first = next(iter(read_rows(file).rows), None)
     columns = [] if first is None else list(first[1])
@@ -68,7 +68,7 @@ def _sample_column(file: Path, question: str) -> str | None:
 
     `id` only where each id has one question, and each question one id.
     """
-    from karat.datasets import read_rows
+    from karat.kinds import read_rows
 
     rows = [row for _, row in read_rows(file).rows]
     if len({row.get("condition") for row in rows} - {None, ""}) < 2:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat import datasets, formats, plugins
+from karat import formats, plugins
+from karat import kinds as datasets
 from karat.cli.linting import dataset_options
 from karat.cli.study_text import held
 from karat.errors import BadDataset, BadOption
 
 if TYPE_CHECKING:
-    from karat.datasets import Dataset, StudyContents
+    from karat.kinds import Dataset, StudyContents
 
 __all__ = ["CheckedStudies", "StudyFault", "asked_study", "check_studies", "refuse_flags"]
 
@@ -72,7 +73,7 @@ def asked_study(path: Path) -> Path | None:
     """
     found = datasets.study_of(path)
     if found is None and not path.exists() and path.suffix not in {".yaml", ".yml"}:
-        plugin = plugins.find("datasets", "study", allow_code=False)
+        plugin = plugins.find("kinds", "study", allow_code=False)
         try:
             plugin.locate(str(path), [Path.cwd()])
         except BadOption as bad:
@@ -89,7 +90,7 @@ def refuse_flags(**given: Any) -> None:
 
 def check_studies(path: Path, *, settings: tuple[str, ...] = ()) -> CheckedStudies:
     """Reads the studies with these options, and tests their copies. Raises BadOption and BadExperiment for options."""
-    plugin = plugins.find("datasets", "study", allow_code=False)
+    plugin = plugins.find("kinds", "study", allow_code=False)
     kind = plugins.build(plugin, dataset_options(plugin, settings), folder=Path.cwd())
     try:
         found: Dataset = kind.load(path)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat import datasets, formats, plugins
+from karat import formats, plugins
+from karat import kinds as datasets
 from karat.cli.values import parsed
-from karat.datasets import Doubted
 from karat.errors import BadExperiment, BadOption
+from karat.kinds import Doubted
 
 if TYPE_CHECKING:
     from karat.cli.options import Linting
@@ -90,7 +91,7 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
 def lint(asked: Linting) -> Lint:
     """Looks at a dataset. Raises BadDataset where nothing can be read, BadOption and BadExperiment for bad flags."""
     kind = asked.kind or datasets.kind_of(asked.dataset)
-    plugin = plugins.find("datasets", kind, allow_code=False)
+    plugin = plugins.find("kinds", kind, allow_code=False)
     if not hasattr(plugin, "lint"):
         raise BadOption("--kind", f"datasets of kind '{kind}' have no rules to be looked at by")
     options = dataset_options(plugin, asked.settings)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat import datasets, formats
+from karat import formats
+from karat import kinds as datasets
 from karat.cli.study_text import held, table
 from karat.errors import BadOption, did_you_mean
 
 if TYPE_CHECKING:
-    from karat.datasets import StudyContents
+    from karat.kinds import StudyContents
 
 __all__ = ["ListedStudies", "StudyPage", "studies", "study"]
 

@@ -15,8 +15,8 @@ from karat.cli.output import Output
 
 if TYPE_CHECKING:
     from karat.config import Experiment
-    from karat.datasets import AllowCode
     from karat.execution import Selection
+    from karat.kinds import AllowCode
 
 __all__ = [
     "Answers",

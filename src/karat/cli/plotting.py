@@ -13,7 +13,7 @@ from karat.cli.output import Output
 from karat.errors import BadOption
 
 if TYPE_CHECKING:
-    from karat.charts import Chart
+    from karat.document.charts import Chart
 
 __all__ = ["FORMATS", "Drawn", "Plotted", "draw"]
 
@@ -61,8 +61,8 @@ def draw(charts: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: b
 
 
 def _content(chart: Chart, form: str, *, dark: bool) -> bytes:
-    from karat.charts import png, svg, themed
-    from karat.charts.images import SCHEMA
+    from karat.document.charts import png, svg, themed
+    from karat.document.charts.images import SCHEMA
 
     if form == "png":
         return png(chart, dark=dark)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import floor, log10
 
 from karat import formats
+from karat.analysis.format_metric import share_estimate
 from karat.cli.sofar import ConditionSoFar, LastFailure, MeanSoFar, SoFar
-from karat.summary.written import share_estimate
 
 __all__ = ["bar", "block", "log_line"]
 

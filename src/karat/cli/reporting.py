@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import formats, plugins
+from karat.analysis import trusted
 from karat.cli.output import Output
 from karat.errors import BadOption
-from karat.reports import save
-from karat.summary import trusted
+from karat.exports import save
 
 if TYPE_CHECKING:
+    from karat.analysis import Summary
     from karat.journal import RunFolder
-    from karat.summary import Summary
 
 __all__ = ["Written", "check", "deliver", "render", "screen"]
 
@@ -45,7 +45,7 @@ def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -
 
     BadOption also where it has nothing to say of a run of this kind.
     """
-    plugin = plugins.find("reports", name, allow_code=False)
+    plugin = plugins.find("exports", name, allow_code=False)
     kinds: tuple[str, ...] | None = getattr(plugin, "kinds", None)
     if kinds is not None and run.info.kind not in kinds:
         meant = " or ".join(_RUNS.get(kind, kind) for kind in kinds)
@@ -82,7 +82,7 @@ def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Outpu
     Raises BadOption: no `out` for several files, or for more than a terminal is for.
     """
     if out is not None:
-        absolute = getattr(plugins.find("reports", name, allow_code=False), "absolute_paths", False)
+        absolute = getattr(plugins.find("exports", name, allow_code=False), "absolute_paths", False)
         paths = [str(path) for path in save(files, out.absolute() if absolute else out)]
         output.result("\n".join(_listed(paths)), Written(report=name, paths=paths))
         return

@@ -14,9 +14,9 @@ from karat.errors import BadRun
 from karat.records import ScorerSpec
 
 if TYPE_CHECKING:
+    from karat.analysis import Summary
     from karat.config import Execution
     from karat.journal import RunFolder, ScorerInfo
-    from karat.summary import Summary
 
 __all__ = ["check_answers", "execution_of", "in_words", "missing_scores", "own_scorers", "secrets_of"]
 

@@ -18,8 +18,8 @@ from karat.journal import ScorerInfo
 from karat.records import Metric, Sample, Score
 
 if TYPE_CHECKING:
+    from karat.analysis.model import Estimate
     from karat.stats import Interval
-    from karat.summary.model import Estimate
 
 __all__ = ["Running"]
 
@@ -118,7 +118,7 @@ class Running:
         """Condition → mean and interval. Loads numpy, and takes some milliseconds a million questions."""
         if self.metric is None:
             return {}
-        from karat.summary.figures import estimated
+        from karat.analysis.estimates import estimated
 
         metric, share = self.metric, self.kind == "share"
         low, high = msgspec.structs.replace(metric, kind="share").bounds if share else metric.bounds
@@ -132,8 +132,8 @@ class Running:
         """Over turns. Those that were never reached are wrong where the report counts them so."""
         import numpy as np
 
+        from karat.analysis.grids import RATES
         from karat.stats import Sums, ratio_interval
-        from karat.summary.grids import RATES
 
         totals, counts, squares = (np.frombuffer(part) for part in (sums.totals, sums.counts, sums.squares))
         if self._scorer is not None and self.metric is not None:

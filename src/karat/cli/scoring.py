@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import api, plugins
+from karat.analysis import plan_of, trusted
 from karat.cli import turn_answers
 from karat.cli.answer_columns import in_one_file, named_columns
 from karat.cli.ending import keep_hidden
@@ -23,7 +24,6 @@ from karat.errors import BadDataset, BadOption, Fault
 from karat.formats import excerpt, plural
 from karat.installation import shown_path
 from karat.records import ScorerSpec
-from karat.summary import plan_of, trusted
 
 if TYPE_CHECKING:
     from karat.cli.options import Answers, Scorers
@@ -111,7 +111,7 @@ def _refuse_faults(file: Path, held: Any, experiment: Experiment) -> None:
 
 
 def _holds_conversations(dataset: Path) -> bool:
-    from karat.datasets import kind_of
+    from karat.kinds import kind_of
 
     try:
         return kind_of(dataset) == "conversation"
@@ -289,7 +289,7 @@ def _judge(name: str) -> dict[str, Any]:
 
 def _left_out(file: Path, experiment: Experiment) -> list[str]:
     """The answers of the file that no sample of the dataset wants: one sentence, or none."""
-    from karat.datasets import read_rows
+    from karat.kinds import read_rows
 
     id_key = experiment.agent.options["id_key"]
     known = {sample.id for sample in experiment.load_dataset()}

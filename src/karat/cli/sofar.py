@@ -13,8 +13,8 @@ from karat.cli.running import Running
 from karat.execution import RunStatus
 
 if TYPE_CHECKING:
+    from karat.analysis.model import Estimate
     from karat.execution.progress import ConditionProgress, Spending
-    from karat.summary.model import Estimate
 
 __all__ = ["FORMAT_VERSION", "ConditionSoFar", "LastFailure", "Look", "MeanSoFar", "SoFar"]
 

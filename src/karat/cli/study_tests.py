@@ -51,8 +51,8 @@ def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
     if asked.plot is not None:
         _plot(scored, asked.plot, output)
     if asked.to == "humanstudy" and asked.out is not None:
-        from karat.reports import humanstudy_files, save
-        from karat.summary.study_told import summary_of_tests
+        from karat.analysis.study_told import summary_of_tests
+        from karat.exports import humanstudy_files, save
 
         for written in save(humanstudy_files(summary_of_tests(scored)), asked.out):
             output.say(f"wrote {written}")
@@ -80,8 +80,8 @@ def _show(scored: Scored, draws: Mapping[str, Draws], asked: StudyTests, output:
 
 
 def _plot(scored: Scored, folder: Path, output: Output) -> None:
-    from karat.charts import study_charts
     from karat.cli.plotting import draw
+    from karat.document.charts import study_charts
 
     found = [chart for name, both in scored.items() for chart in study_charts(*both, condition=name)]
     draw(found, folder, (), dark=False, output=output)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from karat import formats
 
 if TYPE_CHECKING:
-    from karat.datasets import CopyTest, HeldTest, StudyContents
+    from karat.kinds import CopyTest, HeldTest, StudyContents
 
 __all__ = ["held", "people_statistic", "size", "table"]
 

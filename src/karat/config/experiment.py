@@ -25,7 +25,7 @@ from karat.records import AgentSpec, Cassettes, Condition, McpServer, ScorerSpec
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
-    from karat.datasets import Dataset
+    from karat.kinds import Dataset
 
 __all__ = ["Experiment", "load"]
 
@@ -82,7 +82,7 @@ class Experiment:
 
     def load_dataset(self) -> Dataset:
         """The samples. Raises BadDataset with every fault of the file at once."""
-        plugin = plugins.find("datasets", self.kind, folder=self.folder)
+        plugin = plugins.find("kinds", self.kind, folder=self.folder)
         loaded: Dataset = plugins.build(plugin, self.dataset.options, folder=self.folder).load(self.dataset.path)
         return loaded
 

@@ -8,8 +8,8 @@ from karat import plugins
 from karat.config.conditions import ConditionPart
 from karat.config.reader import Reader
 from karat.config.sections import DatasetPart
-from karat.datasets import persona_names
 from karat.errors import BadDataset, BadOption, did_you_mean
+from karat.kinds import persona_names
 
 __all__ = ["check_personas"]
 

@@ -20,7 +20,7 @@ __all__ = ["Reader"]
 Model = TypeVar("Model", bound=pydantic.BaseModel)
 
 _NO_SUCH_KEY = "no such key"
-_ONE = {"agents": "agent", "scorers": "scorer", "datasets": "kind of dataset"}
+_ONE = {"agents": "agent", "scorers": "scorer", "kinds": "kind of dataset"}
 
 
 @dataclass(slots=True)

@@ -10,10 +10,10 @@ from typing import Any
 from karat import plugins
 from karat.config.model import DatasetSpec, Execution, PriceModel
 from karat.config.reader import Reader
-from karat.datasets import shipped_studies
 from karat.documents.nodes import Node, plain
 from karat.errors import BadOption, BadPlugin, MissingExtra, UnknownPlugin, did_you_mean, unreadable
 from karat.formats import excerpt
+from karat.kinds import shipped_studies
 from karat.models import Price
 from karat.records import ScorerSpec
 
@@ -76,7 +76,7 @@ def dataset(read: Reader) -> DatasetPart | None:
     if not isinstance(kind, str):
         read.fault("dataset.kind", "must be the name of a kind of dataset, e.g. golden")
         return None
-    plugin = read.plugin("datasets", kind, "dataset.kind")
+    plugin = read.plugin("kinds", kind, "dataset.kind")
     path = None if misspelt else _dataset_path(read, text, plugin)
     if plugin is not None:
         values = _known_options(read, plugin, values)
@@ -189,7 +189,7 @@ def _judged(read: Reader, part: DatasetPart | None) -> bool:
         return part.judged
     kind = read.root.get("dataset", "kind")
     try:
-        plugin = plugins.find("datasets", str(kind.value if kind is not None else "golden"), folder=read.folder)
+        plugin = plugins.find("kinds", str(kind.value if kind is not None else "golden"), folder=read.folder)
     except (UnknownPlugin, BadPlugin, MissingExtra):
         return True
     return bool(getattr(plugin, "judged", False))

@@ -11,7 +11,7 @@ from karat.records import Condition, Sample, Trial
 
 if TYPE_CHECKING:
     from karat.config import Experiment
-    from karat.datasets import Dataset
+    from karat.kinds import Dataset
 
 __all__ = ["Plan", "plan", "trial_id"]
 

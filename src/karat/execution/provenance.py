@@ -19,7 +19,7 @@ from karat.journal import FORMAT_VERSION, DatasetInfo, PlanInfo, Resume, RunInfo
 
 if TYPE_CHECKING:
     from karat.config import Experiment
-    from karat.datasets import Dataset
+    from karat.kinds import Dataset
 
 __all__ = ["now", "resumed", "run_info"]
 

@@ -10,7 +10,7 @@ from types import TracebackType
 import msgspec
 
 from karat.agents import Resumable, Session, TrialAgent
-from karat.datasets import prompt_for, turn_question
+from karat.kinds import prompt_for, turn_question
 from karat.records import NOT_ASKED, Reply, Sample, Trial, Turn
 
 __all__ = ["Sessions", "as_sent", "session_count"]

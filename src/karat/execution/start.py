@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from karat.agents import TrialAgent
-from karat.datasets import Dataset, keep_studies
 from karat.errors import ResumeRefused
 from karat.execution.limits import Budget, refuse_unpriced
 from karat.execution.plan import Plan, plan
@@ -25,6 +24,7 @@ from karat.execution.score_cache import ScoreCache
 from karat.execution.setup import agent_notes, build_agents, build_scorers, close_agents, opened_scorers
 from karat.execution.signals import SignalHandler
 from karat.journal import FORMAT_VERSION, Choice, End, Head, Journal, RunFolder, ServerInfo, StudyCopy, create_run
+from karat.kinds import Dataset, keep_studies
 from karat.mcp import Toolbox, ToolList
 from karat.models import Price, limiters
 from karat.records import ScorerSpec

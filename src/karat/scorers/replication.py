@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from karat.datasets import read_answers
 from karat.errors import JudgeFault
+from karat.kinds import read_answers
 from karat.records import Answer, Metric, Reply, Sample
 from karat.scorers import Verdict
 

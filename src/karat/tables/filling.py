@@ -1,6 +1,6 @@
 """journal → rows of the tables, in one pass behind that of the summary, with bounded memory.
 
-What counts is what counts in `karat.summary`: the first answer of a trial, the last score at one
+What counts is what counts in `karat.analysis`: the first answer of a trial, the last score at one
 place, whole scorings only. Rows go to files as they are made; what is kept grows with the planned
 trials, and with scores by some twenty bytes.
 """
@@ -16,16 +16,16 @@ from typing import Any
 
 import msgspec
 
+from karat.analysis import chosen_scorings, trusted
+from karat.analysis.grids import Layout
+from karat.analysis.ledger import accounts, ledger_rows, outcome
+from karat.analysis.lines import answer_of, failure_of
+from karat.analysis.reading import Reading, read
+from karat.analysis.tallies import Rows
 from karat.journal import Attempt, Event, RunFolder
 from karat.journal.codec import decode
 from karat.records import Answer, Failure, Reply, Sample, Score, Usage, recorded_seconds
 from karat.sql import Filled
-from karat.summary import chosen_scorings, trusted
-from karat.summary.accounts import accounts, ledger_rows, outcome
-from karat.summary.grids import Layout
-from karat.summary.lines import answer_of, failure_of
-from karat.summary.reading import Reading, read
-from karat.summary.tallies import Rows
 from karat.tables.columns import TABLES
 
 __all__ = ["Runs", "fill"]

@@ -10,9 +10,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from karat import formats
+from karat.analysis.shapes import frame
 from karat.files import temporary_folder
 from karat.sql import SQL_TYPES, Limits, load
-from karat.summary.shapes import frame
 from karat.tables.asking import LIMITS, ask, whole
 from karat.tables.columns import TABLES
 from karat.tables.filling import Runs, fill

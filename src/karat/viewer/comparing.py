@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from karat import formats
-from karat.charts.written import signed_estimate
+from karat.analysis import Comparison
+from karat.analysis.comparison import Flip, Pairing
+from karat.analysis.model import MetricInfo
+from karat.document.charts.written import signed_estimate
 from karat.errors import OperatorError
-from karat.summary import Comparison
-from karat.summary.comparison import Flip, Pairing
-from karat.summary.model import MetricInfo
 from karat.viewer.columns import Column
 from karat.viewer.flips import ORDERS, Counted, Flipped, Side, attach, counted, flipped
 from karat.viewer.looking import unit_of

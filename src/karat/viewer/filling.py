@@ -2,7 +2,7 @@
 
 Every transaction ends behind a whole line and notes how far it went, so that the next pass
 goes on there, in this process or another one. What the journal tells twice counts as it does in
-`karat.summary`: the first answer of a trial, the last score at one place, whole scorings only.
+`karat.analysis`: the first answer of a trial, the last score at one place, whole scorings only.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from karat.viewer.queries import PAGE, timed
 
 __all__ = ["ORDERS", "Counted", "Flipped", "Order", "Side", "attach", "counted", "flipped"]
 
-_NOISE = 1e-12  # as in `karat.summary.against`: thirds do not subtract exactly
+_NOISE = 1e-12  # as in `karat.analysis.compare_runs`: thirds do not subtract exactly
 
 Order = Literal["worst", "best", "largest"]
 ORDERS: tuple[str, ...] = get_args(Order)

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from karat.charts import Chart, charts
+from karat.analysis import Summary
+from karat.analysis.kept import is_large
+from karat.analysis.reading import right_rule
+from karat.document.charts import Chart, charts
 from karat.errors import BadRun
 from karat.journal import Labels, LineDamaged, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels
-from karat.summary import Summary
-from karat.summary.kept import is_large
-from karat.summary.reading import right_rule
 from karat.viewer.columns import Column, columns
 from karat.viewer.index import Index, Progress
 from karat.viewer.jobs import PATIENCE_SECONDS, NotYet

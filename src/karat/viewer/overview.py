@@ -7,9 +7,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from karat import formats, pages
-from karat.pages.run import facts
-from karat.summary import Summary
+from karat import document as pages
+from karat import formats
+from karat.analysis import Summary
+from karat.document.run import facts
 from karat.viewer.library import Card
 from karat.viewer.looking import unit_of
 from karat.viewer.opened import Opened

@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from karat.datasets import prompt_for
 from karat.errors import KaratError
 from karat.journal import RunInfo
+from karat.kinds import prompt_for
 from karat.records import AgentSpec, Condition, Sample
 
 __all__ = ["Prompt", "prompts"]

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from karat.datasets import read_answers
-from karat.datasets._study.fields import KINDS
 from karat.journal import Label
+from karat.kinds import read_answers
+from karat.kinds.study.fields import KINDS
 from karat.records import Sample, Score
 from karat.viewer.tasks import fields_of, value_told
 

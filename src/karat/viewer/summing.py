@@ -1,6 +1,6 @@
 """Summaries and comparisons for pages: here for runs of usual size, in a process of their own for large ones.
 
-What whoever ran, scored or reported a large run has left of its summary is taken first (`karat.summary.kept`).
+What whoever ran, scored or reported a large run has left of its summary is taken first (`karat.analysis.kept`).
 
 `python -m karat.viewer.summing RUN [RUN CONDITION CONDITION]` writes one as JSON to standard output. So the memory
 that a million scores need goes back when they are added up, and pages stay quick meanwhile.
@@ -15,10 +15,10 @@ from typing import TypeVar
 
 import msgspec
 
+from karat.analysis import Comparison, Summary, compare, summarize
+from karat.analysis.kept import is_large, kept, summarize_and_keep
 from karat.errors import KaratError, OperatorError
 from karat.journal import RunFolder
-from karat.summary import Comparison, Summary, compare, summarize
-from karat.summary.kept import is_large, kept, summarize_and_keep
 
 __all__ = ["compared", "main", "summed"]
 
@@ -31,7 +31,7 @@ def summed(run: RunFolder) -> Summary:
 
 
 def compared(a: RunFolder, b: RunFolder, condition_a: str | None, condition_b: str | None) -> Comparison:
-    """As `karat.summary.compare`."""
+    """As `karat.analysis.compare_runs`."""
     if not (is_large(a) or is_large(b)):
         return compare(a, b, condition_a=condition_a, condition_b=condition_b)
     return _apart(Comparison, a.path, b.path, condition_a or "", condition_b or "")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from karat import formats
-from karat.datasets import turn_question
 from karat.errors import KaratError
+from karat.kinds import turn_question
 from karat.records import Reply, Sample, Score
 from karat.viewer.texts import Told
 

@@ -14,8 +14,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from karat import __version__, pages
-from karat.summary import Comparison
+from karat import __version__
+from karat import document as pages
+from karat.analysis import Comparison
 from karat.viewer.jobs import Jobs, NotYet
 from karat.viewer.library import Library
 from karat.viewer.opened import Opened

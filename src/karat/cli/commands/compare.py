@@ -28,9 +28,9 @@ def command(first: str, second: str, shown: options.Shown, results: Path, output
     the questions that moved most. Without conditions, those that both runs have are compared.
     A second RUN may be left out: `karat compare RUN:baseline :with-docs`.
     """
+    from karat.analysis import compare
     from karat.cli.printed import aside
     from karat.cli.sides import split
-    from karat.summary import compare
 
     run_a, condition_a = split(first, results=results)
     run_b, condition_b = split(second, results=results, otherwise=run_a)

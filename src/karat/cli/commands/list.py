@@ -10,11 +10,12 @@ from karat.cli.output import Output
 
 __all__ = ["command"]
 
-_FAMILIES = ("agents", "scorers", "datasets", "reports", "importers", "rubrics", "studies", "presets")
+_FAMILIES = ("agents", "scorers", "kinds", "exports", "importers", "rubrics", "studies", "presets")
+_OLD_NAMES = {"datasets": "kinds", "reports": "exports"}
 
 
 @click.command("list")
-@click.argument("family", type=click.Choice(_FAMILIES), metavar="|".join(_FAMILIES))
+@click.argument("family", type=click.Choice((*_FAMILIES, *_OLD_NAMES)), metavar="|".join(_FAMILIES))
 @click.argument("name", required=False)
 @options.output()
 def command(family: str, name: str | None, output: Output) -> Exit:
@@ -23,6 +24,7 @@ def command(family: str, name: str | None, output: Output) -> Exit:
     Those of other packages that are installed here are listed too, with where they come from.
     Also the human studies that come with karat, and the presets, which say who takes part in one.
     """
+    family = _OLD_NAMES.get(family, family)
     if family == "studies":
         from karat.cli import listing_studies
 

@@ -37,10 +37,10 @@ def command(
     With --json the result has each chart's title and its numbers as a table.
     """
     from karat import api
-    from karat.charts import charts
+    from karat.analysis.verdicts import REHEARSED
     from karat.cli.plotting import draw
     from karat.cli.printed import aside
-    from karat.summary.words import REHEARSED
+    from karat.document.charts import charts
 
     opened = api.open(run, results=results)
     with aside():

@@ -31,8 +31,8 @@ def command(
     read. The query reaches no file, no network and no setting, and ends when its time is over.
     """
     from karat import api
+    from karat.analysis.verdicts import REHEARSED
     from karat.cli.querying import answer, list_tables, take_tables
-    from karat.summary.words import REHEARSED
 
     folders = api.folders(run, results=results)
     opened = [api.open(folder) for folder in folders]

@@ -39,10 +39,10 @@ def command(
     made in ~/.local/state/karat (or $XDG_STATE_HOME/karat).
     """
     from karat import api
+    from karat.analysis.kept import summarize_and_keep
+    from karat.analysis.verdicts import REHEARSED
     from karat.cli import reporting
     from karat.cli.printed import aside
-    from karat.summary.kept import summarize_and_keep
-    from karat.summary.words import REHEARSED
 
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")

@@ -1,0 +1,463 @@
+"""journal → Summary: every number that any report shows, computed once.
+
+`summarize` reads a run, `compare` two of them; both only read, and can be repeated for free.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import structs
+
+from karat.analysis.conversation_model import ConversationSummary
+from karat.analysis.failures import failure_kinds
+from karat.analysis.ledger import Outcome, accounts, outcome, server_problems
+from karat.analysis.model import (
+    FORMAT_VERSION,
+    Account,
+    Difference,
+    FailureKind,
+    Family,
+    JudgePair,
+    LowSample,
+    MetricInfo,
+    Provenance,
+    Result,
+    SampleColumn,
+    SampleTable,
+    Summary,
+)
+from karat.analysis.reading import Reading, plan_of, read, right_rule, trusted
+from karat.analysis.study_model import StudySummary
+from karat.analysis.study_words import shown_pairs, study_headline
+from karat.analysis.verdicts import (
+    REHEARSED,
+    alone,
+    conversation_warnings,
+    headline,
+    loss_warnings,
+    nothing_scored,
+    said,
+    server_warnings,
+    unmeasured,
+    unnumbered,
+)
+from karat.errors import BadOption, did_you_mean
+from karat.journal import RunFolder, ScorerInfo
+from karat.records import Metric
+
+if TYPE_CHECKING:
+    from karat.analysis.compare_runs import compare
+    from karat.analysis.comparison import Comparison
+    from karat.analysis.details import TrialRecord, trials
+    from karat.kinds import AllowCode
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Comparison",
+    "Summary",
+    "TrialRecord",
+    "chosen_scorings",
+    "compare",
+    "plan_of",
+    "summarize",
+    "trials",
+    "trusted",
+]
+
+_HOME = {"Comparison": "comparison", "compare": "compare_runs", "TrialRecord": "details", "trials": "details"}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+
+
+def summarize(
+    run: RunFolder,
+    *,
+    scorings: Mapping[str, str] | None = None,
+    level: float = 0.95,
+    allow_code: AllowCode = False,
+    pairs: Literal["baseline", "all"] = "baseline",
+    baseline: str | None = None,
+    right: str | None = None,
+) -> Summary:
+    """Every number of a run, finished or not.
+
+    `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
+    `allow_code`: human studies may run code of their own, their `reducer`, from where they lay; "changed": also
+    where it is not what it was when the run was made.
+    `pairs`: "baseline" compares each condition with `baseline` (default: the experiment's `baseline`, else its
+    first condition) and with the best on the metric, "all" each with each; p-values are adjusted over what is shown.
+    `right`: of conversations, the match that makes a turn right (`karat.numeric.RIGHT_RULES`); None: the run's own.
+    The journal is streamed; what is kept grows with the planned trials by a few bytes
+    each, and with scores by some twenty. Raises BadRun for a damaged run, BadOption for a
+    scoring that the run does not have.
+    """
+    if not 0 < level < 1:
+        raise BadOption("level", f"must lie between 0 and 1, got {level}")
+    with trusted(run):
+        compared = _Asked(_baseline(run, baseline), pairs == "all", *_right(run, right))
+        return _with_problems(run, _summary(run, scorings or {}, level, compared, allow_code))
+
+
+class _Asked(NamedTuple):
+    """What the numbers depend on besides the run."""
+
+    baseline: str
+    every: bool  # whether every pair of conditions is compared
+    right: str  # of conversations: the match that makes a turn right
+    unknown: str | None  # of conversations: a warning that the run has a rule of its own that is unknown
+
+
+def _with_problems(run: RunFolder, summary: Summary) -> Summary:
+    """The summary with the conditions in front whose MCP servers were not used: nothing is said of their effect."""
+    problems = server_problems(summary.accounts, run.info.condition_servers)
+    if not problems:
+        return summary
+    names, words = {one.condition for one in problems}, server_warnings(problems)
+    differences = tuple(unmeasured(one, names) for one in summary.differences)
+    gates = "`require_mcp_tool_use` and `require_mcp_tool_success` of the condition make such answers failures"
+    advice = [f" (see Failures); {gates}" if one.answers or one.calls else "" for one in problems]
+    rest = summary.headline
+    if differences != summary.differences:
+        rest = said(differences, summary.metrics, unit="conversation" if summary.kind == "conversation" else "question")
+    return structs.replace(
+        summary,
+        server_problems=problems,
+        headline=". ".join([*words, rest]),
+        differences=differences,
+        warnings=(*map("".join, zip(words, advice, strict=True)), *summary.warnings),
+    )
+
+
+def _baseline(run: RunFolder, name: str | None) -> str:
+    """The condition that the others are compared with."""
+    conditions, choice = plan_of(run).conditions, run.info.experiment.get("baseline")
+    if name is not None and name not in conditions:
+        raise BadOption("baseline", f"run {run.info.run} has no condition '{name}'{did_you_mean(name, conditions)}")
+    wanted = name if name is not None else choice.value if choice is not None else None
+    return wanted if wanted in conditions else conditions[0]  # a part of a run may lack the file's
+
+
+def _right(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
+    """The match that makes a turn right, the one asked for, else the experiment's; and a warning."""
+    from karat.numeric import RIGHT_RULES
+
+    if wanted is None:
+        return right_rule(run)
+    if run.info.kind != "conversation":
+        raise BadOption("--right", "is for runs over conversations")
+    if wanted not in RIGHT_RULES:
+        raise BadOption("--right", f"there is no '{wanted}'{did_you_mean(wanted, RIGHT_RULES)}")
+    return wanted, None
+
+
+def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode) -> Summary:
+    # The status first: a run that ends in between is then taken as running.
+    status, info, reading, scorers = run.status(), run.info, read(run), run.scorers()
+    shown = chosen_scorings(reading, (*run.info.scorers, *scorers), scorings)
+    each, total = accounts(reading, ended := outcome(reading, shown))
+    failures = failure_kinds(run, reading, ended)
+    first = [*_server_warnings(run, each, failures), *_warnings(run, reading, status, total)]
+    figures = _figures(run, reading, scorers, shown, asked, level=level) if shown else _Figures()
+    conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level, right=asked.right)
+    baseline = None if asked.every else asked.baseline
+    study = shown_pairs(_study(run, reading, scorers, shown, ended, level=level, allow_code=code), baseline)
+    return Summary(
+        format=FORMAT_VERSION,
+        run=info.run,
+        name=info.name,
+        version=info.version,
+        created=info.created,
+        kind=info.kind,
+        status=status,
+        level=level,
+        headline=nothing_scored(total, failures, status) or _headline(info.kind, figures, total, conversation, study),
+        conditions=tuple(reading.conditions),
+        samples=len(reading.samples),
+        repetitions=reading.repetitions,
+        metrics=figures.metrics,
+        accounts=each,
+        total=total,
+        results=figures.results,
+        differences=figures.differences,
+        lowest=figures.lowest,
+        failures=failures,
+        family=figures.family,
+        duplicates=reading.duplicates,
+        warnings=(*first, *_own(conversation, study, asked), *figures.losses(total, info.kind)),
+        provenance=_provenance(run, scorers, shown),
+        table_of_samples=figures.samples,
+        panel=figures.panel,
+        conversation=conversation,
+        study=study,
+    )
+
+
+def _headline(
+    kind: str,
+    figures: _Figures,
+    total: Account,
+    conversation: ConversationSummary | None,
+    study: StudySummary | None,
+) -> str:
+    return study_headline(study) or alone(conversation) or figures.headline(total, kind)
+
+
+def _conversation(
+    run: RunFolder,
+    reading: Reading,
+    scorers: tuple[ScorerInfo, ...],
+    shown: Mapping[str, str],
+    spent: tuple[Outcome, Mapping[str, Account]],
+    *,
+    level: float,
+    right: str,
+) -> ConversationSummary | None:
+    if run.info.kind != "conversation":
+        return None
+    from karat.analysis.conversation import conversation
+
+    return conversation(run, reading, scorers, shown, spent, level=level, right=right)
+
+
+def _study(
+    run: RunFolder,
+    reading: Reading,
+    scorers: tuple[ScorerInfo, ...],
+    shown: Mapping[str, str],
+    ended: Outcome,
+    *,
+    level: float,
+    allow_code: AllowCode,
+) -> StudySummary | None:
+    if run.info.kind != "study":
+        return None
+    from karat.analysis.study import study
+
+    return study(run, reading, scorers, shown, ended, level=level, allow_code=allow_code)
+
+
+def _own(conversation: ConversationSummary | None, study: StudySummary | None, asked: _Asked) -> list[str]:
+    rule = [asked.unknown] if conversation is not None and asked.unknown is not None else []
+    return [*rule, *conversation_warnings(conversation), *(study.warnings if study is not None else ())]
+
+
+class _Figures:
+    """What needs numpy."""
+
+    def __init__(
+        self,
+        metrics: tuple[MetricInfo, ...] = (),
+        results: tuple[Result, ...] = (),
+        differences: tuple[Difference, ...] = (),
+        lowest: tuple[LowSample, ...] = (),
+        samples: SampleTable | None = None,
+        panel: tuple[JudgePair, ...] = (),
+        family: Family | None = None,
+    ) -> None:
+        self.metrics, self.results, self.differences = metrics, results, differences
+        self.lowest, self.samples, self.panel, self.family = lowest, samples, panel, family
+
+    def losses(self, total: Account, kind: str) -> list[str]:
+        if kind == "study":  # what is read of participants is no score that is compared
+            return []
+        found = loss_warnings(self.results, self.differences, bounds=kind != "conversation")
+        return found if kind == "conversation" else [*unnumbered(self.results, total.ledger.scored), *found]
+
+    def headline(self, total: Account, kind: str) -> str:
+        unit = "conversation" if kind == "conversation" else "question"
+        return headline(self.results, self.differences, self.metrics, total, unit=unit)
+
+
+def _figures(
+    run: RunFolder,
+    reading: Reading,
+    scorers: tuple[ScorerInfo, ...],
+    shown: Mapping[str, str],
+    asked: _Asked,
+    *,
+    level: float,
+) -> _Figures:
+    import numpy as np
+
+    from karat.analysis.estimates import differences, results, sample_columns
+    from karat.analysis.grids import declared, grids
+    from karat.analysis.lowest import lowest
+    from karat.analysis.panels import judge_pairs
+
+    conditions = tuple(reading.conditions)
+    conversations = declared(run, reading)
+    found = grids(reading, scorers, shown, conversations, right=asked.right)
+    if not found:
+        return _Figures()
+    shape = (len(reading.samples), len(conditions), reading.repetitions)
+    retried = np.frombuffer(reading.retried, dtype=np.uint8).reshape(shape).astype(bool)
+    first = conditions.index(asked.baseline)
+    apart = tuple(differences(found, conditions, level=level, baseline=first, every=asked.every))
+    columns = tuple(column for grid in found for column in sample_columns(grid, conditions))
+    return _Figures(
+        metrics=tuple(grid.info for grid in found),
+        results=tuple(one for grid in found for one in results(grid, conditions, retried, level=level)),
+        differences=apart,
+        lowest=lowest(run, reading, found[0], conditions),
+        samples=_table(run, reading, columns, None if conversations is None else conversations.weights.tolist()),
+        panel=tuple(judge_pairs(found)),
+        family=_family(apart, asked, possible=len(found) * math.comb(len(conditions), 2)),
+    )
+
+
+def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) -> Family | None:
+    if not differences:
+        return None
+    return Family(
+        pairs="all" if asked.every else "baseline",
+        baseline=asked.baseline,
+        tests=sum(one.p_adjusted is not None for one in differences),
+        left_out=possible - len(differences),
+    )
+
+
+def _table(
+    run: RunFolder, reading: Reading, columns: tuple[SampleColumn, ...], weights: list[float] | None
+) -> SampleTable:
+    count = len(reading.samples)
+    ids, positions, digests = [""] * count, [0] * count, [""] * count
+    for sample in run.samples():
+        row = reading.samples[sample.id]
+        ids[row], positions[row], digests[row] = sample.id, sample.position, sample.content or sample.digest
+    return SampleTable(ids=ids, positions=positions, digests=digests, columns=columns, weights=weights)
+
+
+def chosen_scorings(reading: Reading, scorers: tuple[ScorerInfo, ...], wanted: Mapping[str, str]) -> dict[str, str]:
+    """Scorer → scoring: the newest of each, unless another was asked for."""
+    order = dict.fromkeys([*(scorer.name for scorer in scorers), *sorted(reading.latest)])
+    shown = {name: reading.latest[name] for name in order if name in reading.latest}
+    for name, prefix in wanted.items():
+        if name not in shown:
+            raise BadOption("--scoring", f"the run has no scorer '{name}'{did_you_mean(name, shown)}")
+        there = {scorer.scoring for scorer in scorers if scorer.name == name}
+        there |= {scoring for scorer, scoring in reading.scores if scorer == name}
+        matches = sorted(scoring for scoring in there if scoring.startswith(prefix))
+        if len(matches) != 1:
+            known = ", ".join(sorted(there))
+            problem = "is not a scoring of" if not matches else "begins several scorings of"
+            raise BadOption("--scoring", f"'{prefix}' {problem} '{name}' (known: {known})")
+        shown[name] = matches[0]
+    return shown
+
+
+def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: Sequence[FailureKind]) -> Iterator[str]:
+    """The servers that did not answer, unless the failures tell of them, or a later part did without."""
+    from karat.formats import clean
+
+    told = [one.example for one in failures if one.trials]
+    for server in run.info.servers:
+        if not server.fault or any(text == server.fault or f"'{server.name}'" in text for text in told):
+            continue
+        users = [name for name, servers in run.info.condition_servers.items() if server.name in servers]
+        ledgers = [accounts[name].ledger for name in users if name in accounts]
+        if not ledgers or any(ledger.infrastructure or ledger.not_run for ledger in ledgers):
+            yield f"MCP server '{server.name}' did not answer: {clean(server.fault)}"
+
+
+def _unannounced(reading: Reading, scorers: Iterable[ScorerInfo]) -> Iterator[str]:
+    """Metrics that a scorer gave and did not announce, as versions of karat allowed that wrote format 1 in 2026."""
+    from karat.formats import clean
+
+    for one in scorers:
+        rows, known = reading.scores.get((one.name, one.scoring)), [metric.name for metric in one.metrics]
+        nothing = one.metrics == (Metric(name=one.name),)  # it announces none
+        if rows is None or nothing or reading.latest.get(one.name) != one.scoring:
+            continue
+        if others := sorted(set(rows.values) - set(known)):
+            yield clean(
+                f"scorer '{one.name}' announces {', '.join(known)} but gave {', '.join(others)}, of which karat does "
+                "not know which way is better: higher is taken as better; correct the scorer and score the run again"
+            )
+
+
+def _made_up(run: RunFolder) -> list[str]:
+    """What is not as it would be with the real thing."""
+    from karat.formats import clean
+
+    found = [REHEARSED] if run.info.rehearsed else []
+    if (replay := run.info.experiment.get("mcp.replay")) is not None:
+        where = clean(str(replay.value))
+        found.append(f"MCP servers were not asked: their answers and latencies come from the recording '{where}'")
+    found += [clean(run.info.source[key]) for key in ("notes", "faults") if run.info.source.get(key)]
+    return found
+
+
+def _warnings(run: RunFolder, reading: Reading, status: str, total: Account) -> list[str]:
+    from karat.formats import plural
+
+    found = [*_unannounced(reading, run.scorers()), *_made_up(run)]
+    left = plural(total.ledger.not_run, "trial")
+    unscored = sum(tally.answered for tally in reading.tallies) - total.ledger.scored - total.ledger.judge
+    unasked = total.ledger.not_run - unscored
+    if status != "done" and total.ledger.not_run:
+        found.append(f"the run is not complete (status: {status}; {left} not run): the numbers will change")
+    elif total.ledger.not_run:
+        parts = [f"{plural(unasked, 'trial')} not run, because the last part was a selection"] if unasked else []
+        parts += [f"{plural(unscored, 'answer')} not scored, because the scoring was stopped"] if unscored else []
+        found.append(f"{'; '.join(parts)}: the numbers will change")
+    elif status != "done":
+        found.append(f"every trial was run, but the run did not end by itself (status: {status})")
+    if reading.duplicates:
+        found.append(f"{plural(reading.duplicates, 'answer')} came after the one that counts: left out")
+    if reading.outside:
+        found.append(f"{plural(reading.outside, 'event')} of trials outside the plan: left out")
+    if reading.foreign:
+        found.append(f"{plural(reading.foreign, 'line')} of the journal not as karat writes them: left out")
+    if endless := sum(rows.endless for rows in reading.scores.values()):
+        found.append(f"{plural(endless, 'score')} too large to be added up (beyond 1e100): left out")
+    if reading.orphans:
+        found.append(f"{plural(reading.orphans, 'score')} of trials without an answer: left out")
+    return found
+
+
+def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str]) -> Provenance:
+    info, digests = run.info, run.digests()
+    used = [scorer for scorer in scorers if shown.get(scorer.name) == scorer.scoring]
+    judge = next((scorer for scorer in used if not scorer.offline), None)
+    rubric = next((scorer for scorer in used if scorer.rubric is not None), None)
+    return Provenance(
+        dataset_kind=info.dataset.kind,
+        dataset=info.dataset.path,
+        sha256=info.dataset.sha256,
+        samples_in_file=info.dataset.samples,
+        agent=info.agent_type,
+        model=info.agent_model,
+        agents={name: agent for name, (_, agent) in digests.items() if agent},
+        conditions={name: condition for name, (condition, _) in digests.items()},
+        prompts=info.prompts,
+        judge=_judge_name(judge) if judge is not None else None,
+        scorers=dict(shown),
+        rubric=rubric.rubric if rubric is not None else None,
+        rubric_digest=rubric.rubric_digest if rubric is not None else None,
+        servers=info.servers,
+        condition_servers=info.condition_servers,
+        versions=info.versions,
+        host=info.host,
+        source=info.source,
+        settings={key: choice.value for key, choice in info.experiment.items()},
+        judges={
+            one.name: {"rubric": one.rubric, "rubric_digest": one.rubric_digest, **one.provenance}
+            for one in used
+            if one.provenance
+        },
+    )
+
+
+def _judge_name(judge: ScorerInfo) -> str:
+    models = judge.provenance.get("judges") or [judge.options.get("model") or judge.type]
+    return ", ".join(map(str, models))

@@ -1,0 +1,372 @@
+"""Two runs, or two conditions of one, question by question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from karat import formats
+from karat.analysis import plan_of, summarize
+from karat.analysis.comparison import FORMAT_VERSION, Comparison, Flip, Pairing, Side
+from karat.analysis.model import MetricInfo, SampleTable, ServerProblem, Summary
+from karat.analysis.verdicts import NOT_TESTED, REHEARSED, said, server_warnings, unmeasured
+from karat.errors import BadOption, did_you_mean
+from karat.journal import RunFolder
+
+if TYPE_CHECKING:
+    from karat.kinds import AllowCode
+    from karat.stats import PairedDifference, Sums
+
+__all__ = ["compare"]
+
+FLIPS = 10  # how many questions are listed
+NOISE = 1e-12  # thirds do not subtract exactly
+
+
+def compare(  # noqa: PLR0913 -- two runs, a condition of each, and what `summarize` is told
+    a: RunFolder,
+    b: RunFolder,
+    *,
+    condition_a: str | None = None,
+    condition_b: str | None = None,
+    scorings: Mapping[str, str] | None = None,
+    level: float = 0.95,
+    allow_code: AllowCode = False,
+    right: str | None = None,
+) -> Comparison:
+    """What changed from `a` to `b`, over the questions that both have, by id and content.
+
+    Runs over human studies are compared by participant and test, in whatever words they were shown.
+
+    Without conditions each condition of the same name is compared; two runs of one
+    condition each are compared whatever it is called. Raises BadOption where there is
+    nothing to compare, and what `summarize` raises.
+    """
+    pairs = _conditions(a, b, condition_a, condition_b)  # before anything is read whole
+    asked: dict[str, Any] = {"scorings": scorings, "level": level, "allow_code": allow_code, "right": right}
+    first = summarize(a, **asked)
+    if first.conversation is not None and b.info.kind == "conversation":
+        asked["right"] = first.conversation.right  # one rule for both
+    second = first if b.path == a.path else summarize(b, **asked)
+    labels = _labels(first, second, condition_a, condition_b)
+    sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
+    if first.study is not None and second.study is not None:
+        from karat.analysis.study_against import compare_studies
+
+        found = compare_studies((a, b), (first, second), pairs, sides, allow_code=allow_code)
+    else:
+        found = _compared(first, second, pairs, sides, level=level)
+    return _with_problems(structs.replace(found, conditions=tuple(pairs)), _problems(first, second, pairs))
+
+
+def _compared(
+    first: Summary, second: Summary, pairs: Sequence[tuple[str, str]], sides: tuple[Side, Side], *, level: float
+) -> Comparison:
+    metrics = _metrics(first, second)
+    rows_a, rows_b, changed = _shared(first, second)
+    pairings = _pairings(first, second, pairs, metrics, (rows_a, rows_b), level=level)
+    unit = "conversation" if first.conversation else "question"
+    return Comparison(
+        format=FORMAT_VERSION,
+        unit=unit,
+        right=first.conversation.right if first.conversation is not None else None,
+        a=sides[0],
+        b=sides[1],
+        level=level,
+        headline=said([one.difference for one in pairings], metrics, unit=unit),
+        metrics=tuple(metrics),
+        pairings=tuple(pairings),
+        only_a=first.samples - len(rows_a) - changed,
+        only_b=second.samples - len(rows_b) - changed,
+        changed=changed,
+        warnings=tuple(
+            _warnings(first, second, metrics, (changed, _weights(first, second, (rows_a, rows_b))[1]), pairings)
+        ),
+    )
+
+
+def _with_problems(found: Comparison, problems: tuple[ServerProblem, ...]) -> Comparison:
+    unused = server_warnings(problems)
+    return structs.replace(
+        found,
+        server_problems=problems,
+        headline=". ".join([*unused, found.headline]),
+        warnings=(*unused, *found.warnings),
+    )
+
+
+def _conditions(a: RunFolder, b: RunFolder, one: str | None, two: str | None) -> list[tuple[str, str]]:
+    """Which conditions are compared: the ones named, else those of the same name, else the only one of each run."""
+    ours, theirs = plan_of(a).conditions, plan_of(b).conditions
+    same_run = a.path == b.path or a.info.run == b.info.run
+    for run, name, known in ((a, one, ours), (b, two, theirs)):
+        if name is not None and name not in known:
+            raise BadOption("condition", f"run {run.info.run} has no condition '{name}'{did_you_mean(name, known)}")
+    if one is None and two is None and not same_run:
+        same = [(name, name) for name in ours if name in theirs]
+        if same:
+            return same
+    left = one or (two if two in ours and not same_run else ours[0] if len(ours) == 1 else None)
+    right = two or (one if one in theirs and not same_run else theirs[0] if len(theirs) == 1 else None)
+    if left is None or right is None:
+        both = f"{', '.join(ours)} | {', '.join(theirs)}"
+        why = "the runs have no condition in common; " if one is None and two is None and not same_run else ""
+        raise BadOption("condition", f"{why}say which conditions to compare, as RUN:CONDITION (known: {both})")
+    if same_run and left == right:
+        raise BadOption("condition", f"'{left}' of run {a.info.run} cannot be compared with itself")
+    return [(left, right)]
+
+
+def _metrics(a: Summary, b: Summary) -> list[MetricInfo]:
+    """The metrics of both; where they mean another thing in each, no direction is better and no share is in percent."""
+    theirs = {metric.key: metric for metric in b.metrics}
+    shared = [metric for metric in a.metrics if metric.key in theirs]
+    if not shared:
+        listed = " | ".join(", ".join(metric.key for metric in one.metrics) or "none" for one in (a, b))
+        raise BadOption("runs", f"the two share no metric (they have: {listed}); score both alike with `karat score`")
+    return [
+        metric if _scale(metric) == _scale(theirs[metric.key]) else structs.replace(metric, **_NO_SCALE)
+        for metric in shared
+    ]
+
+
+_NO_SCALE: dict[str, Any] = {"direction": "none", "kind": "number", "low": None, "high": None, "threshold": None}
+
+
+def _scale(metric: MetricInfo) -> tuple[Any, ...]:
+    """What must be alike for two values to be read on one scale."""
+    return metric.direction, metric.percent, metric.low if metric.percent else None
+
+
+def _shared(a: Summary, b: Summary) -> tuple[list[int], list[int], int]:
+    """Rows of the questions with the same id and content, and how many have the id alone."""
+    one, two = _table(a), _table(b)
+    there = {name: row for row, name in enumerate(two.ids)}
+    both = [(row, there[name]) for row, name in enumerate(one.ids) if name in there]
+    like = [(left, right) for left, right in both if one.digests[left] == two.digests[right]]
+    return [left for left, _ in like], [right for _, right in like], len(both) - len(like)
+
+
+def _table(summary: Summary) -> SampleTable:
+    if summary.table_of_samples is None:
+        raise BadOption("runs", f"run {summary.run} has no scores; `karat score` makes some")
+    return summary.table_of_samples
+
+
+def _means(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -> list[float | None]:
+    columns = _table(summary).columns
+    column = next(one for one in columns if one.condition == condition and one.metric == metric)
+    return [column.mean[row] for row in rows]
+
+
+def _weights(a: Summary, b: Summary, rows: tuple[Sequence[int], Sequence[int]]) -> tuple[list[float], bool]:
+    """What each shared question counts for, the same on both sides, and whether the two had drawn them otherwise."""
+    import numpy as np
+
+    found = []
+    for summary, of in zip((a, b), rows, strict=True):
+        weights = _table(summary).weights
+        found.append(np.array([1.0 if weights is None else weights[row] for row in of], dtype=np.float64))
+    one, two = found
+    like = bool(np.allclose(one * two.sum(), two * one.sum(), rtol=1e-9, atol=0.0))
+    return (one if like else np.ones(one.size)).tolist(), not like
+
+
+def _turn_sums(
+    summary: Summary, condition: str, metric: str, rows: Sequence[int], weights: Sequence[float]
+) -> Sums | None:
+    """The turns of each conversation; None where the run is over something else."""
+    import numpy as np
+
+    from karat.stats import Sums
+
+    table = _table(summary)
+    column = next(one for one in table.columns if one.condition == condition and one.metric == metric)
+    if column.turns is None or table.weights is None:
+        return None
+    counts = [column.turns[row] for row in rows]
+    means = np.array([column.mean[row] or 0.0 for row in rows], dtype=np.float64)
+    return Sums.of(means * counts, counts, weights=weights)
+
+
+def _sides(one: Any, two: Any, sums: tuple[Sums, Sums] | None) -> tuple[float | None, float | None]:
+    """The two numbers whose difference is shown: means over questions, or rates over their turns."""
+    import numpy as np
+
+    if sums is not None:
+        both = sums[0].there & sums[1].there
+        first, second = (part.only(both).ratio for part in sums) if both.any() else (None, None)
+        return first, second
+    both = ~np.isnan(one) & ~np.isnan(two)
+    return (float(one[both].mean()), float(two[both].mean())) if both.any() else (None, None)
+
+
+def _pairings(
+    a: Summary,
+    b: Summary,
+    pairs: Sequence[tuple[str, str]],
+    metrics: Sequence[MetricInfo],
+    rows: tuple[list[int], list[int]],
+    *,
+    level: float,
+) -> list[Pairing]:
+    import numpy as np
+
+    from karat.analysis.estimates import paired
+    from karat.stats import adjust, ratio_difference
+
+    ids = [_table(a).ids[row] for row in rows[0]]
+    weights, _ = _weights(a, b, rows)
+    work = []
+    for metric in metrics:
+        for left, right in pairs:
+            one = np.array(_means(a, left, metric.key, rows[0]), dtype=np.float64)
+            two = np.array(_means(b, right, metric.key, rows[1]), dtype=np.float64)
+            first = _turn_sums(a, left, metric.key, rows[0], weights)
+            second = _turn_sums(b, right, metric.key, rows[1], weights)
+            sums = (first, second) if first is not None and second is not None else None
+            found = ratio_difference(*sums, level=level) if sums else paired(one, two, level=level)
+            work.append((metric, left, right, (one, two, _sides(one, two, sums)), found))
+    told = [_tested(a, metric) for metric, *_ in work]
+    adjusted = adjust([one[-1].p if told else math.nan for one, told in zip(work, told, strict=True)]).tolist()
+    labels = _unlike(a, b, pairs)
+    made = [
+        _pairing(metric, labels[left, right], ids, sides, (found, p))
+        for (metric, left, right, sides, found), p in zip(work, adjusted, strict=True)
+    ]
+    unused = {one.condition for one in _problems(a, b, pairs)}
+    made = [structs.replace(one, difference=unmeasured(one.difference, unused)) for one in made]
+    return [one if tested else _untested(one) for one, tested in zip(made, told, strict=True)]
+
+
+def _problems(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> tuple[ServerProblem, ...]:
+    """Of the conditions that are compared; with the run where two have the same name."""
+    found = [
+        structs.replace(one, condition=labels[side])
+        for labels, pair in zip(_unlike(a, b, pairs).values(), pairs, strict=True)
+        for side, summary in enumerate((a, b))
+        for one in summary.server_problems
+        if one.condition == pair[side]
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _tested(summary: Summary, metric: MetricInfo) -> bool:
+    """Whether a metric stands for itself; most of those of `numeric` read the same answers once more."""
+    part = summary.conversation
+    return part is None or metric.scorer != part.scorer or metric.name in part.tested
+
+
+def _untested(one: Pairing) -> Pairing:
+    return structs.replace(one, difference=structs.replace(one.difference, verdict=NOT_TESTED))
+
+
+def _unlike(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
+    """Labels that tell two conditions of one name apart."""
+    return {
+        (left, right): (left, right) if left != right else (f"{left} ({a.run})", f"{right} ({b.run})")
+        for left, right in pairs
+    }
+
+
+def _pairing(
+    metric: MetricInfo,
+    names: tuple[str, str],
+    ids: Sequence[str],
+    sides: tuple[Any, Any, tuple[float | None, float | None]],
+    tested: tuple[PairedDifference, float],
+) -> Pairing:
+    import numpy as np
+
+    from karat.analysis.estimates import difference, lost
+
+    one, two, (mean_a, mean_b) = sides
+    both = ~np.isnan(one) & ~np.isnan(two)
+    change = np.where(both, two - one, 0.0)
+    gain = -change if metric.direction == "lower" else change
+    return Pairing(
+        difference=difference(metric, names, *tested, lost(one, two)),
+        mean_a=mean_a,
+        mean_b=mean_b,
+        better=int((gain > NOISE).sum()),
+        worse=int((gain < -NOISE).sum()),
+        equal=int((both & (np.abs(gain) <= NOISE)).sum()),
+        flips=_flips(ids, one, two, change, gain),
+    )
+
+
+def _flips(ids: Sequence[str], one: Any, two: Any, change: Any, gain: Any) -> tuple[Flip, ...]:
+    """The questions that moved most: those that moved with the whole first, then those against it."""
+    import numpy as np
+
+    forward = gain if gain.sum() >= 0 else -gain
+    order = np.lexsort((np.arange(len(gain)), -np.abs(forward))).tolist()
+    along = [row for row in order if forward[row] > NOISE]
+    against = [row for row in order if forward[row] < -NOISE]
+    rest = min(len(against), max(FLIPS // 3, FLIPS - len(along)))
+    return tuple(
+        Flip(sample=ids[row], a=float(one[row]), b=float(two[row]), difference=float(change[row]))
+        for row in [*along[: FLIPS - rest], *against[:rest]]
+    )
+
+
+def _labels(a: Summary, b: Summary, one: str | None, two: str | None) -> tuple[str, str]:
+    if a.run == b.run:
+        return one or a.conditions[0], two or b.conditions[0]
+    names = (a.name, b.name) if a.name != b.name else (f"{a.name} {a.run}", f"{b.name} {b.run}")
+    left, right = (
+        f"{name}:{condition}" if condition else name for name, condition in zip(names, (one, two), strict=True)
+    )
+    return left, right
+
+
+def _side(summary: Summary, label: str, condition: str | None) -> Side:
+    return Side(label=label, run=summary.run, name=summary.name, condition=condition, sha256=summary.provenance.sha256)
+
+
+def _warnings(
+    a: Summary, b: Summary, metrics: Sequence[MetricInfo], unlike: tuple[int, bool], pairings: Sequence[Pairing]
+) -> list[str]:
+    changed, drawn_otherwise = unlike
+    unit = "conversation" if a.conversation else "question"
+    found = [REHEARSED] if REHEARSED in (*a.warnings, *b.warnings) else []
+    if changed:
+        text = formats.plural(changed, f"{unit} has", f"{unit}s have")
+        found.append(f"{text} the same id but another content in the two runs: left out")
+    if drawn_otherwise:
+        found.append("the two runs drew their samples with other weights: what both have is compared without weights")
+    ours, theirs = ({metric.key: metric for metric in one.metrics} for one in (a, b))
+    found += [
+        f"{key} is {_meaning(ours[key])} in run {a.run}, and {_meaning(theirs[key])} in run {b.run}: "
+        "no side is called better on it"
+        for key in (metric.key for metric in metrics)
+        if _scale(ours[key]) != _scale(theirs[key])
+    ]
+    found += [
+        f"{metric.key} was scored differently in the two runs: score both alike with `karat score`"
+        for metric in metrics
+        if theirs[metric.key].scoring != metric.scoring
+    ]
+    for summary in dict.fromkeys([a.run, b.run]):
+        status = a.status if summary == a.run else b.status
+        if status != "done":
+            found.append(f"run {summary} is not complete (status: {status})")
+    alike: dict[tuple[str, str, int], list[str]] = {}
+    for one in (pairing.difference for pairing in pairings):
+        if one.lost_a != one.lost_b:
+            alike.setdefault((one.a, one.b, one.lost_a + one.lost_b), []).append(one.metric)
+    for (left, right, count), lost_on in alike.items():
+        lost = formats.plural(count, unit)
+        on = lost_on[0] if len(lost_on) == 1 else f"{len(lost_on)} metrics"
+        found.append(
+            f"{right} against {left} on {on}: {lost} scored on one side alone; what is compared may not be like"
+        )
+    return list(dict.fromkeys(found))
+
+
+def _meaning(metric: MetricInfo) -> str:
+    better = {"higher": "better when higher", "lower": "better when lower", "none": "better in no direction"}
+    return f"{'a share' if metric.percent else 'a number'}, {better[metric.direction]}"

@@ -1,0 +1,193 @@
+"""What `compare` finds, as frozen values, rows and plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+import msgspec
+
+from karat import formats
+from karat.analysis.format_metric import POINT_LEGEND, is_point, measured, signed_estimate
+from karat.analysis.model import Difference, MetricInfo, ServerProblem
+from karat.analysis.study_comparison import StudyComparison, text_of
+
+__all__ = ["FORMAT_VERSION", "Comparison", "Flip", "Pairing", "Side"]
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a comparison."""
+
+    label: str  # as shown
+    run: str
+    name: str
+    condition: str | None  # None: each condition that both runs have
+    sha256: str  # of the dataset
+
+
+class Flip(msgspec.Struct, frozen=True, kw_only=True):
+    """A question on which the two sides differ."""
+
+    sample: str
+    a: float
+    b: float
+    difference: float  # b − a
+
+
+class Pairing(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric, one condition of each side."""
+
+    difference: Difference
+    mean_a: float | None  # over the shared questions
+    mean_b: float | None
+    better: int  # questions on which b is better (higher, where no direction is better)
+    worse: int
+    equal: int
+    flips: tuple[Flip, ...]  # those on which the better side gains most first, then the largest losses
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed from `a` to `b`. Differences are b − a."""
+
+    format: int
+    a: Side
+    b: Side
+    level: float
+    headline: str
+    metrics: tuple[MetricInfo, ...]
+    pairings: tuple[Pairing, ...]
+    only_a: int  # questions that only a's run has
+    only_b: int
+    changed: int  # questions with the same id and another content: left out
+    warnings: tuple[str, ...]
+    unit: str = "question"  # what is paired: question, conversation or participant
+    conditions: tuple[tuple[str, str], ...] = ()  # which condition of the first with which of the second
+    server_problems: tuple[ServerProblem, ...] = ()  # sides whose MCP calls failed, or that made none
+    right: str | None = None  # of conversations: by which match a turn is right
+    study: StudyComparison | None = None  # of human studies, which have no pairings
+
+    def percent(self, one: Pairing) -> bool:
+        """Whether a pairing's metric is a share, which people read in percent."""
+        return any(info.key == one.difference.metric and info.percent for info in self.metrics)
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per pairing, raw numbers."""
+        return [_row(one) for one in self.pairings]
+
+    def to_frame(self) -> Any:
+        """`table()` as a pandas (or polars) DataFrame. Raises BadOption without either."""
+        from karat.analysis.shapes import frame
+
+        return frame(self.table())
+
+    def __str__(self) -> str:
+        return _text(self)
+
+    def _repr_html_(self) -> str:
+        return _html(self)
+
+
+def _row(one: Pairing) -> dict[str, Any]:
+    found = one.difference
+    return {
+        "metric": found.metric,
+        "a": found.a,
+        "b": found.b,
+        "mean_a": one.mean_a,
+        "mean_b": one.mean_b,
+        "difference": found.estimate.value,
+        "low": found.estimate.low,
+        "high": found.estimate.high,
+        "level": found.estimate.level,
+        "p": found.p,
+        "p_adjusted": found.p_adjusted,
+        "effect": found.effect,
+        "n_pairs": found.n_pairs,
+        "better": one.better,
+        "worse": one.worse,
+        "equal": one.equal,
+        "verdict": found.verdict,
+        "offline": found.offline,
+    }
+
+
+def _text(found: Comparison) -> str:
+    """Plain text, for `print` and for a terminal."""
+    lines = [found.headline, "", f"{found.a.label} → {found.b.label}; differences are the second minus the first"]
+    if found.conditions and found.a.condition is None and found.b.condition is None:
+        named = (one if one == other else f"{one} with {other}" for one, other in found.conditions)
+        lines.append(f"conditions compared: {', '.join(named)}")
+    lines += [] if found.right is None else [f"right: {found.right}, or the same yes or no"]
+    for one in found.pairings:
+        lines += ["", *_pairing_lines(one, found.unit, percent=found.percent(one))]
+    lines += [] if found.study is None else text_of(found.study)
+    counts = [
+        formats.plural(found.only_a, found.unit) + " only in the first" if found.only_a else "",
+        formats.plural(found.only_b, found.unit) + " only in the second" if found.only_b else "",
+    ]
+    if any(counts):
+        lines += ["", "; ".join(text for text in counts if text)]
+    if any(is_point(one.difference.estimate) for one in found.pairings):
+        lines += ["", POINT_LEGEND]
+    lines += [f"warning: {text}" for text in found.warnings]
+    return "\n".join(formats.clean(line) for line in lines) + "\n"
+
+
+def _html(found: Comparison) -> str:
+    """A small table; everything that is not karat's own is escaped."""
+    heads = ("metric", "from", "to", "mean before", "mean after", "difference", "p (Holm)", "better", "worse", "equal")
+    rows = (_html_row(one, percent=found.percent(one)) for one in found.pairings)
+    body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
+    warned = "".join(f"<p>warning: {_safe(text)}</p>" for text in found.warnings)
+    return (
+        f"<div><p><strong>{_safe(found.a.label)} → {_safe(found.b.label)}</strong><br>{_safe(found.headline)}</p>"
+        f"<table><thead><tr>{_cells('th', heads)}</tr></thead><tbody>{body}</tbody></table>{warned}</div>"
+    )
+
+
+def _html_row(one: Pairing, *, percent: bool) -> tuple[str, ...]:
+    found = one.difference
+    return (
+        f"{found.metric}{' (offline)' if found.offline else ''}",
+        found.a,
+        found.b,
+        measured(one.mean_a, percent=percent),
+        measured(one.mean_b, percent=percent),
+        signed_estimate(found.estimate, percent=percent),
+        formats.p_value(found.p_adjusted),
+        formats.count(one.better),
+        formats.count(one.worse),
+        formats.count(one.equal),
+    )
+
+
+def _cells(tag: str, texts: Iterable[str]) -> str:
+    return "".join(f"<{tag}>{_safe(text)}</{tag}>" for text in texts)
+
+
+def _safe(text: str) -> str:
+    return escape(formats.clean(text))
+
+
+def _pairing_lines(one: Pairing, unit: str, *, percent: bool) -> list[str]:
+    found = one.difference
+    by = signed_estimate(found.estimate, percent=percent)
+    means = (measured(mean, percent=percent) for mean in (one.mean_a, one.mean_b))
+    sides = ", ".join(f"{name} {mean}" for name, mean in zip((found.a, found.b), means, strict=True))
+    offline = " (offline)" if found.offline else ""
+    tested = f"{formats.plural(found.n_pairs, unit)}, p {formats.p_value(found.p_adjusted)} (Holm)"
+    lines = [
+        f"{found.metric}{offline}: {sides}",
+        f"  {by}, {tested}, d {formats.number(found.effect)}: {found.verdict}",
+        f"  better {one.better}, worse {one.worse}, equal {one.equal}",
+    ]
+    for flip in one.flips:
+        label = formats.excerpt(flip.sample, 24)
+        lines.append(
+            f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} ({formats.signed(flip.difference)})"
+        )
+    return lines

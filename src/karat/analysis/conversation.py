@@ -1,0 +1,153 @@
+"""What a run over conversations has besides: everything that is known turn by turn. Pure; see `conversation_model`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from karat.analysis.conversation_errors import (
+    cost,
+    diagnosed,
+    extraction,
+    pace,
+    propagation,
+    quarantine,
+    unreadable,
+    verdicts,
+)
+from karat.analysis.conversation_model import ConversationResult, ConversationSummary, NullAnswerer
+from karat.analysis.conversation_rates import (
+    Nulls,
+    accuracies,
+    conversation_accuracy,
+    features,
+    ladder,
+    reasoning,
+    strata,
+)
+from karat.analysis.conversation_turns import Declarations, Floats, Turns, declarations, read_turns
+from karat.analysis.grids import tested_by
+from karat.analysis.ledger import Outcome
+from karat.analysis.model import Account
+from karat.analysis.reading import Reading
+from karat.journal import RunFolder, ScorerInfo
+from karat.numeric import match_many, null_answers, right_by
+
+__all__ = ["conversation"]
+
+_MEANINGS = {
+    "zero": "answers 0 to everything",
+    "one": "answers 1 to everything",
+    "sign_flipped": "the golden answer with the other sign",
+    "times_100": "the golden answer, 100 times as large",
+    "another_turn": "the golden answer of the turn before",
+}
+
+
+def conversation(
+    run: RunFolder,
+    reading: Reading,
+    scorers: Sequence[ScorerInfo],
+    shown: Mapping[str, str],
+    spent: tuple[Outcome, Mapping[str, Account]],
+    *,
+    right: str,
+    level: float,
+) -> ConversationSummary | None:
+    """None where the run is over something else, or the scorer `numeric` is not shown, or no golden answer is a number.
+
+    `spent`: how trials ended, and what they cost. `right`: by which match a turn is right.
+    """
+    ended, accounts = spent
+    info = next((one for one in scorers if one.type == "numeric" and shown.get(one.name) == one.scoring), None)
+    if run.info.kind != "conversation" or info is None:
+        return None
+    base = declarations(run, reading)
+    if not any(golden is not None for golden in base.golden):
+        return None
+    failed = _failed(reading, ended)
+    parts, rules = read_turns(run, reading, base, (info.name, info.scoring), failed, right=right)
+    answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
+    nulls = Nulls({name: _null_rates(base, answer, right) for name, answer in answers.items()})
+    results = [
+        _result(name, part, nulls, accounts[name], _failures(reading, failed, column), level=level)
+        for column, (name, part) in enumerate(zip(reading.conditions, parts, strict=True))
+    ]
+    return ConversationSummary(
+        scorer=info.name,
+        scoring=info.scoring,
+        rules=tuple(sorted(rules)),
+        right=right,
+        tested=tested_by(reading, info, right),
+        conversations=len(base.ids),
+        turns=sum(golden is not None for golden in base.golden),
+        texts=base.texts,
+        weighted=bool(base.weights.size) and bool((base.weights != base.weights[0]).any()),
+        level=level,
+        nulls=tuple(NullAnswerer(name=name, meaning=_MEANINGS.get(name, name)) for name in answers),
+        conditions=tuple(results),
+    )
+
+
+def _failed(reading: Reading, ended: Outcome) -> dict[int, str]:
+    """Cell → how it failed, of the trials that ended without an answer."""
+    by_code = {count.code: kind for kind, count in reading.kinds.items()}
+    return {
+        cell: f"{by_code[code].cls}: {by_code[code].kind}"
+        for cell, code in ended.codes.items()
+        if not reading.answered[cell]
+    }
+
+
+def _failures(reading: Reading, failed: Mapping[int, str], column: int) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for cell, kind in failed.items():
+        if cell // reading.repetitions % len(reading.conditions) == column:
+            found[kind] = found.get(kind, 0) + 1
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[str, Floats]:
+    """Metric → 1 or 0 for each declared turn, NaN where there is no golden answer."""
+    found = match_many(base.golden, answers, printed=base.printed)
+    found["right"] = (
+        right_by({name: found[name].astype(np.float64) for name in (right, "right", "numerical")}, right) == 1
+    )
+    asked = np.array([golden is not None for golden in base.golden], dtype=bool)
+    return {
+        name: np.where(asked, column.astype(np.float64), np.nan)
+        for name, column in found.items()
+        if column.dtype == np.bool_
+    }
+
+
+def _result(
+    name: str, part: Turns, nulls: Nulls, account: Account, failures: dict[str, int], *, level: float
+) -> ConversationResult:
+    whole = conversation_accuracy(part, nulls, level=level)
+    return ConversationResult(
+        condition=name,
+        conversations=int(np.unique(part.conversation[part.counted]).size),
+        turns=int((part.counted & part.asked).sum()),
+        unreached=int((part.counted & part.asked & ~part.reached).sum()),
+        not_run=int((~part.counted & part.asked).sum()),
+        accuracies=accuracies(part, nulls, level=level),
+        conversation_accuracy=whole,
+        reasoning=reasoning(part, level=level),
+        ladder=ladder(part),
+        by_turn=strata(part, part.number.astype(np.float64), level=level),
+        by_operations=strata(part, np.tile(part.base.operations, part.repetitions), level=level),
+        features=features(part, level=level),
+        diagnoses=diagnosed(part),
+        unreadable=unreadable(part),
+        extraction=extraction(part),
+        unreadable_programs=int(part.counted[sorted(part.unreadable_programs)].sum()),
+        propagation=propagation(part, level=level),
+        cost=cost(part, account, int(whole.total or 0)),
+        pace=pace(part),
+        failures=failures,
+        quarantine=quarantine(part, nulls, level=level),
+        verdicts=verdicts(part),
+    )

@@ -1,0 +1,229 @@
+"""The numbers of a conversation run, as frozen values: `Summary.conversation`.
+
+Every rate is over declared turns (all of them, unless its field says over which): a turn that was
+never reached is wrong, and counted. Intervals are clustered by conversation. None is "not
+known" and has a reason beside it where it could surprise; it is never 0.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from karat.analysis.numbers import Estimate
+
+__all__ = [
+    "ConversationResult",
+    "ConversationSummary",
+    "Cost",
+    "Diagnosed",
+    "Example",
+    "Feature",
+    "NullAnswerer",
+    "Pace",
+    "Propagation",
+    "Quarantine",
+    "Rate",
+    "Rung",
+    "Stratum",
+    "Verdicts",
+]
+
+
+class Rate(msgspec.Struct, frozen=True, kw_only=True):
+    """A share of turns (or of conversations), or a mean over turns, with its interval clustered by conversation.
+
+    `estimate.n` counts conversations, `n` what the rate is over. Design effect: how many times the
+    variance is that of independent turns; its root is how many times as wide the interval is.
+    """
+
+    name: str  # as in `statistics.json`: numerical_accuracy, …
+    metric: str  # as in the score rows: numerical, …
+    estimate: Estimate
+    n: int  # turns; of conversation_accuracy: conversations × repetitions
+    total: float | None  # what was added up, without weights: the right ones, where it is a share; None without any
+    naive_se: float | None  # as if turns were independent
+    design_effect: float | None  # estimate.se² / naive_se²; None where one of them is 0 or not known
+    nulls: dict[str, float | None] = {}  # trivial answerer → its rate by the same rule on the same turns
+
+
+class Rung(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of the ladder of matches, from the strictest to the most forgiving."""
+
+    metric: str  # exact, numerical, declared, unit_agnostic, sign_agnostic, scale_and_sign
+    forgives: str  # in words: what it passes over
+    rate: float | None
+    right: int  # turns
+    forgiven: int  # turns that are right here and not numerical; negative: numerical, and not right here
+    n: int  # turns
+
+
+class Stratum(msgspec.Struct, frozen=True, kw_only=True):
+    """Accuracy, by the match that makes a turn right, of some of the turns."""
+
+    key: str  # the zero-based turn, the number of golden operations, or the feature's value, as text
+    estimate: Estimate
+    n: int  # turns
+    right: int  # turns, without weights
+    golden_operations: float | None  # of the golden program, mean over the turns that have one
+    agent_operations: float | None = None  # that the agent's program attempts, mean over the turns with a readable one
+
+
+class Feature(msgspec.Struct, frozen=True, kw_only=True):
+    """Accuracy, by the match that makes a turn right, by a feature of the dataset."""
+
+    name: str
+    strata: tuple[Stratum, ...]  # false before true; numbers and texts in order
+    correlation: float | None  # Pearson's, over turns, of the feature and being right; None: one of them is constant
+    difference: Estimate | None = None  # with it minus without it; None where it is no yes or no
+
+
+class Example(msgspec.Struct, frozen=True, kw_only=True):
+    """One failed turn, in short."""
+
+    trial: str
+    conversation: str
+    repetition: int
+    turn: int  # from 0
+    question: str  # excerpts, all four
+    expected: str | None
+    actual: str | None
+    evidence: str
+
+
+class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
+    """Failed turns with one diagnosis."""
+
+    label: str
+    turns: int
+    share: float | None  # of all failed turns that were answered
+    examples: tuple[Example, ...] = ()
+
+
+class Propagation(msgspec.Struct, frozen=True, kw_only=True):
+    """How errors go on from turn to turn, by the match that makes a turn right."""
+
+    first_wrong: dict[str, int]  # zero-based turn → conversations whose first wrong turn it is
+    never_wrong: int  # conversations
+    after_right: Rate  # accuracy of turns whose turn before was right
+    after_wrong: Rate
+    cascades: int  # wrong turns right after a wrong one
+    propagated: int  # turns of this diagnosis: proved to be right but for an earlier wrong answer
+    had_earlier_been_right: Rate  # accuracy with every turn of which that is proved as right, whatever its diagnosis
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """What right answers cost: everything spent on all conversations, over what came out right. None: nothing did."""
+
+    right_conversations: int
+    right_turns: int
+    tokens: int | None  # in and out, of the agent, failed attempts included; None: nobody told
+    tokens_unknown: int  # calls that did not tell
+    dollars: float | None  # None: no price is known
+    dollars_unknown: int  # calls without a known price, not in `dollars`
+    tokens_per_right_conversation: float | None  # `cost_per_correct_answer`
+    tokens_per_right_turn: float | None
+    dollars_per_right_conversation: float | None
+    dollars_per_right_turn: float | None
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn's time and tokens, over the answered turns that told. None: none did."""
+
+    milliseconds_mean: float | None
+    milliseconds_median: float | None
+    milliseconds_p95: float | None
+    tokens_mean: float | None  # in and out
+    prompt_tokens_mean: float | None
+    completion_tokens_mean: float | None
+    timed: int  # turns with a time
+    metered: int  # turns with tokens
+
+
+class Quarantine(msgspec.Struct, frozen=True, kw_only=True):
+    """The accuracies without the turns whose golden data contradicts itself."""
+
+    turns: int  # quarantined, of the turns that count
+    reasons: dict[str, int]  # reason → turns
+    accuracies: tuple[Rate, ...]  # in the order of `ConversationResult.accuracies`
+    conversation_accuracy: Rate  # over the conversations that have turns left
+
+
+class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdicts that stand in the file itself beside ours."""
+
+    n: int  # turns with a verdict of the file
+    right: int  # by the file
+    agreement: dict[str, float | None]  # our metric → share of these turns on which both say the same
+    only_theirs: dict[str, int]  # our metric → turns right by the file alone
+    only_ours: dict[str, int]
+
+
+class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition."""
+
+    condition: str
+    conversations: int  # × repetitions: those that ended, with an answer or without
+    turns: int  # declared in them
+    unreached: int  # of `turns`: without an answer, and counted as wrong
+    not_run: int  # further turns, of conversations that were not begun or not scored; they count nowhere
+    accuracies: tuple[Rate, ...]  # numerical first
+    conversation_accuracy: Rate  # every turn right
+    reasoning: tuple[Rate, ...]  # avg_logic_recall, …, then the same as step_…, over the turns where it exists
+    ladder: tuple[Rung, ...]
+    by_turn: tuple[Stratum, ...]
+    by_operations: tuple[Stratum, ...]
+    features: tuple[Feature, ...]
+    diagnoses: tuple[Diagnosed, ...]  # most frequent first
+    unreadable: dict[str, int]  # expected, actual, both → turns that could not be read on that side
+    propagation: Propagation
+    cost: Cost
+    pace: Pace
+    failures: dict[str, int]  # "class: kind" → conversations without an answer
+    extraction: dict[str, int] = {}  # json, last_number, regex, whole, reply (given apart), none → turns answered so
+    quarantine: Quarantine | None = None  # None: no quarantine file was given
+    verdicts: Verdicts | None = None  # None: the file has none
+    unreadable_programs: int = 0  # turns whose predicted program cannot be read: they are in no rate of `reasoning`
+
+    def rate(self, name: str) -> Rate | None:
+        """By its name or its metric; None where there is none."""
+        listed = (*self.accuracies, self.conversation_accuracy, *self.reasoning)
+        return next((one for one in listed if name in (one.name, one.metric)), None)
+
+
+class NullAnswerer(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who knows nothing: what a rule gives them is what it gives away."""
+
+    name: str  # as in `Rate.nulls`
+    meaning: str
+
+
+class ConversationSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What `Summary` has besides for a run over conversations."""
+
+    scorer: str
+    scoring: str  # digest
+    rules: tuple[str, ...]  # versions of the rules met in the score rows: one, unless a run was pieced together
+    conversations: int  # planned
+    turns: int  # declared in them, once, whose golden answer is a number, yes or no
+    texts: int = 0  # further turns, whose golden answer is text: numbers say nothing of them
+    right: str = "numerical"  # by which match a turn is right; the same yes or no is right by each of them
+    tested: tuple[str, ...] = ()  # the metrics that two conditions are tested on
+    weighted: bool  # whether samples stand for unequal numbers of others, and rates are weighted so
+    level: float
+    nulls: tuple[NullAnswerer, ...]
+    conditions: tuple[ConversationResult, ...]  # in the order of the file
+
+    def unreadable_programs(self) -> str:
+        """Of each condition how many predicted programs cannot be read, in a sentence; empty where all can."""
+        counts = []
+        for result in self.conditions:
+            if result.unreadable_programs:
+                rate = result.rate("logic_recall")
+                given = result.unreadable_programs + (0 if rate is None else rate.n)
+                name = f" ({result.condition})" if len(self.conditions) > 1 else ""
+                counts.append(f"{result.unreadable_programs} of {given}{name}")
+        return f"Programs that cannot be read, so not available here: {', '.join(counts)}." if counts else ""
+
+    def of(self, condition: str) -> ConversationResult | None:
+        """One condition; None where there is none."""
+        return next((one for one in self.conditions if one.condition == condition), None)

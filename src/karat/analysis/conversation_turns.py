@@ -1,0 +1,419 @@
+"""Every declared turn of a run over conversations, as columns: what was scored, said, spent.
+
+A *slot* is a declared turn of one repetition: repetition · declared turns + the turn's place among them, so that
+columns of all conditions are alike. Reads the journal a second time, for what `Reading` passes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from karat import formats
+from karat.analysis.conversation_heard import Broken, HeardReply, Matcher, matcher_of
+from karat.analysis.grids import Layout
+from karat.analysis.reading import Reading
+from karat.journal import RunFolder
+from karat.numeric import operations_attempted, parse_program, parse_value, right_by
+from karat.records import Sample, Usage
+
+__all__ = ["Declarations", "Said", "Turns", "declarations", "read_turns"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+_STEP = "step_"
+
+
+@dataclass(slots=True)
+class Declarations:
+    """What the samples declare, turn by turn, in the order of the run's samples."""
+
+    ids: list[str]
+    weights: Floats  # of the samples
+    metadata: list[dict[str, Any]]
+    first: Ints  # of each sample: the place of its first turn
+    sample: Ints  # of each turn: its sample
+    number: Ints  # of each turn: from 0, within its sample
+    questions: list[str]
+    golden: list[str | None]  # None: there is none, or it is text
+    printed: list[str | None]
+    operations: Floats  # golden compute operations; NaN where no program is known
+    texts: int  # turns whose golden answer is text
+    quarantined: list[tuple[str, ...] | None]  # reasons; None: no quarantine file was given
+
+    @property
+    def size(self) -> int:
+        return len(self.golden)
+
+
+def declarations(run: RunFolder, reading: Reading) -> Declarations:
+    """The declared turns of the planned samples."""
+    listed = sorted(run.samples(), key=lambda sample: reading.samples[sample.id])
+    counts = np.array([len(sample.turns) for sample in listed], dtype=np.int64)
+    turns = [turn for sample in listed for turn in sample.turns]
+    first = np.concatenate(([0], np.cumsum(counts)))[:-1] if listed else counts
+    operations = [_number(turn.detail.get("operations")) if turn.detail.get("program") else np.nan for turn in turns]
+    return Declarations(
+        ids=[sample.id for sample in listed],
+        weights=np.array([sample.weight for sample in listed], dtype=np.float64),
+        metadata=[dict(sample.metadata) for sample in listed],
+        first=first,
+        sample=np.repeat(np.arange(len(listed)), counts),
+        number=np.arange(len(turns)) - np.repeat(first, counts),
+        questions=[turn.question for turn in turns],
+        golden=[turn.golden if parse_value(turn.golden) is not None else None for turn in turns],
+        texts=sum(turn.golden is not None and parse_value(turn.golden) is None for turn in turns),
+        printed=[_text(turn.detail.get("printed")) for turn in turns],
+        operations=np.array(operations, dtype=np.float64),
+        quarantined=_quarantined(listed),
+    )
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else np.nan
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _quarantined(samples: Sequence[Sample]) -> list[tuple[str, ...] | None]:
+    told = [turn.detail.get("quarantined") for sample in samples for turn in sample.turns]
+    if all(one is None for one in told):
+        return [None] * len(told)
+    return [tuple(map(str, one)) if isinstance(one, (list, tuple)) else () for one in told]
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What a failed turn's score says of it, in words."""
+
+    trial: str
+    diagnosis: str
+    expected: str | None = None
+    actual: str | None = None
+    evidence: str = ""
+    carried: bool = False  # proved: right, had earlier turns been right
+
+
+@dataclass(slots=True)
+class Turns:
+    """One condition's turns; each column has one number a slot."""
+
+    base: Declarations
+    repetitions: int
+    counted: Flags  # of trials that were scored, or ended without an answer
+    scored: Flags  # the matches are there
+    reached: Flags  # a reply came
+    values: dict[str, Floats] = field(default_factory=dict)  # metric → NaN where there is none
+    said: dict[int, Said] = field(default_factory=dict)  # slot → of failed turns
+    unreadable: dict[int, str] = field(default_factory=dict)  # slot → side
+    extractors: dict[int, str] = field(default_factory=dict)  # slot → how the answer was found in the reply
+    unreadable_programs: set[int] = field(default_factory=set)  # slots
+    milliseconds: Floats = field(default_factory=lambda: np.empty(0))
+    prompt_tokens: Floats = field(default_factory=lambda: np.empty(0))
+    completion_tokens: Floats = field(default_factory=lambda: np.empty(0))
+    verdicts: Floats = field(default_factory=lambda: np.empty(0))  # of the file of answers: 1, 0; NaN without
+    scoring_tokens: int = 0  # of judges, which are no part of what the answers cost
+
+    @property
+    def sample(self) -> Ints:
+        return np.tile(self.base.sample, self.repetitions)
+
+    @property
+    def number(self) -> Ints:
+        return np.tile(self.base.number, self.repetitions)
+
+    @property
+    def conversation(self) -> Ints:
+        """Sample and repetition in one: which trial a slot is of."""
+        return self.sample + np.repeat(np.arange(self.repetitions) * len(self.base.ids), self.base.size)
+
+    def value(self, metric: str) -> Floats:
+        """The metric of the turns that count; NaN elsewhere, and everywhere where there is no such metric."""
+        nothing = np.full(self.counted.size, np.nan)
+        return np.where(self.counted & self.asked, self.values.get(metric, nothing), np.nan)
+
+    @property
+    def asked(self) -> Flags:
+        """Whether the golden answer is a number, yes or no."""
+        return np.tile(np.array([golden is not None for golden in self.base.golden], dtype=bool), self.repetitions)
+
+    def rate(self, metric: str) -> Floats:
+        """As `value`, and 0 for turns that were never reached; NaN where the dataset has no golden answer."""
+        wrong = self.counted & ~self.scored & self.asked
+        return np.where(wrong, 0.0, self.value(metric))
+
+
+class _Reply(msgspec.Struct, gc=False):
+    usage: Usage | None = None
+    milliseconds: float | None = None
+    verdict: bool | None = None
+
+
+class _Answer(msgspec.Struct, gc=False):
+    trial: str
+    replies: tuple[_Reply, ...]
+
+
+class _Reasoning(msgspec.Struct):
+    step: dict[str, Any] = {}
+
+
+class _Detail(msgspec.Struct):
+    rules: str = ""
+    extractor: str = ""
+    expected: Any = None
+    actual: Any = None
+    program: Any = None
+    evidence: dict[str, Any] = {}
+    carried: bool = False
+    reasoning: _Reasoning | None = None
+    unreached: bool = False
+
+
+class _Score(msgspec.Struct):
+    trial: str
+    scorer: str
+    scoring: str
+    turn: int | None = None
+    labels: dict[str, str] = {}
+    detail: _Detail = msgspec.field(default_factory=_Detail)
+    usage: Usage | None = None
+
+
+class _Spent(msgspec.Struct, gc=False):
+    trial: str
+    scorer: str = ""
+    scoring: str = ""
+    usage: Usage | None = None
+
+
+_answer = msgspec.json.Decoder(_Answer).decode
+_score = msgspec.json.Decoder(_Score).decode
+_spent = msgspec.json.Decoder(_Spent).decode
+
+
+def read_turns(
+    run: RunFolder,
+    reading: Reading,
+    base: Declarations,
+    scoring: tuple[str, str],
+    failed: Collection[int],
+    *,
+    right: str,
+) -> tuple[list[Turns], set[str]]:
+    """Each condition's turns, and the versions of the rules that their scores name.
+
+    `scoring`: scorer and digest. `failed`: cells that ended without an answer. `right`: by which match a turn is right.
+    """
+    rows = reading.scores.get(scoring)
+    layout = None if rows is None else Layout(rows)
+    parts = [_empty(base, reading.repetitions) for _ in reading.conditions]
+    places = _Places(reading, base)
+    for cell in failed:
+        condition, slots = places.of(cell)
+        parts[condition].counted[slots] = True
+    if rows is not None and layout is not None:
+        _fill(parts, places, layout, sorted(rows.values))
+    broken = Broken()
+    met = _read_words(run, reading, places, parts, scoring, broken)
+    matcher = matcher_of(run, *scoring)
+    if matcher is not None:
+        for place, replies in broken:
+            heard = reading.cell(*place)
+            if heard is not None and heard in failed:
+                condition, slots = places.of(heard)
+                _hear(parts[condition], slots, replies, matcher)
+    for part in parts:
+        if {right, "right", "numerical"} <= part.values.keys():
+            part.values["right"] = right_by(part.values, right)
+    return parts, met
+
+
+class _Places:
+    """Where a cell's turns stand."""
+
+    def __init__(self, reading: Reading, base: Declarations) -> None:
+        self._repetitions, self._conditions = reading.repetitions, len(reading.conditions)
+        self._first, self._size = base.first, base.size
+        self._counts = np.bincount(base.sample, minlength=len(base.ids))
+
+    def of(self, cell: int) -> tuple[int, slice]:
+        """Condition, and slots."""
+        rest, repetition = divmod(cell, self._repetitions)
+        sample, condition = divmod(rest, self._conditions)
+        start = int(repetition * self._size + self._first[sample])
+        return condition, slice(start, start + int(self._counts[sample]))
+
+    def slots(self, cells: Ints, turns: Ints) -> tuple[Ints, Ints, Flags]:
+        """Condition and slot of each row, and which rows are of a declared turn."""
+        rest, repetition = np.divmod(cells, self._repetitions)
+        sample, condition = np.divmod(rest, self._conditions)
+        there = (turns >= 0) & (turns < self._counts[sample])
+        return condition, repetition * self._size + self._first[sample] + turns, there
+
+
+def _empty(base: Declarations, repetitions: int) -> Turns:
+    size = base.size * repetitions
+    nothing, unknown = np.zeros(size, dtype=bool), np.full(size, np.nan)
+    return Turns(
+        base=base,
+        repetitions=repetitions,
+        counted=nothing,
+        scored=nothing.copy(),
+        reached=nothing.copy(),
+        milliseconds=unknown,
+        prompt_tokens=unknown.copy(),
+        completion_tokens=unknown.copy(),
+        verdicts=unknown.copy(),
+    )
+
+
+def _fill(parts: Sequence[Turns], places: _Places, layout: Layout, metrics: Sequence[str]) -> None:
+    conditions, slots, there = places.slots(layout.cells, layout.turns.astype(np.int64))
+    for number, part in enumerate(parts):
+        mine = there & (conditions == number)
+        part.scored[slots[mine]] = part.reached[slots[mine]] = True
+        part.counted |= part.scored
+        for metric in metrics:
+            column = part.values[metric] = np.full(part.counted.size, np.nan)
+            column[slots[mine]] = layout.values(metric)[mine]
+
+
+def _hear(part: Turns, slots: slice, replies: Sequence[HeardReply], matcher: Matcher) -> None:
+    """The turns that were answered before a conversation broke off."""
+    for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
+        place = slot % part.base.size
+        part.scored[slot] = part.reached[slot] = True
+        for name, value in matcher.values(part.base.golden[place], part.base.printed[place], reply).items():
+            column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
+            column[slot] = np.nan if value is None else value
+    _meter(part, slots, replies)
+
+
+def _read_words(
+    run: RunFolder,
+    reading: Reading,
+    places: _Places,
+    parts: Sequence[Turns],
+    scoring: tuple[str, str],
+    broken: Broken,
+) -> set[str]:
+    rules: set[str] = set()
+    trials = reading.trials or {}
+    answered: set[str] = set()
+    for line in run.lines():
+        kind = line[10:15]
+        if kind == b"score":
+            spent = _spent(line)
+            cell = trials.get(spent.trial)
+            if cell is None:
+                continue
+            condition, slots = places.of(cell)
+            parts[condition].scoring_tokens += _tokens(spent.usage)
+            if (spent.scorer, spent.scoring) == scoring:
+                rules.add(_note(parts[condition], slots, _score(line)))
+        elif kind == b"answe":
+            answer = _answer(line)
+            cell = trials.get(answer.trial)
+            if cell is not None and answer.trial not in answered:
+                answered.add(answer.trial)
+                condition, slots = places.of(cell)
+                _meter(parts[condition], slots, answer.replies)
+        elif kind == b"reply":
+            broken.add_reply(line, trials)
+        elif kind == b"failu":
+            broken.add_failure(line)
+    return rules - {""}
+
+
+def _tokens(usage: Usage | None) -> int:
+    return 0 if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
+
+
+def _meter(part: Turns, slots: slice, replies: Sequence[_Reply | HeardReply]) -> None:
+    for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
+        if reply.milliseconds is not None:
+            part.milliseconds[slot] = reply.milliseconds
+        if isinstance(reply, _Reply) and reply.verdict is not None:
+            part.verdicts[slot] = reply.verdict
+        usage = reply.usage
+        if usage is not None and usage.input_tokens is not None:
+            part.prompt_tokens[slot] = usage.input_tokens
+        if usage is not None and usage.output_tokens is not None:
+            part.completion_tokens[slot] = usage.output_tokens
+
+
+def _note(part: Turns, slots: slice, score: _Score) -> str:
+    """Keeps what a score row says besides its values; returns the version of its rules."""
+    slot = slots.start + (score.turn or 0)
+    if score.turn is None or not slots.start <= slot < slots.stop:
+        return ""
+    detail = score.detail
+    if detail.unreached:
+        part.reached[slot] = False
+    elif detail.extractor:
+        part.extractors[slot] = detail.extractor
+    part.said.pop(slot, None)
+    part.unreadable.pop(slot, None)
+    part.unreadable_programs.discard(slot)
+    if (label := score.labels.get("diagnosis")) is not None:
+        part.said[slot] = Said(
+            trial=score.trial,
+            diagnosis=label,
+            expected=_text(detail.expected),
+            actual=_text(detail.actual),
+            evidence=_evidence(detail.evidence),
+            carried=detail.carried,
+        )
+    if (side := score.labels.get("unreadable")) is not None:
+        part.unreadable[slot] = side
+    if score.labels.get("program") == "unreadable":
+        part.unreadable_programs.add(slot)
+    if detail.program:
+        _note_program(part, slot, detail)
+    return detail.rules
+
+
+def _note_program(part: Turns, slot: int, detail: _Detail) -> None:
+    """The readings by step, and what the program attempts: older scores do not say it."""
+    step = detail.reasoning.step if detail.reasoning is not None else {}
+    values = {_STEP + name: value for name, value in step.items()}
+    attempted = part.values.get("agent_operations")
+    if attempted is None or np.isnan(attempted[slot]):
+        values["agent_operations"] = operations_attempted(parse_program(detail.program))
+    for name, value in values.items():
+        if isinstance(value, (bool, int, float)):
+            column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
+            column[slot] = value
+
+
+def _evidence(found: dict[str, Any]) -> str:
+    """In one line."""
+    return ", ".join(_proof(value) if key == "proof" else f"{key} {_written(value)}" for key, value in found.items())
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, float):
+        return formats.brief(value)
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _proof(told: Any) -> str:
+    """That an error was carried on; the whole proof stands in the score row."""
+    if not isinstance(told, dict):
+        return _written(told)
+    swaps = told.get("substitutions")
+    parts = [
+        f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for {_written(swap.get('golden'))}"
+        for swap in (swaps if isinstance(swaps, list) else [])
+        if isinstance(swap, dict)
+    ]
+    return f"proved: {', '.join(parts)} gives {_written(told.get('result'))}"

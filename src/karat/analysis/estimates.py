@@ -1,0 +1,390 @@
+"""Grids → results per condition and differences between conditions. The statistics themselves are `karat.stats`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from karat.analysis.grids import Grid, TurnSums
+from karat.analysis.model import (
+    Difference,
+    Estimate,
+    Group,
+    JudgeMean,
+    MetricInfo,
+    Quantity,
+    Reliability,
+    Result,
+    SampleColumn,
+)
+from karat.analysis.verdicts import NOT_TESTED, verdict, winner
+from karat.stats import (
+    adjust,
+    between_sd,
+    mean_interval,
+    paired_difference,
+    pooled_sd,
+    proportion_interval,
+    ratio_difference,
+    ratio_interval,
+    share_interval,
+)
+from karat.stats.ratios import Sums
+from karat.stats.results import Interval, PairedDifference
+
+__all__ = [
+    "difference",
+    "differences",
+    "estimated",
+    "known",
+    "lost",
+    "paired",
+    "question_means",
+    "results",
+    "sample_columns",
+    "sums_of",
+]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+def known(value: float) -> float | None:
+    """NaN and infinities as None: what JSON can hold, and what "not known" looks like in a summary."""
+    return float(value) if math.isfinite(value) else None
+
+
+def results(grid: Grid, conditions: Sequence[str], retried: Flags, *, level: float) -> list[Result]:
+    """One result per condition. `retried`: samples × conditions × repetitions."""
+    return [_result(grid, index, name, retried[:, index, :], level=level) for index, name in enumerate(conditions)]
+
+
+def _result(grid: Grid, index: int, condition: str, retried: Flags, *, level: float) -> Result:
+    info, values = grid.info, grid.values[:, index, :]
+    there = ~np.isnan(values)
+    flat, questions = values[there], np.nonzero(there)[0]
+    worst, best = _bounds(info, values, there) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
+    mean = _mean(info, flat, questions, level) if grid.turns is None else _rate(info, grid.turns, index, level)
+    return Result(
+        condition=condition,
+        metric=info.key,
+        mean=estimated(mean, info.low, info.high),
+        within_sd=_quantity(pooled_sd(flat, questions, level=level)),
+        between_sd=_quantity(between_sd(flat, questions, level=level)),
+        judge_sd=_judge_sd(grid, index),
+        top_share=_top_share(info, flat),
+        distribution=_distribution(info, flat) if grid.turns is None else _turn_counts(info, grid.turns, index),
+        reliability=_reliability(info, values, there, level=level),
+        n_questions=int(there.any(axis=1).sum()),
+        n_answers=int(flat.size),
+        n_missing=int(values.size - flat.size),
+        worst=worst,
+        best=best,
+        first_attempt=_group(values[there & ~retried]),
+        retried=_group(values[there & retried]),
+        by_judge=tuple(_judge_mean(name, part[:, index, :]) for name, part in grid.by_judge.items()),
+        offline=info.offline,
+    )
+
+
+def _mean(info: MetricInfo, flat: Floats, questions: NDArray[np.int64], level: float) -> Interval:
+    if info.kind == "share" and flat.size and bool(np.isin(flat, (0.0, 1.0)).all()):
+        return share_interval(flat, questions, level=level)
+    return mean_interval(flat, questions, level=level)
+
+
+def sums_of(turns: TurnSums, index: int) -> Sums:
+    """The turns of each conversation under one condition, over its repetitions."""
+    totals, counts, squares = (part[:, index, :].sum(axis=1) for part in (turns.totals, turns.counts, turns.squares))
+    return Sums(totals=totals, counts=counts, squares=squares, weights=turns.weights)
+
+
+def _rate(info: MetricInfo, turns: TurnSums, index: int, level: float) -> Interval:
+    """Over all turns, clustered by conversation."""
+    found = sums_of(turns, index)
+    share = info.kind == "share" and bool(np.array_equal(found.totals, found.squares))
+    return ratio_interval(found, share=share, level=level).interval
+
+
+def _turn_counts(info: MetricInfo, turns: TurnSums, index: int) -> dict[str, int] | None:
+    """Turns by value, of what is 0 or 1 for each turn."""
+    found = sums_of(turns, index)
+    if info.kind != "share" or not np.array_equal(found.totals, found.squares):
+        return None
+    right = int(found.totals.sum())
+    return {"0": int(found.counts.sum()) - right, "1": right}
+
+
+def _turn_bounds(info: MetricInfo, turns: TurnSums, index: int, there: Flags) -> tuple[Quantity, Quantity]:
+    """As `_bounds`, over all declared turns. `there`: trials with numbers; of the others all turns are missing.
+
+    A turn without a number in a trial that has some (no golden program, say) is not missing: there is none to have.
+    """
+
+    def added(part: Floats, where: Flags) -> float:
+        return float(turns.weights @ np.where(where, part[:, index, :], 0.0).sum(axis=1))
+
+    total, there_size = added(turns.totals, there), added(turns.counts, there)
+    missing = added(turns.planned, ~there)
+
+    def filled(end: float | None) -> Quantity:
+        if not there_size + missing:
+            return Quantity(value=None, reason="there are no turns to score")
+        if missing and end is None:
+            return Quantity(value=None, reason="the metric is not bounded on this side")
+        return Quantity(value=(total + missing * (end or 0.0)) / (there_size + missing))
+
+    ends = (info.high, info.low) if info.direction == "lower" else (info.low, info.high)
+    return filled(ends[0]), filled(ends[1])
+
+
+def estimated(found: Interval | PairedDifference, least: float | None, most: float | None) -> Estimate:
+    """`least`, `most`: what the number can be at all; a t interval knows nothing of a scale's ends."""
+    low, high = known(found.low), known(found.high)
+    inside_low = max(low, least) if low is not None and least is not None else low
+    inside_high = min(high, most) if high is not None and most is not None else high
+    cut = (inside_low, inside_high) != (low, high)
+    return Estimate(
+        value=known(found.value),
+        low=inside_low,
+        high=inside_high,
+        se=known(found.se),
+        n=found.n,
+        level=found.level,
+        method=f"{found.method}, cut at the end of the scale" if cut else found.method,
+        reason=found.reason,
+    )
+
+
+def _quantity(found: Interval) -> Quantity:
+    value = known(found.value)
+    return Quantity(value=value, reason=found.reason if value is None else None)
+
+
+def _judge_sd(grid: Grid, index: int) -> Quantity:
+    variance, cells = grid.judge_variance
+    _, conditions, repetitions = grid.values.shape
+    mine = variance[(cells // repetitions % conditions == index) & ~np.isnan(variance)]
+    if not mine.size:
+        return Quantity(value=None, reason="no answer was judged twice by one judge")
+    return Quantity(value=math.sqrt(float(mine.mean())))
+
+
+def _best_value(info: MetricInfo) -> float | None:
+    if info.direction == "none":
+        return None
+    return info.high if info.direction == "higher" else info.low
+
+
+def _top_share(info: MetricInfo, flat: Floats) -> Quantity:
+    best = _best_value(info)
+    if best is None or info.kind == "number":
+        return Quantity(value=None, reason="the metric has no steps with a best one")
+    if not flat.size:
+        return Quantity(value=None, reason="no values")
+    return Quantity(value=float(np.mean(np.isclose(flat, best, rtol=0, atol=1e-9))))
+
+
+def _distribution(info: MetricInfo, flat: Floats) -> dict[str, int] | None:
+    """Answers by step of the scale; a mean over judges or repeats counts at the nearest step."""
+    if info.kind == "number":
+        return None
+    steps = np.floor(flat + 0.5).astype(np.int64)
+    found = dict(zip(*(part.tolist() for part in np.unique(steps, return_counts=True)), strict=True))
+    if info.low is None or info.high is None or info.high - info.low > 100:
+        return {str(step): count for step, count in found.items()}
+    scale = range(int(info.low), int(info.high) + 1)
+    return {str(step): found.get(step, 0) for step in sorted({*scale, *found})}
+
+
+def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float) -> Reliability:
+    k = values.shape[1]
+    complete = there.all(axis=1)
+    threshold, incomplete = info.threshold, int(values.shape[0] - complete.sum())
+    if threshold is None or not complete.any():
+        reason = "the metric has no threshold" if threshold is None else "no question has a score in every repetition"
+        return Reliability(
+            value=None, low=None, high=None, k=k, threshold=threshold, questions=int(complete.sum()),
+            incomplete=incomplete, level=level, method="wilson", reason=reason,
+        )  # fmt: skip
+    slack = 1e-9  # a mean over judges may miss the threshold by rounding alone
+    reached = values <= threshold + slack if info.direction == "lower" else values >= threshold - slack
+    wins = int(reached[complete].all(axis=1).sum())
+    found = proportion_interval(wins, int(complete.sum()), level=level)
+    return Reliability(
+        value=found.value, low=found.low, high=found.high, k=k, threshold=threshold, questions=found.n,
+        incomplete=incomplete, level=level, method=found.method,
+    )  # fmt: skip
+
+
+def _bounds(info: MetricInfo, values: Floats, there: Flags) -> tuple[Quantity, Quantity]:
+    """The mean if every planned trial without a number had the worst, and the best, of the scale."""
+    ends = (info.high, info.low) if info.direction == "lower" else (info.low, info.high)
+    worst, best = (_filled(values, there, end) for end in ends)
+    return worst, best
+
+
+def _filled(values: Floats, there: Flags, end: float | None) -> Quantity:
+    if not values.size:
+        return Quantity(value=None, reason="nothing was planned")
+    if there.all():
+        return Quantity(value=float(values.mean(axis=1).mean()))
+    if end is None:
+        return Quantity(value=None, reason="the metric is not bounded on this side")
+    return Quantity(value=float(np.where(there, values, end).mean(axis=1).mean()))
+
+
+def _group(flat: Floats) -> Group:
+    return Group(mean=float(flat.mean()) if flat.size else None, answers=int(flat.size))
+
+
+def _judge_mean(name: str, values: Floats) -> JudgeMean:
+    means, _ = question_means(values)
+    there = ~np.isnan(means)
+    mean = float(means[there].mean()) if there.any() else None
+    return JudgeMean(judge=name, mean=mean, answers=int((~np.isnan(values)).sum()))
+
+
+def question_means(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Mean of each row's numbers (NaN without any), and how many there are."""
+    there = ~np.isnan(values)
+    n = there.sum(axis=1)
+    sums = np.where(there, values, 0.0).sum(axis=1)
+    return np.divide(sums, n, out=np.full(len(n), np.nan), where=n > 0), n
+
+
+def sample_columns(grid: Grid, conditions: Sequence[str]) -> list[SampleColumn]:
+    """Mean, sd (n−1) and n of each question."""
+    columns = []
+    for index, condition in enumerate(conditions):
+        values = grid.values[:, index, :]
+        means, n = question_means(values)
+        squares = np.where(np.isnan(values), 0.0, (values - means[:, None]) ** 2).sum(axis=1)
+        sd = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
+        turns: list[float] | None = None
+        if grid.turns is not None:
+            sums = sums_of(grid.turns, index)
+            turns = sums.counts.tolist()
+            means = np.divide(sums.totals, sums.counts, out=np.full(len(n), np.nan), where=sums.counts > 0)
+        column = SampleColumn(
+            condition=condition, metric=grid.info.key, mean=_listed(means), sd=_listed(sd), n=n.tolist(), turns=turns
+        )
+        columns.append(column)
+    return columns
+
+
+def _listed(values: Floats) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
+
+
+def differences(
+    found: Sequence[Grid], conditions: Sequence[str], *, level: float, baseline: int = 0, every: bool = False
+) -> list[Difference]:
+    """Comparisons of conditions on every metric; p-values adjusted (Holm) over all that are returned.
+
+    Each condition is compared with the one at `baseline`, and with the best on the metric; with `every`
+    each with each.
+    """
+    raw: list[tuple[Grid, int, int, PairedDifference, tuple[int, int, int]]] = []
+    for grid in found:
+        sides = [_side(grid, index) for index in range(len(conditions))]
+        for a, b in _pairs(grid, sides, baseline, every=every):
+            raw.append((grid, a, b, *_compared(sides[a], sides[b], level)))
+    tested = [test.p if grid.stands else math.nan for grid, _, _, test, _ in raw]
+    adjusted = adjust(tested).tolist() if raw else []
+    made = [
+        (grid, difference(grid.info, (conditions[a], conditions[b]), test, p, gone))
+        for (grid, a, b, test, gone), p in zip(raw, adjusted, strict=True)
+    ]
+    return [one if grid.stands else structs.replace(one, verdict=NOT_TESTED) for grid, one in made]
+
+
+def _pairs(grid: Grid, sides: Sequence[Floats | Sums], baseline: int, *, every: bool) -> list[tuple[int, int]]:
+    """Which conditions are compared: the baseline is always the first of a pair, else the order is the file's."""
+    order = [baseline, *(index for index in range(len(sides)) if index != baseline)]
+    pairs = list(combinations(order, 2))
+    best = baseline if every else _best(grid, sides)
+    return [pair for pair in pairs if every or baseline in pair or best in pair]
+
+
+def _best(grid: Grid, sides: Sequence[Floats | Sums]) -> int | None:
+    """The condition with the best mean, the first of several; None where no direction is better."""
+    means = [_mean_of(side) for side in sides]
+    known_means = [mean for mean in means if not math.isnan(mean)]
+    if grid.info.direction == "none" or not known_means:
+        return None
+    return means.index(max(known_means) if grid.info.direction == "higher" else min(known_means))
+
+
+def _mean_of(side: Floats | Sums) -> float:
+    if isinstance(side, Sums):
+        return float(side.ratio) if side.there.any() else math.nan
+    there = side[~np.isnan(side)]
+    return float(there.mean()) if there.size else math.nan
+
+
+def _side(grid: Grid, index: int) -> Floats | Sums:
+    return question_means(grid.values[:, index, :])[0] if grid.turns is None else sums_of(grid.turns, index)
+
+
+def _compared(a: Floats | Sums, b: Floats | Sums, level: float) -> tuple[PairedDifference, tuple[int, int, int]]:
+    if isinstance(a, Sums) and isinstance(b, Sums):
+        gone = int(np.count_nonzero(~a.there & b.there)), int(np.count_nonzero(a.there & ~b.there))
+        return ratio_difference(a, b, level=level), (*gone, int(np.count_nonzero(~a.there & ~b.there)))
+    assert not isinstance(a, Sums)
+    assert not isinstance(b, Sums)
+    return paired(a, b, level=level), lost(a, b)
+
+
+def paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
+    """B − a over the questions that have a mean under both."""
+    both = ~np.isnan(a) & ~np.isnan(b)
+    d = b[both] - a[both]
+    if not d.size:
+        return paired_difference(d, d, level=level)
+    # Thirds do not subtract exactly. Left alone, equal differences would have a tiny sd and a huge t.
+    noise = 1e-12 * max(np.abs(a[both]).max(), np.abs(b[both]).max())
+    d[np.abs(d) <= noise] = 0.0
+    if np.ptp(d) <= noise:
+        d[:] = d[0]
+    found = paired_difference(np.zeros(d.size), d, level=level)
+    if found.value and abs(found.value) <= noise:
+        found = replace(found, value=0.0, d_z=0.0)
+    return found
+
+
+def lost(a: Floats, b: Floats) -> tuple[int, int, int]:
+    """Questions that have a mean under b alone, under a alone, under neither."""
+    no_a, no_b = np.isnan(a), np.isnan(b)
+    return int((no_a & ~no_b).sum()), int((~no_a & no_b).sum()), int((no_a & no_b).sum())
+
+
+def difference(
+    info: MetricInfo, names: tuple[str, str], found: PairedDifference, p: float, gone: tuple[int, int, int]
+) -> Difference:
+    """One comparison, with the words that its numbers allow. `p`: adjusted."""
+    value, p_adjusted = known(found.value), known(p)
+    span = info.high - info.low if info.low is not None and info.high is not None else None
+    return Difference(
+        metric=info.key,
+        a=names[0],
+        b=names[1],
+        estimate=estimated(found, None if span is None else -span, span),
+        p=known(found.p),
+        p_adjusted=p_adjusted,
+        effect=known(found.d_z),
+        n_pairs=found.n,
+        lost_a=gone[0],
+        lost_b=gone[1],
+        lost_both=gone[2],
+        winner=winner(info, *names, value, p_adjusted),
+        verdict=verdict(info, *names, value, p_adjusted),
+        offline=info.offline,
+        reason=found.reason,
+    )

@@ -1,0 +1,77 @@
+"""Numbers of a metric as people read them: shares in percent and their differences in points, others as they are."""
+
+from __future__ import annotations
+
+from karat import formats
+from karat.analysis.numbers import Estimate
+
+__all__ = [
+    "POINT_LEGEND",
+    "between",
+    "estimated",
+    "interval_of",
+    "is_point",
+    "measured",
+    "share_estimate",
+    "signed_estimate",
+]
+
+POINT_LEGEND = f"{formats.POINT}: every question scored the same; the interval cannot be estimated."
+
+
+def is_point(found: Estimate) -> bool:
+    """Whether an interval has no width: every question gave the same value."""
+    return found.low is not None and found.low == found.high
+
+
+def measured(value: float | None, *, percent: bool = False) -> str:
+    """One value of a metric; as a share it is 100.0 % only when every one is right.
+
+    >>> measured(0.9975, percent=True), measured(4.5), measured(None, percent=True)
+    ('99.8 %', '4.50', '–')
+    """
+    return formats.share(value) if percent else formats.number(value)
+
+
+def estimated(found: Estimate, *, percent: bool = False) -> str:
+    """A mean with its interval."""
+    return f"{measured(found.value, percent=percent)} {interval_of(found, percent=percent)}".rstrip()
+
+
+def interval_of(found: Estimate, *, percent: bool = False) -> str:
+    """The interval of a mean; nothing at all where there is none."""
+    if found.low is None or found.high is None:
+        return ""
+    mark = formats.POINT if is_point(found) else ""
+    return f"[{measured(found.low, percent=percent)}, {measured(found.high, percent=percent)}]{mark}"
+
+
+def share_estimate(value: float | None, low: float | None, high: float | None) -> str:
+    """A share with its interval, in percent.
+
+    >>> share_estimate(0.669, 0.625, 0.71), share_estimate(0.5, None, None)
+    ('66.9 % [62.5 %, 71.0 %]', '50.0 %')
+    """
+    if low is None or high is None:
+        return formats.share(value)
+    return f"{formats.share(value)} [{formats.share(low)}, {formats.share(high)}]{formats.POINT if low == high else ''}"
+
+
+def between(
+    value: float | None, low: float | None, high: float | None, *, percent: bool = False, plain: bool = False
+) -> tuple[str, str]:
+    """A difference and its interval ("" where there is none), with signs unless `plain`; of shares in points.
+
+    >>> between(0.05, -0.01, 0.11, percent=True), between(-0.5, None, None), between(0.5, 0.4, 0.6, plain=True)
+    (('+5.0', '[−1.0, +11.0]'), ('−0.50', ''), ('0.50', '[0.40, 0.60]'))
+    """
+    digits, scale = (1, 100) if percent else (2, 1)
+    ends = [None if one is None else scale * one for one in (value, low, high)]
+    number, span = (formats.number, formats.interval) if plain else (formats.signed, formats.signed_interval)
+    return number(ends[0], digits=digits), span(ends[1], ends[2], digits=digits)
+
+
+def signed_estimate(found: Estimate, *, percent: bool = False) -> str:
+    """A difference with its interval; of shares in percentage points."""
+    value, span = between(found.value, found.low, found.high, percent=percent)
+    return f"{value}{' points' if percent and found.value is not None else ''} {span}".rstrip()

@@ -1,0 +1,352 @@
+"""Score rows → one number per trial and metric, as an array samples × conditions × repetitions.
+
+Order of averaging: repeats of a judge on one turn, then judges, then turns. The last row of
+(trial, turn, judge, repeat) counts. NaN where there is no number. In a run over conversations the sums
+over turns are kept as well: its rates are over all turns, not over the means of conversations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.analysis.model import MetricInfo
+from karat.analysis.reading import Reading
+from karat.analysis.tallies import Rows
+from karat.journal import RunFolder, ScorerInfo
+from karat.numeric import parse_value, right_by
+from karat.records import Metric
+
+__all__ = ["RATES", "Grid", "Layout", "TurnSums", "declared", "grids", "tested_by"]
+
+RATES = frozenset({
+    "numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "scale_and_sign", "declared", "right",
+})  # fmt: skip
+"""Metrics of the scorer `numeric` that are rates over all declared turns: one that was never reached is wrong."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+_TESTED = ("declared", "logic_recall")
+"""Of the scorer `numeric`: two conditions are tested on these, and before them on what makes a turn right. The others
+read the same answers once more, and testing each would only make the adjusted p-values of these larger."""
+
+
+def tested_by(reading: Reading, scorer: ScorerInfo, right: str) -> tuple[str, ...]:
+    """The metrics of `numeric` that are tested: first the match that makes a turn right, or `right` with yes and no."""
+    rows = reading.scores.get((scorer.name, scorer.scoring))
+    first = right
+    if rows is not None and {right, "right", "numerical"} <= rows.values.keys():
+        columns = {name: np.frombuffer(rows.values[name], dtype=np.float64) for name in (right, "right", "numerical")}
+        first = right if np.array_equal(right_by(columns, right), columns[right], equal_nan=True) else "right"
+    return tuple(dict.fromkeys((first, *_TESTED)))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One metric's numbers."""
+
+    info: MetricInfo
+    values: Floats  # samples × conditions × repetitions
+    judge_variance: tuple[Floats, Ints]  # between repeats of a judge: variance of each group, and its cell
+    by_judge: dict[str, Floats]  # judge → samples × conditions × repetitions, when there are several
+    turns: TurnSums | None = None  # of a run over conversations
+    stands: bool = True  # for itself: False, where it is another reading of what a metric before it tests
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSums:
+    """Each trial's turns added up: samples × conditions × repetitions."""
+
+    totals: Floats
+    counts: Floats  # turns with a number; those of trials without an answer too, where they count as wrong
+    squares: Floats
+    weights: Floats  # of the samples
+    planned: Floats  # turns that each trial would have numbers for, if it had an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a run over conversations declares: turns and weight of each sample, and the trials without an answer."""
+
+    turns: Ints
+    numbers: Ints  # of them: whose golden answer is a number, yes or no
+    is_number: list[Flags]  # of each sample, turn by turn
+    weights: Floats
+    failed: NDArray[np.bool_]  # by cell
+
+
+def declared(run: RunFolder, reading: Reading) -> Declared | None:
+    """None for a run over anything but conversations."""
+    if run.info.kind != "conversation":
+        return None
+    turns, weights = np.zeros(len(reading.samples), dtype=np.int64), np.ones(len(reading.samples))
+    is_number = [np.zeros(0, dtype=bool)] * len(reading.samples)
+    for sample in run.samples():
+        row = reading.samples[sample.id]
+        turns[row], weights[row] = len(sample.turns), sample.weight
+        is_number[row] = np.array([parse_value(turn.golden) is not None for turn in sample.turns], dtype=bool)
+    failed = np.frombuffer(reading.failed, dtype=np.uint16) > 0
+    answered = np.frombuffer(reading.answered, dtype=np.uint8) > 0
+    numbers = np.array([int(flags.sum()) for flags in is_number], dtype=np.int64)
+    return Declared(turns, numbers, is_number, weights, failed & ~answered)
+
+
+def grids(
+    reading: Reading,
+    scorers: Sequence[ScorerInfo],
+    shown: Mapping[str, str],
+    conversations: Declared | None = None,
+    *,
+    right: str = "numerical",
+) -> list[Grid]:
+    """Every metric of every shown scoring, in the order of the scorers. `right`: by which match a turn is right."""
+    described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
+    found: list[tuple[str, str, Metric, Rows | None, bool]] = []
+    for name, scoring in shown.items():
+        info, rows = described.get((name, scoring)), reading.scores.get((name, scoring))
+        offline = rows.offline if rows is not None else info is not None and info.offline
+        found += [(name, scoring, metric, rows, offline) for metric in _metrics(info, rows)]
+    names = [metric.name for _, _, metric, _, _ in found]
+    layouts: dict[int, Layout] = {}
+    made: list[Grid] = []
+    for scorer, scoring, metric, rows, offline in found:
+        key = metric.name if names.count(metric.name) == 1 else f"{scorer}.{metric.name}"
+        info = described.get((scorer, scoring))
+        numeric = conversations is not None and info is not None and info.type == "numeric"
+        if rows is not None and id(rows) not in layouts:
+            layouts[id(rows)] = Layout(rows, right=right if numeric else None)
+        layout = layouts[id(rows)] if rows is not None else None
+        grid = _grid(reading, _described(metric, key, scorer, scoring, offline), layout)
+        if conversations is not None:
+            sums = _turn_sums(layout, metric.name, grid.values.shape, conversations, rate=numeric)
+            if numeric and not sums.counts.any() and not (metric.name in RATES and conversations.numbers.any()):
+                continue  # no turn has a program, say, or none a number
+            tested = tested_by(reading, info, right) if numeric and info is not None else (metric.name,)
+            grid = replace(grid, turns=sums, stands=metric.name in tested)
+            if numeric and metric.name == tested[0]:  # what makes a turn right comes first
+                place = next((at for at, one in enumerate(made) if one.info.scorer == scorer), len(made))
+                made.insert(place, grid)
+                continue
+        made.append(grid)
+    return made
+
+
+def _metrics(info: ScorerInfo | None, rows: Rows | None) -> Iterable[Metric]:
+    """What was announced and is measured, then what was measured unannounced."""
+    announced = {metric.name: metric for metric in info.metrics} if info is not None else {}
+    if rows is None:
+        return announced.values()
+    measured = {name: metric for name, metric in announced.items() if name in rows.values}
+    for name in sorted(rows.values):
+        measured.setdefault(name, Metric(name=name))
+    return [_as_share(metric, rows) for metric in measured.values()]
+
+
+def _as_share(metric: Metric, rows: Rows) -> Metric:
+    """A metric that was only ever true or false is a share, whether or not its scorer said so."""
+    if metric.kind != "number" or metric.name in rows.numbers:
+        return metric
+    return Metric(
+        name=metric.name, low=0.0, high=1.0, direction=metric.direction, kind="share", description=metric.description
+    )
+
+
+def _described(metric: Metric, key: str, scorer: str, scoring: str, offline: bool) -> MetricInfo:
+    low, high = metric.bounds
+    return MetricInfo(
+        key=key,
+        name=metric.name,
+        scorer=scorer,
+        scoring=scoring,
+        low=low,
+        high=high,
+        direction=metric.direction,
+        kind=metric.kind,
+        offline=offline,
+        threshold=_threshold(metric, low, high),
+        description=metric.description,
+    )
+
+
+def _threshold(metric: Metric, low: float | None, high: float | None) -> float | None:
+    """Reliable means: right (share), or within one step of the best (ordinal). Other metrics have no such line."""
+    if metric.kind == "number" or metric.direction == "none":
+        return None
+    step = 1.0 if metric.kind == "ordinal" else 0.0
+    if metric.direction == "higher":
+        return None if high is None else high - step
+    return None if low is None else low + step
+
+
+class Layout:
+    """The rows of one scoring in canonical order; superseded ones, and those of a scoring cut short, dropped."""
+
+    def __init__(self, rows: Rows, *, right: str | None = None) -> None:
+        """`right`: the match that makes a turn right; None: as the scorer says."""
+        self.rows, self._right = rows, right
+        cells = np.frombuffer(rows.cells, dtype=np.uint64).astype(np.int64)
+        turns, judges, repeats = (
+            np.frombuffer(part, dtype=np.int32) for part in (rows.turns, rows.judges, rows.repeats)
+        )
+        codes = self._ranks()[judges + 1]
+        order = np.lexsort((repeats, codes, turns, cells))
+        cells, turns, codes, repeats = cells[order], turns[order], codes[order], repeats[order]
+        last = np.ones(len(cells), dtype=bool)
+        last[:-1] = _changes(cells, turns, codes, repeats)
+        if rows.partial:
+            last &= ~np.isin(cells, np.fromiter(rows.partial, np.int64))
+        self.order = order[last]
+        self.cells, self.turns, self.judges = cells[last], turns[last], codes[last]
+        self.repeats = repeats[last]
+        self.judge_names = sorted(rows.names)
+
+    def _ranks(self) -> Ints:
+        """Judge code + 1 → rank by name, so that the order of completion cannot show."""
+        by_name = {name: rank for rank, name in enumerate(sorted(self.rows.names))}
+        return np.array([-1, *(by_name[name] for name in self.rows.names)], dtype=np.int64)
+
+    def values(self, metric: str) -> Floats:
+        if metric == "right" and self._right is not None and {self._right, "numerical"} <= self.rows.values.keys():
+            columns = {name: self._column(name) for name in ("right", "numerical", self._right)}
+            return np.asarray(right_by(columns, self._right), dtype=np.float64)
+        return self._column(metric)
+
+    def _column(self, metric: str) -> Floats:
+        return np.frombuffer(self.rows.values[metric], dtype=np.float64)[self.order]
+
+
+def _grid(reading: Reading, info: MetricInfo, layout: Layout | None) -> Grid:
+    shape = (len(reading.samples), len(reading.conditions), reading.repetitions)
+    flat = np.full(reading.planned, np.nan)
+    nothing: tuple[Floats, Ints] = (np.empty(0), np.empty(0, dtype=np.int64))
+    if layout is None or not len(layout.cells):
+        return Grid(info, flat.reshape(shape), nothing, {})
+    values = layout.values(info.name)
+    cells, turns, judges = layout.cells, layout.turns, layout.judges
+    starts = _starts(cells, turns, judges)
+    means, counts = _mean(values, starts)
+    variances = _variance(values, means, counts, starts)
+    noisy = counts > 1
+    judge_variance = (variances[noisy], cells[starts][noisy])
+    cells, turns, judges = cells[starts], turns[starts], judges[starts]
+    by_judge = _by_judge(layout, shape, cells, judges, means)
+    starts = _starts(cells, turns)
+    means, _ = _mean(means, starts)
+    cells = cells[starts]
+    starts = _starts(cells)
+    means, _ = _mean(means, starts)
+    flat[cells[starts]] = means
+    info = _with_judges(info, layout)
+    return Grid(info, flat.reshape(shape), judge_variance, by_judge)
+
+
+def _turn_sums(
+    layout: Layout | None, metric: str, shape: tuple[int, ...], conversations: Declared, *, rate: bool
+) -> TurnSums:
+    """`rate`: whether the metric may be one of those that count turns never reached as wrong."""
+    size = len(conversations.failed)
+    cells, turns, means = _turn_means(layout, metric)
+    if rate:
+        kept = _of_numbers(cells // (size // shape[0]), turns, conversations.is_number)
+        cells, turns, means = cells[kept], turns[kept], means[kept]
+    counts = np.bincount(cells, minlength=size).astype(np.float64)
+    totals, squares = (
+        np.bincount(cells, weights=part, minlength=size).astype(np.float64) for part in (means, means**2)
+    )
+    whole = bool(turns.size) and bool((turns < 0).all())  # a number of the answer as a whole
+    declared = conversations.numbers if rate else conversations.turns
+    per_sample = np.ones(shape[0]) if whole else declared.astype(np.float64)
+    planned = np.repeat(per_sample, size // shape[0])
+    if rate and metric in RATES:
+        counts = np.where(conversations.failed, planned, counts)
+    return TurnSums(
+        totals=totals.reshape(shape),
+        counts=counts.reshape(shape),
+        squares=squares.reshape(shape),
+        weights=conversations.weights,
+        planned=planned.reshape(shape),
+    )
+
+
+def _of_numbers(samples: Ints, turns: Ints, is_number: Sequence[Flags]) -> Flags:
+    """Which rows are of a turn whose golden answer is a number; older scores call text wrong."""
+    first = np.concatenate(([0], np.cumsum([flags.size for flags in is_number])))
+    flat = np.concatenate([*is_number, np.zeros(1, dtype=bool)])
+    inside = (turns >= 0) & (turns < np.diff(first)[samples])
+    kept: Flags = inside & flat[np.where(inside, first[samples] + turns, flat.size - 1)]
+    return kept
+
+
+def _turn_means(layout: Layout | None, metric: str) -> tuple[Ints, Ints, Floats]:
+    """Cell, turn and number of each turn that has one: the mean over repeats, then over judges."""
+    if layout is None or not len(layout.cells):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+    starts = _starts(layout.cells, layout.turns, layout.judges)
+    means, _ = _mean(layout.values(metric), starts)
+    cells, turns = layout.cells[starts], layout.turns[starts].astype(np.int64)
+    starts = _starts(cells, turns)
+    means, _ = _mean(means, starts)
+    there = ~np.isnan(means)
+    return cells[starts][there], turns[starts][there], means[there]
+
+
+def _with_judges(info: MetricInfo, layout: Layout) -> MetricInfo:
+    import msgspec
+
+    repeats = int(layout.repeats.max()) + 1
+    return msgspec.structs.replace(info, judges=tuple(layout.judge_names), repeats=repeats)
+
+
+def _by_judge(
+    layout: Layout, shape: tuple[int, int, int], cells: Ints, judges: Ints, means: Floats
+) -> dict[str, Floats]:
+    if len(layout.judge_names) < 2:
+        return {}
+    found = {}
+    for code, name in enumerate(layout.judge_names):
+        mine = judges == code
+        starts = _starts(cells[mine])
+        flat = np.full(shape[0] * shape[1] * shape[2], np.nan)
+        if len(starts):
+            flat[cells[mine][starts]] = _mean(means[mine], starts)[0]
+        found[name] = flat.reshape(shape)
+    return found
+
+
+def _changes(*keys: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a sorted row differs from the one before it."""
+    changed: NDArray[np.bool_] = keys[0][1:] != keys[0][:-1]
+    for key in keys[1:]:
+        changed = changed | (key[1:] != key[:-1])
+    return changed
+
+
+def _starts(*keys: NDArray[Any]) -> Ints:
+    """Where the groups of equal keys begin."""
+    if not len(keys[0]):
+        return np.empty(0, dtype=np.int64)
+    return np.concatenate(([0], np.flatnonzero(_changes(*keys)) + 1))
+
+
+def _mean(values: Floats, starts: Ints) -> tuple[Floats, Ints]:
+    """Mean of each group and how many numbers it has; NaN for a group without numbers."""
+    known = ~np.isnan(values)
+    counts = np.add.reduceat(known.astype(np.int64), starts)
+    sums = np.add.reduceat(np.where(known, values, 0.0), starts)
+    return np.divide(sums, counts, out=np.full(len(starts), np.nan), where=counts > 0), counts
+
+
+def _variance(values: Floats, means: Floats, counts: Ints, starts: Ints) -> Floats:
+    """Variance (n−1) within each group; NaN for a group with fewer than two numbers."""
+    spread = np.repeat(means, np.diff(np.append(starts, len(values))))
+    squares = np.where(np.isnan(values), 0.0, (values - spread) ** 2)
+    sums = np.add.reduceat(squares, starts)
+    variance: Floats = np.divide(sums, counts - 1, out=np.full(len(starts), np.nan), where=counts > 1)
+    return variance

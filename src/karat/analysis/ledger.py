@@ -1,0 +1,287 @@
+"""How every planned trial ended, and what it cost: the ledger and the bill. No statistics, no numpy."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import merge
+from math import ceil, fsum
+from typing import Any, get_args
+
+from msgspec import structs
+
+from karat.analysis.model import (
+    Account,
+    Attempts,
+    Cost,
+    FailureKind,
+    Latency,
+    Ledger,
+    Money,
+    ServerProblem,
+    ServerUse,
+    Tokens,
+)
+from karat.analysis.reading import Kind, Reading
+from karat.analysis.tallies import Calls, Tally
+from karat.records import LedgerClass
+
+__all__ = ["JUDGE_GAP", "Outcome", "accounts", "call_failures", "ledger_rows", "outcome", "quantile", "server_problems"]
+
+CHARACTERS_A_TOKEN = 4
+"""The usual rule of thumb for English. No provider tells what a single result cost, and tokenisers differ."""
+
+_CLASSES: tuple[str, ...] = get_args(LedgerClass)
+_RUN = 8192  # values sorted at a time
+JUDGE_GAP = Kind("judge", "score", "no_score")
+"""An answer without a score, of which the journal does not say why."""
+
+
+class Outcome:
+    """How each trial ended: classes counted per condition, kinds counted over the run."""
+
+    def __init__(self, conditions: int) -> None:
+        self.counts = [dict.fromkeys(_CLASSES, 0) for _ in range(conditions)]
+        self.kinds: dict[Kind, int] = {}
+        self.codes: dict[int, int] = {}  # cell → code of the kind that stands
+        self.classes: dict[int, str] = {}  # cell → class; without: scored where it was answered, else not run
+
+    def end(self, condition: int, cell: int, cls: str, kind: Kind | None = None) -> None:
+        # A class from a newer karat is still a trial that ended without a score.
+        self.classes[cell] = cls if cls in _CLASSES else "infrastructure"
+        self.counts[condition][self.classes[cell]] += 1
+        if kind is not None:
+            self.kinds[kind] = self.kinds.get(kind, 0) + 1
+
+
+def outcome(reading: Reading, shown: Mapping[str, str]) -> Outcome:
+    """The ledger's counts, from the journal's rows alone.
+
+    `shown`: scorer → scoring that a trial needs a row of to count as scored. Where the part
+    that made the scoring went to its end, a missing score is the judge's fault; else it is yet to come.
+    """
+    repetitions, conditions = reading.repetitions, len(reading.conditions)
+    result = Outcome(conditions)
+    by_code = {count.code: kind for kind, count in reading.kinds.items()}
+    for index in range(conditions):
+        planned = len(reading.samples) * repetitions
+        result.counts[index]["not_run"] = planned - reading.tallies[index].answered
+    unanswered = _unanswered_failures(reading)
+    for cell in unanswered:
+        condition, kind = cell // repetitions % conditions, by_code[reading.failed[cell]]
+        result.codes[cell] = reading.failed[cell]
+        result.counts[condition]["not_run"] -= 1
+        result.end(condition, cell, kind.cls, kind)
+    unscored = _unscored(reading, shown)
+    for index in range(conditions):
+        result.counts[index]["scored"] = reading.tallies[index].answered
+    for cell, scorer in unscored.items():
+        condition = cell // repetitions % conditions
+        result.counts[condition]["scored"] -= 1
+        found = _score_failure(reading, cell, scorer, shown[scorer])
+        if found is not None:
+            result.codes[cell] = found
+            result.end(condition, cell, "judge", by_code[found])
+        elif reading.carried.get(shown[scorer], False):
+            result.end(condition, cell, "judge", JUDGE_GAP)
+        else:
+            result.end(condition, cell, "not_run")
+    return result
+
+
+def _unanswered_failures(reading: Reading) -> list[int]:
+    if not reading.kinds:
+        return []
+    answered = reading.answered
+    return [cell for cell, code in enumerate(reading.failed) if code and not answered[cell]]
+
+
+def _unscored(reading: Reading, shown: Mapping[str, str]) -> dict[int, str]:
+    """Answered trials that lack a score, and the first scorer (one with a failure, if any) that gave none."""
+    missing: dict[int, str] = {}
+    for scorer, scoring in shown.items():
+        lacking = bytearray(reading.answered)
+        rows = reading.scores.get((scorer, scoring))
+        if rows is not None:
+            for cell in rows.cells:
+                lacking[cell] = 0
+            for cell in rows.partial:
+                lacking[cell] = 1
+        cell = lacking.find(1)
+        while cell >= 0:
+            if cell not in missing or _score_failure(reading, cell, missing[cell], shown[missing[cell]]) is None:
+                missing[cell] = scorer
+            cell = lacking.find(1, cell + 1)
+    return missing
+
+
+def _score_failure(reading: Reading, cell: int, scorer: str, scoring: str) -> int | None:
+    """The code of the failure that explains a missing score, if one was journalled."""
+    for name in (scorer, None):
+        found = reading.score_failed.get((cell, name))
+        if found is not None and found[0] in (None, scoring):
+            return found[1]
+    return None
+
+
+def accounts(reading: Reading, outcome: Outcome) -> tuple[dict[str, Account], Account]:
+    """Per condition, and of the whole run with what no condition can be told of."""
+    each = {
+        name: _account([reading.tallies[index]], [outcome.counts[index]], reading.retried_in(index))
+        for name, index in reading.conditions.items()
+    }
+    tallies = [*reading.tallies, reading.elsewhere]
+    whole = _account(tallies, outcome.counts, reading.retried.count(1))
+    abandoned = reading.elsewhere.failed_attempts + reading.elsewhere.unfinished_attempts
+    return each, structs.replace(whole, attempts=structs.replace(whole.attempts, of_trials_not_run=abandoned))
+
+
+def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retried: int) -> Account:
+    ended = {cls: sum(count[cls] for count in counts) for cls in _CLASSES}
+    seconds = ordered(tally.seconds for tally in tallies)
+    return Account(
+        ledger=Ledger(planned=sum(ended.values()), **ended),
+        cost=Cost(
+            agent=Money(known=_sum(tally.dollars for tally in tallies), unknown=sum(t.unknown for t in tallies)),
+            judge=Money(
+                known=_sum(tally.judge_dollars for tally in tallies), unknown=sum(t.judge_unknown for t in tallies)
+            ),
+        ),
+        tokens=_tokens(tallies),
+        latency=Latency(median=quantile(seconds, 0.5), p95=quantile(seconds, 0.95), n=len(seconds)),
+        attempts=_attempts(tallies),
+        failed_attempts=sum(tally.failed_attempts for tally in tallies),
+        retried=retried,
+        servers=_servers(tallies),
+    )
+
+
+def ledger_rows(each: Mapping[str, Account], total: Account) -> list[dict[str, Any]]:
+    """The ledger as flat rows: one per condition, and a last one for the whole run, whose condition is None.
+
+    The last one alone has the attempts of trials that have not ended.
+    """
+    named: list[tuple[str | None, Account]] = [*each.items(), (None, total)]
+    return [
+        {
+            "condition": name,
+            **structs.asdict(account.ledger),
+            "attempts": account.attempts.answered + account.attempts.failed + account.attempts.unfinished,
+            "answered_attempts": account.attempts.answered,
+            "failed_attempts": account.attempts.failed,
+            "unfinished_attempts": account.attempts.unfinished,
+            "lost_dollars": account.attempts.lost.known,
+            "lost_unknown": account.attempts.lost.unknown,
+        }
+        for name, account in named
+    ]
+
+
+def _attempts(tallies: Sequence[Tally]) -> Attempts:
+    return Attempts(
+        answered=sum(tally.answered for tally in tallies),
+        failed=sum(tally.failed_attempts for tally in tallies),
+        unfinished=sum(tally.unfinished_attempts for tally in tallies),
+        of_trials_not_run=0,
+        lost=Money(
+            known=_sum(tally.lost_dollars for tally in tallies), unknown=sum(tally.lost_unknown for tally in tallies)
+        ),
+    )
+
+
+def server_problems(accounts: Mapping[str, Account], servers: Mapping[str, Sequence[str]]) -> tuple[ServerProblem, ...]:
+    """Conditions whose answers do not show what their MCP servers do: no call was made, or half of them failed.
+
+    `servers`: condition → the names of its servers. Without an answer, a call and a fault of the infrastructure there
+    is nothing to say yet.
+    """
+    found = []
+    for condition, account in accounts.items():
+        calls, errors = (sum(getattr(use, part) for use in account.servers) for part in ("calls", "errors"))
+        begun = account.latency.n or calls or account.ledger.infrastructure
+        if servers.get(condition) and begun and 2 * errors >= calls:
+            problem = ServerProblem(condition=condition, answers=account.latency.n, calls=calls, errors=errors)
+            found.append(problem)
+    return tuple(found)
+
+
+def call_failures(reading: Reading) -> list[FailureKind]:
+    """Failed MCP calls by server and message, the most frequent first; the trials went on behind them."""
+    whole: dict[str, Calls] = {}
+    for tally in (*reading.tallies, reading.elsewhere):
+        for server, calls in tally.servers.items():
+            for message, count in calls.messages.values():
+                whole.setdefault(server, Calls()).failed(message, count)
+    kinds = [
+        FailureKind(cls="mcp", stage="call", kind=server, trials=0, attempts=0, calls=count, example=message)
+        for server, calls in whole.items()
+        for message, count in calls.messages.values()
+    ]
+    return sorted(kinds, key=lambda kind: (-(kind.calls or 0), kind.kind, kind.example))
+
+
+def _sum(parts: object) -> float:
+    # fsum is exact, so that the order of completion cannot change the last digit.
+    return fsum(value for part in parts for value in part)  # type: ignore[attr-defined]  # arrays of dollars
+
+
+def _tokens(tallies: Sequence[Tally]) -> Tokens:
+    sums: list[int | None] = [None] * 5
+    for tally in tallies:
+        for place, tokens in enumerate(tally.tokens):
+            if tokens is not None:
+                sums[place] = (sums[place] or 0) + tokens
+    return Tokens(
+        input=sums[0],
+        output=sums[1],
+        cache_read=sums[2],
+        cache_write=sums[3],
+        reasoning=sums[4],
+        unknown=sum(tally.tokens_unknown for tally in tallies),
+    )
+
+
+def _servers(tallies: Sequence[Tally]) -> tuple[ServerUse, ...]:
+    merged: dict[str, Calls] = {}
+    for tally in tallies:
+        for server, calls in tally.servers.items():
+            into = merged.setdefault(server, Calls())
+            into.calls += calls.calls
+            into.errors += calls.errors
+            into.trials += calls.trials
+            into.characters += calls.characters
+            into.milliseconds.extend(calls.milliseconds)
+    return tuple(_server(name, merged[name]) for name in sorted(merged))
+
+
+def _server(name: str, calls: Calls) -> ServerUse:
+    taken = ordered([calls.milliseconds])
+    return ServerUse(
+        server=name,
+        calls=calls.calls,
+        errors=calls.errors,
+        trials=calls.trials,
+        median_ms=quantile(taken, 0.5),
+        p95_ms=quantile(taken, 0.95),
+        result_tokens_estimate=round(calls.characters / CHARACTERS_A_TOKEN),
+    )
+
+
+def ordered(parts: Iterable[array[float]]) -> array[float]:
+    """All values in ascending order; a list of them, as `sorted` makes it, would take four times the memory."""
+    runs = [array("d", sorted(part[at : at + _RUN])) for part in parts for at in range(0, len(part), _RUN)]
+    return array("d", merge(*runs))
+
+
+def quantile(ordered: Sequence[float] | array[float], q: float) -> float | None:
+    """The q-quantile of ordered values: for q = 0.5 the median, else the smallest value that a share q does not exceed.
+
+    >>> quantile([1.0, 2.0, 3.0, 4.0], 0.5), quantile([1.0, 2.0, 3.0, 4.0], 0.95), quantile([], 0.5)
+    (2.5, 4.0, None)
+    """
+    n = len(ordered)
+    if n == 0:
+        return None
+    if q == 0.5:
+        return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    return ordered[max(0, ceil(q * n) - 1)]

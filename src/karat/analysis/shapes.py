@@ -1,0 +1,143 @@
+"""A summary as rows, as a data frame, and as HTML for notebooks."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from karat import formats
+from karat.analysis.format_metric import estimated
+from karat.analysis.model import MetricInfo, Result, Summary
+from karat.errors import BadOption
+from karat.installation import install_command
+
+__all__ = ["frame", "html", "rows", "text"]
+
+
+def rows(summary: Summary) -> list[dict[str, Any]]:
+    """One row per condition and metric (per condition, where nothing was scored), raw numbers."""
+    if not summary.results:
+        return [
+            {"condition": condition, "metric": None, **_account(summary, condition)} for condition in summary.conditions
+        ]
+    return [{**_numbers(result), **_account(summary, result.condition)} for result in summary.results]
+
+
+def _numbers(result: Result) -> dict[str, Any]:
+    return {
+        "condition": result.condition,
+        "metric": result.metric,
+        "offline": result.offline,
+        "mean": result.mean.value,
+        "low": result.mean.low,
+        "high": result.mean.high,
+        "level": result.mean.level,
+        "method": result.mean.method,
+        "within_sd": result.within_sd.value,
+        "between_sd": result.between_sd.value,
+        "judge_sd": result.judge_sd.value,
+        "top_share": result.top_share.value,
+        "reliability": result.reliability.value,
+        "worst": result.worst.value,
+        "best": result.best.value,
+        "n_questions": result.n_questions,
+        "n_answers": result.n_answers,
+        "n_missing": result.n_missing,
+    }
+
+
+def _account(summary: Summary, condition: str) -> dict[str, Any]:
+    account = summary.accounts[condition]
+    ledger, cost = account.ledger, account.cost
+    return {
+        "planned": ledger.planned,
+        "scored": ledger.scored,
+        "failed": ledger.failed,
+        "not_run": ledger.not_run,
+        "agent_dollars": cost.agent.known,
+        "agent_dollars_unknown": cost.agent.unknown,
+        "judge_dollars": cost.judge.known,
+        "judge_dollars_unknown": cost.judge.unknown,
+        "median_seconds": account.latency.median,
+    }
+
+
+def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any:
+    """Rows as a DataFrame of pandas, or of polars where that is what is installed. No extra of karat brings either."""
+    names = tuple(columns or (rows[0] if rows else ()))
+    values = {name: [row.get(name) for row in rows] for name in names}
+    for library in ("pandas", "polars"):
+        try:
+            found = importlib.import_module(library)
+        except ImportError:
+            continue
+        # polars guesses a column's type by its first values unless it may look at all of them
+        return found.DataFrame(values) if library == "pandas" else found.DataFrame(values, infer_schema_length=None)
+    remedy = f"needs pandas or polars: {install_command('pandas')} (table() returns the same rows without them)"
+    raise BadOption("to_frame", remedy)
+
+
+def text(summary: Summary) -> str:
+    """For `print`: the headline, the ledger, one line per condition and metric. `karat report` has the whole."""
+    ledger = summary.total.ledger
+    ended = f"{formats.count(ledger.scored)} scored, {formats.count(ledger.failed)} failed"
+    trials = f"{formats.plural(ledger.planned, 'trial')}: {ended}, {formats.count(ledger.not_run)} not run"
+    lines = [summary.headline, f"{summary.name} {summary.run} ({summary.status}), {trials}"]
+    longest = max((formats.width(formats.clean(name)) for name in summary.conditions), default=0)
+    for metric in summary.metrics:
+        lines.append(f"{metric.key}{' (offline)' if metric.offline else ''}")
+        results = [result for result in summary.results if result.metric == metric.key]
+        lines += [f"  {_text_line(result, metric, longest)}" for result in results]
+    lines += [f"warning: {warning}" for warning in summary.warnings]
+    return "\n".join(formats.clean(line) for line in lines) + "\n"
+
+
+def _text_line(result: Result, metric: MetricInfo, longest: int) -> str:
+    name = formats.clean(result.condition)
+    blank = " " * (longest - formats.width(name))
+    value = estimated(result.mean, percent=metric.percent)
+    missing = f", {formats.count(result.n_missing)} missing" if result.n_missing else ""
+    return f"{name}{blank}  {value}  {formats.plural(result.n_answers, 'answer')}{missing}"
+
+
+def html(summary: Summary) -> str:
+    """A small table, and what must be known to read it; everything that is not karat's own is escaped."""
+    unfinished = bool(summary.total.ledger.not_run)
+    heads = ["condition", *(["PAS", "ECS"] if summary.study is not None else [])]
+    heads += [f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in summary.metrics]
+    heads += ["failures", *(["not run"] if unfinished else []), "planned"]
+    head = "".join(f"<th>{_safe(text)}</th>" for text in heads)
+    body = "".join(_row(summary, condition, unfinished=unfinished) for condition in summary.conditions)
+    warned = "".join(f"<p>warning: {_safe(text)}</p>" for text in summary.warnings)
+    title = f"{summary.name} {summary.run} ({summary.status})"
+    return (
+        f"<div><p><strong>{_safe(title)}</strong><br>{_safe(summary.headline)}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{warned}</div>"
+    )
+
+
+def _row(summary: Summary, condition: str, *, unfinished: bool) -> str:
+    cells = [condition, *_beside_people(summary, condition)]
+    for metric in summary.metrics:
+        found = summary.result(condition, metric.key)
+        cells.append(formats.UNKNOWN if found is None else estimated(found.mean, percent=metric.percent))
+    ledger = summary.accounts[condition].ledger
+    cells += [formats.count(ledger.failed), *([formats.count(ledger.not_run)] if unfinished else [])]
+    cells.append(formats.count(ledger.planned))
+    return "<tr>" + "".join(f"<td>{_safe(text)}</td>" for text in cells) + "</tr>"
+
+
+def _beside_people(summary: Summary, condition: str) -> list[str]:
+    """PAS and ECS of a run over studies, its main numbers."""
+    if summary.study is None:
+        return []
+    wholes = [one.benchmark for one in summary.study.conditions if one.condition == condition]
+    if not wholes:
+        return [formats.UNKNOWN, formats.UNKNOWN]
+    return [formats.estimate(one.value, one.low, one.high, digits=3) for one in (wholes[0].pas, wholes[0].ecs)]
+
+
+def _safe(text: str) -> str:
+    return escape(formats.clean(text))

@@ -1,0 +1,347 @@
+"""What a run over human studies has besides: agreement with people, PAS and ECS. See `study_model`.
+
+Each repetition of a condition is one experiment: its participants' answers become `responses`,
+`derive` makes `data` of them, the tests of the study are computed, and compared with people's.
+Pure but for `derive`, which runs in a process of its own, and a study's own `reducer` where it is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import structs
+
+from karat import formats
+from karat.analysis.ledger import Outcome
+from karat.analysis.reading import Reading
+from karat.analysis.study_answers import Answers, read_answers_of
+from karat.analysis.study_chance import narrow_studies
+from karat.analysis.study_floor import ONE_ANSWER, Guesses, floor_of, floor_repetitions, guessers_of
+from karat.analysis.study_levels import Condition, level_score, line_of, quantity
+from karat.analysis.study_model import (
+    Caricature,
+    Participants,
+    StudyCondition,
+    StudyDifference,
+    StudyInfo,
+    StudyResult,
+    StudySummary,
+)
+from karat.analysis.study_people import People, people_of
+from karat.analysis.study_runs import CONVENTION, REPLICATES, Code, measured, reducer_of, seed_of
+from karat.analysis.study_tests import changed, finding_result, mean
+from karat.analysis.study_words import warnings_of
+from karat.journal import RunFolder, ScorerInfo, StudyCopy
+from karat.kinds import kept_studies, study_draws
+from karat.replication import join_draws, repeated_differences, repeated_uncertainty, score_tests
+
+if TYPE_CHECKING:
+    from karat.kinds import AllowCode, StudyFile
+    from karat.replication import Agreement, Draws, StudyTest
+
+__all__ = ["study"]
+
+Unit = tuple[int, int]
+"""Condition and repetition, by number."""
+
+
+def study(
+    run: RunFolder,
+    reading: Reading,
+    scorers: Sequence[ScorerInfo],
+    shown: Mapping[str, str],
+    ended: Outcome,
+    *,
+    level: float = 0.95,
+    allow_code: AllowCode = False,
+) -> StudySummary | None:
+    """None where the run is over something else, or the scorer `replication` is not shown.
+
+    `level`: of every interval. `allow_code`: a study's own `reducer` may run. Raises BadRun for studies that are
+    not as the run left them.
+    """
+    info = next((one for one in scorers if one.type == "replication" and shown.get(one.name) == one.scoring), None)
+    if run.info.kind != "study" or info is None or not (copies := run.studies()):
+        return None
+    studies = kept_studies(run)
+    answers = read_answers_of(run, reading, [one.study for one in studies], (info.name, info.scoring))
+    work = _Work(run, reading, answers, ended, level=level, allow_code=allow_code)
+    parts = [work.part(number, one, copy) for number, (one, copy) in enumerate(zip(studies, copies, strict=True))]
+    conditions = [_Scored.of(work, parts, number) for number in range(len(reading.conditions))]
+    named = dict(zip(reading.conditions, conditions, strict=True))
+    found = StudySummary(
+        scorer=info.name,
+        scoring=info.scoring,
+        level=level,
+        convention=CONVENTION,
+        convention_other=conditions[0].agreements[0].other.convention,
+        repetitions=reading.repetitions,
+        replicates=REPLICATES,
+        drawn=_drawn(parts),
+        studies=tuple(part.info for part in parts),
+        conditions=tuple(one.told(name) for name, one in named.items()),
+        differences=(),
+        warnings=(),
+    )
+    found = _with_floors(found, parts, named, answers.asked)
+    differences = tuple(_differences(conditions, list(named), without=narrow_studies(found)))
+    found = structs.replace(found, differences=differences)
+    lost = sum(number < 0 for number in answers.study)
+    return structs.replace(found, warnings=tuple(warnings_of(found, lost=lost)))
+
+
+def _with_floors(
+    found: StudySummary, parts: Sequence[_Part], named: Mapping[str, _Scored], questions: int
+) -> StudySummary:
+    conditions = {name: (one.agreements, one.draws) for name, one in named.items()}
+    more: dict[str, Any] = {"questions": questions, "level": found.level}
+    return structs.replace(
+        found,
+        floor=floor_of([part.floor for part in parts], conditions, **more),
+        floor_one_answer=floor_of([part.one_answer for part in parts], conditions, wanted=ONE_ANSWER, **more),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Part:
+    """One study, in every condition and repetition."""
+
+    file: StudyFile
+    info: StudyInfo
+    people: People
+    tests: dict[Unit, Sequence[StudyTest]]  # without the agent's side where too few could be read
+    draws: dict[Unit, Draws]
+    floor: Guesses
+    one_answer: Guesses  # the second floor
+    seed: int  # of whatever was drawn
+
+
+class _Work:
+    """What the parts of a summary share."""
+
+    def __init__(
+        self,
+        run: RunFolder,
+        reading: Reading,
+        answers: Answers,
+        ended: Outcome,
+        *,
+        level: float,
+        allow_code: AllowCode,
+    ) -> None:
+        self.run, self.reading, self.answers, self.ended = run, reading, answers, ended
+        self.level = level
+        self._allow_code = allow_code
+        self._floors = floor_repetitions(answers.asked)
+        self._one_answer = floor_repetitions(answers.asked, ONE_ANSWER)
+
+    def part(self, number: int, file: StudyFile, copy: StudyCopy) -> _Part:
+        """Responses, tests and replicates of one study: nothing but the numbers is kept."""
+        seed = seed_of(copy, self.answers.samples_of(number, self.reading.samples))
+        guessers = guessers_of(seed, repetitions=self._floors, one_answer=self._one_answer)
+        people = people_of(self.run, self.reading, self.answers, study=file, number=number, guessers=guessers)
+        arms = list(people.arms[0])
+        code = reducer_of(file, inside=self.run.path, allowed=self._allow_code)
+        units = list(people.responses)
+        found = measured(
+            file,
+            list(people.responses.values()),
+            arms=arms,
+            reducer=code.reducer,
+            refused=code.refused,
+            floor=people.floor,
+        )
+        rng = np.random.default_rng(seed)
+        drawn = study_draws(
+            file, found.runs, rng=rng, replicates=REPLICATES, convention=CONVENTION, reducer=code.reducer
+        )
+        people.responses, people.floor = {}, []
+        return _Part(
+            file=file,
+            info=_study_info(file, copy, arms, code),
+            people=people,
+            tests={unit: [one.test for one in of.tests] for unit, of in zip(units, found.agreements, strict=True)},
+            draws={unit: one.draws for unit, one in zip(units, drawn, strict=True)},
+            floor=Guesses(study=file.study, tests=found.floor[: self._floors]),
+            one_answer=Guesses(study=file.study, tests=found.floor[self._floors :]),
+            seed=seed,
+        )
+
+    def failures(self, part: _Part, condition: int) -> tuple[dict[str, int], int]:
+        """How often samples of the study ended without a score, by kind; and how many are still to come."""
+        reading, found, not_run = self.reading, dict[str, int](), 0
+        kinds = {count.code: f"{kind.cls}: {kind.kind}" for kind, count in reading.kinds.items()}
+        for row in part.people.samples:
+            for repetition in range(reading.repetitions):
+                cell = (row * len(reading.conditions) + condition) * reading.repetitions + repetition
+                if self.answers.is_scored(row, condition, repetition):
+                    continue
+                code = self.ended.codes.get(cell)
+                if code is None:
+                    not_run += 1
+                else:
+                    found[kinds[code]] = found.get(kinds[code], 0) + 1
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))), not_run
+
+
+def _study_info(file: StudyFile, copy: StudyCopy, arms: Sequence[str], code: Code) -> StudyInfo:
+    return StudyInfo(
+        study=file.study,
+        title=file.title,
+        source=file.source,
+        domain=file.domain,
+        license=file.license,
+        caveat=file.caveat,
+        sha256=copy.digest,
+        wording=copy.wording,
+        relabel=copy.relabel,
+        reorder=copy.reorder,
+        arms=tuple(arms),
+        arms_in_file=len(file.arms),
+        design=file.design,
+        min_coverage=file.min_coverage,
+        reducer=file.reducer,
+        reduced=code.reducer is not None,
+        code_differs=code.differs,
+    )
+
+
+def _drawn(parts: Sequence[_Part]) -> str:
+    """Who, or what, was drawn again."""
+    each = [set(kinds) for part in parts for kinds in zip(*(one.drawn for one in part.draws.values()), strict=True)]
+    who = [name for name in ("participants", "groups") if any(name in kind for kinds in each for kind in kinds)]
+    apart = sum("statistic" in kinds for kinds in each)  # tests whose rows could not be traced to anybody
+    if not who:
+        return "statistics"
+    if apart:
+        who.append(f"the statistics of {formats.plural(apart, 'test')}")
+    return ", ".join(who[:-1]) + " and " + who[-1] if len(who) > 1 else who[0]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Scored:
+    """One condition, with everything that a comparison needs."""
+
+    work: _Work
+    parts: Sequence[_Part]
+    number: int
+    agreements: Sequence[Agreement]
+    draws: Sequence[Draws]
+
+    @classmethod
+    def of(cls, work: _Work, parts: Sequence[_Part], number: int) -> _Scored:
+        units = [(number, repetition) for repetition in range(work.reading.repetitions)]
+        return cls(
+            work=work,
+            parts=parts,
+            number=number,
+            agreements=[
+                score_tests(
+                    [test for part in parts for test in part.tests[unit]],
+                    convention=CONVENTION,
+                    min_coverage=0.0,
+                    level=work.level,
+                )
+                for unit in units
+            ],
+            draws=[join_draws([part.draws[unit] for part in parts]) for unit in units],
+        )
+
+    def told(self, name: str) -> StudyCondition:
+        """As the summary has it."""
+        # The same seed for every condition: what differs between them is not the luck of the draw.
+        rng = np.random.default_rng([1 << 20, *(part.seed for part in self.parts)])
+        sure = repeated_uncertainty(self.agreements, self.draws, rng=rng)
+        findings = [
+            finding_result(
+                finding,
+                part.file.study,
+                agreements=self.agreements,
+                sure=sure.pas.get(("finding", (part.file.study, finding.sub_study, finding.id))),
+                each=sure.each,
+            )
+            for part in self.parts
+            for finding in part.file.findings
+        ]
+        whole = Condition(
+            agreements=self.agreements,
+            sure=sure,
+            findings=findings,
+            domains={part.file.study: part.file.domain for part in self.parts},
+        )
+        studies = tuple(self._study(part, whole) for part in self.parts)
+        domains = dict.fromkeys(part.file.domain for part in self.parts)
+        return StudyCondition(
+            condition=name,
+            floor=self.work.run.info.agent_type == "floor",
+            participants=_together([one.participants for one in studies]),
+            benchmark=level_score(whole, "benchmark", ""),
+            domains=tuple(level_score(whole, "domain", domain) for domain in domains),
+            studies=studies,
+            noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
+            caricature=_caricature(self.agreements),
+            ecs_other=quantity(mean(one.other.ecs.value for one in self.agreements), "too few tests have an effect"),
+        )
+
+    def _study(self, part: _Part, whole: Condition) -> StudyResult:
+        counted, name = part.people.arms[self.number], part.file.study
+        failures, not_run = self.work.failures(part, self.number)
+        order = [one.file.study for one in self.parts].index(name)
+        return StudyResult(
+            study=name,
+            participants=part.people.whole[self.number].participants,
+            arms=tuple(one.told(arm, part.file.arms[arm].n) for arm, one in counted.items()),
+            failures=failures,
+            not_run=not_run,
+            usage=self.work.answers.spent[self.number][order].told(),
+            score=level_score(whole, "study", name),
+            findings=tuple(one for one in whole.findings if one.study == name),
+        )
+
+
+def _together(parts: Sequence[Participants]) -> Participants:
+    return Participants(
+        planned=sum(one.planned for one in parts),
+        asked=sum(one.asked for one in parts),
+        answered=sum(one.answered for one in parts),
+        parsed=sum(one.parsed for one in parts),
+        stopped=sum(one.stopped for one in parts),
+    )
+
+
+def _caricature(agreements: Sequence[Agreement]) -> Caricature:
+    """Of the agent's mean effects over the repetitions; one repetition: its own."""
+    if len(agreements) == 1:
+        found = agreements[0].caricature
+    else:
+        from karat.replication import caricature, weights_by_study
+
+        tests = agreements[0].tests
+        human = np.array([one.human.d for one in tests])
+        agent = np.array([mean(one.tests[at].agent.d for one in agreements) for at in range(len(tests))], dtype=float)
+        names, ids = [one.test.study for one in tests], [one.test.finding_id for one in tests]
+        weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
+        found = caricature(human, agent, weights, level=agreements[0].level)
+    return line_of(found)
+
+
+def _differences(
+    conditions: Sequence[_Scored], names: Sequence[str], *, without: Sequence[str]
+) -> list[StudyDifference]:
+    """Every pair of conditions. They have the same participants, who were drawn together. `without`: not in PAS."""
+    found = []
+    for a, b in combinations(range(len(conditions)), 2):
+        one, two = conditions[a], conditions[b]
+        drawn: dict[str, Any] = {"first_draws": one.draws, "second_draws": two.draws}
+        pas, ecs = repeated_differences(one.agreements, two.agreements, without=without, **drawn)
+        level = one.work.level
+        found.append(
+            StudyDifference(
+                a=names[a], b=names[b], pas=changed(pas, level=level), ecs=changed(ecs, level=level), paired=True
+            )
+        )
+    return found

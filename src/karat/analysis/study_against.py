@@ -1,0 +1,268 @@
+"""Two runs over human studies, or two conditions of one: PAS and ECS less PAS and ECS, and test by test.
+
+Participants are paired by name: two runs of one study with one seed have the same ones, whatever
+words they were shown, so a relabelled study is compared with the original person by person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from karat import formats
+from karat.analysis.comparison import FORMAT_VERSION, Comparison, Side
+from karat.analysis.model import Summary
+from karat.analysis.reading import read, trusted
+from karat.analysis.study_answers import read_answers_of
+from karat.analysis.study_chance import narrow_studies
+from karat.analysis.study_changes import Scored, changes
+from karat.analysis.study_comparison import StudyChange, StudyComparison, StudyPairing, StudySide
+from karat.analysis.study_model import StudyCondition, StudyInfo, StudySummary
+from karat.analysis.study_people import people_of
+from karat.analysis.study_runs import CONVENTION, REPLICATES, Measured, measured, reducer_of, seed_of
+from karat.analysis.study_tests import changed
+from karat.analysis.study_words import narrow_warnings, other_code
+from karat.analysis.verdicts import REHEARSED
+from karat.journal import RunFolder
+from karat.kinds import kept_studies, study_draws
+from karat.replication import join_draws, repeated_differences, score_tests
+
+if TYPE_CHECKING:
+    from karat.kinds import AllowCode, Reducer, Response, StudyFile
+    from karat.replication import Draws, StudyTest
+
+__all__ = ["compare_studies"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Study:
+    """One study of a run, everybody's answers in it, and what its own code may do."""
+
+    file: StudyFile
+    responses: Mapping[tuple[int, int], Sequence[Response]]  # by condition and repetition
+    arms: Sequence[str]
+    reducer: Reducer | None
+    refused: str | None
+    seed: int  # of the draws
+
+    def measured(self, condition: int, repetitions: int) -> Measured:
+        experiments = [self.responses[condition, repetition] for repetition in range(repetitions)]
+        return measured(self.file, experiments, arms=self.arms, reducer=self.reducer, refused=self.refused)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Drawn:
+    """One study on both sides, with replicates for each repetition."""
+
+    sides: tuple[tuple[Measured, Sequence[Draws]], tuple[Measured, Sequence[Draws]]]
+    paired: bool
+
+
+def compare_studies(
+    runs: tuple[RunFolder, RunFolder],
+    summaries: tuple[Summary, Summary],
+    pairs: Sequence[tuple[str, str]],
+    sides: tuple[Side, Side],
+    *,
+    allow_code: AllowCode = False,
+) -> Comparison:
+    """Over the studies that both have, by name. Raises BadRun for a damaged run."""
+    found = _compared(runs, summaries, pairs, allow_code=allow_code)
+    return Comparison(
+        format=FORMAT_VERSION, unit="participant", a=sides[0], b=sides[1], level=found.level, headline=found.headline,
+        metrics=(), pairings=(), only_a=0, only_b=0, changed=0,
+        warnings=tuple(_warnings(*summaries, found)), study=found,
+    )  # fmt: skip
+
+
+def _warnings(first: Summary, second: Summary, found: StudyComparison) -> Iterator[str]:
+    if REHEARSED in (*first.warnings, *second.warnings):
+        yield REHEARSED
+    for run, status in {first.run: first.status, second.run: second.status}.items():
+        if status != "done":
+            yield f"run {run} is not complete (status: {status})"
+    yield from dict.fromkeys(
+        warning for one in (first, second) for info in _part(one).studies for warning in other_code(info)
+    )
+    yield from dict.fromkeys(warning for one in (first, second) for warning in narrow_warnings(_part(one)))
+    if any(not one.paired for one in found.pairings):
+        yield "the two have other participants, or other tests: the difference is that of independent runs"
+    if first.repetitions != second.repetitions:
+        fewer = formats.plural(min(first.repetitions, second.repetitions), "repetition")
+        yield f"one run has more repetitions: the differences are over the first {fewer} of each"
+
+
+def _compared(
+    runs: tuple[RunFolder, RunFolder],
+    summaries: tuple[Summary, Summary],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    allow_code: AllowCode,
+) -> StudyComparison:
+    first, second = (_part(one) for one in summaries)
+    studies_a = _studies(runs[0], first, allow_code=allow_code)
+    studies_b = studies_a if runs[0].path == runs[1].path else _studies(runs[1], second, allow_code=allow_code)
+    shared = [name for name in studies_a if name in studies_b]
+    return StudyComparison(
+        level=first.level,
+        convention=CONVENTION,
+        pairings=tuple(
+            _pairing(summaries, names, [(studies_a[name], studies_b[name]) for name in shared]) for names in pairs
+        ),
+        only_a=tuple(name for name in studies_a if name not in studies_b),
+        only_b=tuple(name for name in studies_b if name not in studies_a),
+    )
+
+
+def _part(summary: Summary) -> StudySummary:
+    assert summary.study is not None
+    return summary.study
+
+
+def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> dict[str, _Study]:
+    with trusted(run):
+        reading, files = read(run), kept_studies(run)
+        answers = read_answers_of(run, reading, [one.study for one in files], (part.scorer, part.scoring))
+        found = {}
+        for number, (file, copy) in enumerate(zip(files, run.studies(), strict=True)):
+            people = people_of(run, reading, answers, study=file, number=number)
+            code = reducer_of(file, inside=run.path, allowed=allow_code)
+            responses = {unit: _plainly(file.study, rows) for unit, rows in people.responses.items()}
+            found[file.study] = _Study(
+                file=file,
+                responses=responses,
+                arms=list(people.arms[0]),
+                reducer=code.reducer,
+                refused=code.refused,
+                seed=seed_of(copy, answers.samples_of(number, reading.samples)),
+            )
+        return found
+
+
+def _plainly(study: str, rows: Iterable[Response]) -> list[Response]:
+    """Participants by their names in the study: in a run over several the study's stands before them."""
+    prefix = f"{study}/"
+    return [
+        replace(
+            one,
+            participant=one.participant.removeprefix(prefix),
+            group=None if one.group is None else one.group.removeprefix(prefix),
+        )
+        for one in rows
+    ]
+
+
+def _pairing(
+    summaries: tuple[Summary, Summary],
+    names: tuple[str, str],
+    studies: Sequence[tuple[_Study, _Study]],
+) -> StudyPairing:
+    parts = [_part(one) for one in summaries]
+    places = [one.conditions.index(name) for one, name in zip(summaries, names, strict=True)]
+    repetitions = min(one.repetitions for one in parts)
+    drawn = [_drawn(pair, places, repetitions=repetitions) for pair in studies]
+    level = parts[0].level
+    sides = [_joined([one.sides[at] for one in drawn], repetitions, level=level) for at in (0, 1)]
+    paired = all(one.paired for one in drawn)
+    apart: dict[str, Sequence[Draws]] = {"first_draws": sides[0].draws, "second_draws": sides[1].draws}
+    narrow = list(dict.fromkeys(name for part in parts for name in narrow_studies(part)))
+    pas, ecs = repeated_differences(sides[0].agreements, sides[1].agreements, paired=paired, without=narrow, **apart)
+    conditions = [part.of(name) for part, name in zip(parts, names, strict=True)]
+    labels = names if names[0] != names[1] else tuple(f"{names[at]} ({summaries[at].run})" for at in (0, 1))
+    told = [
+        _side(label, condition, part)
+        for label, condition, part in zip(labels, conditions, parts, strict=True)
+        if condition is not None
+    ]
+    return StudyPairing(
+        a=told[0], b=told[1], pas=changed(pas, level=level), ecs=changed(ecs, level=level), paired=paired,
+        repetitions=repetitions,
+        studies=tuple(_of_study(one.file.study, conditions) for one, _ in studies),
+        tests=tuple(changes(sides[0], sides[1])),
+    )  # fmt: skip
+
+
+def _side(label: str, condition: StudyCondition, part: StudySummary) -> StudySide:
+    forms = dict.fromkeys(_form(info) for info in part.studies)
+    return StudySide(
+        label=label,
+        form=" / ".join(forms),
+        participants=condition.participants,
+        pas=condition.benchmark.pas,
+        pas_directional=condition.benchmark.pas_directional,
+        ecs=condition.benchmark.ecs,
+    )
+
+
+def _form(info: StudyInfo) -> str:
+    told = [
+        *(["relabelled"] if info.relabel else []),
+        *([f"wording {info.wording}"] if info.wording is not None and not info.relabel else []),
+        *(["options in reverse"] if info.reorder else []),
+    ]
+    return ", ".join(told) or "as written"
+
+
+def _of_study(name: str, conditions: Sequence[StudyCondition | None]) -> StudyChange:
+    one, two = (None if condition is None else condition.study(name) for condition in conditions)
+    assert one is not None
+    assert two is not None
+    return StudyChange(
+        study=name,
+        pas_a=one.score.pas.value,
+        pas_b=two.score.pas.value,
+        ecs_a=one.score.ecs.value,
+        ecs_b=two.score.ecs.value,
+        participants_a=one.participants,
+        participants_b=two.participants,
+    )
+
+
+def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: int) -> _Drawn:
+    """Both sides of one study, drawn together where the same people did the same tests."""
+    one, two = (study.measured(place, repetitions) for study, place in zip(pair, places, strict=True))
+    files = [study.file for study in pair]
+    rng = np.random.default_rng(pair[0].seed)
+    same = _alike(files[0], files[1]) and _people(one) == _people(two)
+    reducers = [study.reducer for study in pair]
+    if same and (reducers[0] is None) == (reducers[1] is None):
+        together = study_draws(
+            files[0], [*one.runs, *two.runs], rng=rng, replicates=REPLICATES, convention=CONVENTION,
+            reducer=reducers[0],
+        )  # fmt: skip
+        draws = [found.draws for found in together]
+        return _Drawn(sides=((one, draws[:repetitions]), (two, draws[repetitions:])), paired=True)
+    own = [
+        [
+            found.draws
+            for found in study_draws(
+                file, side.runs, rng=stream, replicates=REPLICATES, convention=CONVENTION, reducer=reducer
+            )
+        ]
+        for file, side, stream, reducer in zip(files, (one, two), rng.spawn(2), reducers, strict=True)
+    ]
+    return _Drawn(sides=((one, own[0]), (two, own[1])), paired=False)
+
+
+def _alike(one: StudyFile, two: StudyFile) -> bool:
+    """Whether both ask for the same tests; words and amounts may differ."""
+    return (one.findings, one.derive, one.reducer) == (two.findings, two.derive, two.reducer)
+
+
+def _people(found: Measured) -> set[tuple[str, str, str]]:
+    """Who took part: name, arm and profile."""
+    rows = found.runs[0].responses if found.runs else ()
+    return {(one.participant, one.arm, repr(sorted(one.profile.items()))) for one in rows}
+
+
+def _joined(parts: Sequence[tuple[Measured, Sequence[Draws]]], repetitions: int, *, level: float) -> Scored:
+    """The tests of all studies, repetition by repetition."""
+    agreements, draws = [], []
+    for at in range(repetitions):
+        tests: list[StudyTest] = [score.test for found, _ in parts for score in found.agreements[at].tests]
+        agreements.append(score_tests(tests, convention=CONVENTION, min_coverage=0.0, level=level))
+        draws.append(join_draws([own[at] for _, own in parts]))
+    return Scored(agreements=agreements, draws=draws, level=level)

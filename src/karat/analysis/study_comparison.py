@@ -1,0 +1,192 @@
+"""What `compare` finds of two runs over human studies, as frozen values and plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from karat import formats
+from karat.analysis.numbers import Estimate
+from karat.analysis.study_chance import beyond_chance
+from karat.analysis.study_model import Participants
+
+__all__ = ["StudyChange", "StudyComparison", "StudyPairing", "StudySide", "TestChange", "text_of"]
+
+LISTED = 12  # tests in the text; the values hold all
+DIGITS = 3
+
+
+class StudySide(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a pairing, over everything it was asked."""
+
+    label: str
+    form: str  # as the study was shown: "as written", "relabelled", "wording other", "options in reverse"
+    participants: Participants
+    pas: Estimate  # benchmark
+    pas_directional: float | None
+    ecs: Estimate
+
+
+class StudyChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One study on both sides."""
+
+    study: str
+    pas_a: float | None
+    pas_b: float | None
+    ecs_a: float | None
+    ecs_b: float | None
+    participants_a: Participants
+    participants_b: Participants
+
+
+class TestChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One test on both sides: means over repetitions."""
+
+    __test__ = False  # no test class, whatever pytest thinks of the name
+
+    study: str
+    sub_study: str
+    finding: str
+    test: str
+    kind: str
+    d_human: float | None
+    d_a: float | None
+    d_b: float | None
+    change: Estimate  # d of the second less d of the first; ± z bootstrap SE
+    pas_a: float | None
+    pas_b: float | None
+    sign_changed: bool  # the agent's effect has the other sign: near 0 chance does that as well
+    flipped: bool  # it has, and the interval of the change leaves out 0
+
+    @property
+    def name(self) -> str:
+        """Study, sub-study, finding and test."""
+        return f"{'/'.join(part for part in (self.study, self.sub_study, self.finding) if part)} {self.test}"
+
+
+class StudyPairing(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition of each side. Differences are b − a, over the tests that are scored on both."""
+
+    a: StudySide
+    b: StudySide
+    pas: Estimate
+    ecs: Estimate
+    paired: bool  # the same participants, drawn together
+    repetitions: int  # of each side that were compared
+    studies: tuple[StudyChange, ...]
+    tests: tuple[TestChange, ...]  # those whose direction flipped first, then by how far the effect moved
+
+
+class StudyComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What changed between two runs over human studies."""
+
+    level: float
+    convention: str  # of Cohen's d
+    pairings: tuple[StudyPairing, ...]
+    only_a: tuple[str, ...]  # studies that one side alone has
+    only_b: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        """The clearest difference that is shown, of PAS and else of ECS, or that there is none."""
+        known = [one for one in self.pairings if one.pas.value is not None or one.ecs.value is not None]
+        if not known:
+            return "No test has a score on both sides: nothing can be compared"
+        looked_at = [(one, name) for name in ("PAS", "ECS") for one in known]
+        beyond = beyond_chance([_of(one, name) for one, name in looked_at])
+        for name in ("PAS", "ECS"):
+            clear = zip(looked_at, beyond, strict=True)
+            if shown := [one for (one, what), is_shown in clear if is_shown and what == name]:
+                first = max(shown, key=lambda one: abs(_of(one, name).value or 0.0))
+                nearer = "closer to people than" if (_of(first, name).value or 0.0) > 0 else "further from people than"
+                nothing = "; no difference shown in PAS" if name == "ECS" else ""
+                return f"{first.b.label} is {nearer} {first.a.label}: {_by(first, name)}{nothing}{_turned(first)}"
+        first = max(known, key=lambda one: abs(one.pas.value or 0.0))
+        return (
+            f"No difference shown in PAS or ECS: {first.b.label} against {first.a.label} "
+            f"{_by(first, 'ECS' if first.pas.value is None else 'PAS')}{_turned(first)}"
+        )
+
+
+def _of(one: StudyPairing, name: str) -> Estimate:
+    return one.pas if name == "PAS" else one.ecs
+
+
+def _by(one: StudyPairing, name: str) -> str:
+    return f"{_signed(_of(one, name))} {name} over {formats.plural(_of(one, name).n, 'test')}"
+
+
+def _turned(one: StudyPairing) -> str:
+    flips = sum(test.flipped for test in one.tests)
+    return f"; {formats.plural(flips, 'test')} in the other direction" if flips else ""
+
+
+def text_of(found: StudyComparison) -> Iterator[str]:
+    """Plain lines, each pairing by itself."""
+    for one in found.pairings:
+        yield ""
+        yield from _pairing(one, found)
+    for names, side in ((found.only_a, "first"), (found.only_b, "second")):
+        if names:
+            yield ""
+            yield f"only in the {side}: {', '.join(names)}"
+
+
+def _pairing(one: StudyPairing, found: StudyComparison) -> Iterator[str]:
+    for side in (one.a, one.b):
+        yield f"{side.label}, {side.form}: {_people(side.participants)}"
+        directional = formats.number(side.pas_directional, digits=DIGITS)
+        yield f"  PAS {_estimate(side.pas)} (with direction {directional}), ECS {_estimate(side.ecs)}"
+    how = "paired: the same participants, drawn together" if one.paired else "other participants: drawn apart"
+    how = how if one.studies else "no study in common"
+    if one.studies and (found.only_a or found.only_b):
+        how += f"; over the {formats.plural(len(one.studies), 'study', 'studies')} that both have"
+    yield f"second − first ({how})"
+    for name, difference in (("PAS", one.pas), ("ECS", one.ecs)):
+        reason = f": {difference.reason}" if difference.value is None and difference.reason else ""
+        yield f"  {name} {_signed(difference)} over {formats.plural(difference.n, 'test')}{reason}"
+    yield from ["", "  by study"]
+    for study in one.studies:
+        yield f"    {study.study}: PAS {_from_to(study.pas_a, study.pas_b)}, ECS {_from_to(study.ecs_a, study.ecs_b)}"
+        people = (study.participants_a, study.participants_b)
+        yield f"      {' | '.join(_people(side) for side in people)}"
+    yield from _tests(one, found)
+
+
+def _tests(one: StudyPairing, found: StudyComparison) -> Iterator[str]:
+    flips = sum(test.flipped for test in one.tests)
+    counted = f"{formats.count(flips)} of {formats.plural(len(one.tests), 'test')} in the other direction"
+    yield from ["", f"  by test: {counted}; effects as Cohen's d ({found.convention}), of the agent first → second"]
+    for test in one.tests[:LISTED]:
+        mark = "FLIPPED " if test.flipped else "(sign changed) " if test.sign_changed else ""
+        moved = f"{formats.signed(test.d_a)} → {formats.signed(test.d_b)}"
+        change = _signed(test.change, digits=2)
+        yield f"    {mark}{test.name}: {moved} ({change}), people {formats.signed(test.d_human)}"
+        yield f"      PAS {_from_to(test.pas_a, test.pas_b)}"
+    if len(one.tests) > LISTED:
+        yield f"    {formats.count(len(one.tests) - LISTED)} more, which moved less; --json has them"
+    level = f"{formats.level(found.level)} interval"
+    if flips:
+        yield f"    FLIPPED: the sign is the other one, and the {level} of the change leaves out 0"
+    if any(test.sign_changed and not test.flipped for test in one.tests):
+        why = "holds 0 or is not known: it may be chance, and is not counted"
+        yield f"    (sign changed): the {level} of the change {why}"
+
+
+def _people(people: Participants) -> str:
+    counts = ((people.asked, "asked"), (people.answered, "answered"), (people.parsed, "parsed"))
+    return ", ".join(f"{formats.count(count)} {word}" for count, word in counts)
+
+
+def _estimate(found: Estimate) -> str:
+    return formats.estimate(found.value, found.low, found.high, digits=DIGITS)
+
+
+def _signed(found: Estimate, *, digits: int = DIGITS) -> str:
+    span = formats.signed_interval(found.low, found.high, digits=digits)
+    return f"{formats.signed(found.value, digits=digits)} {span}".rstrip()
+
+
+def _from_to(a: float | None, b: float | None) -> str:
+    return f"{formats.number(a, digits=DIGITS)} → {formats.number(b, digits=DIGITS)}"

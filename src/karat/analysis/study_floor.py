@@ -1,0 +1,206 @@
+"""The floors of a run over human studies: what answers without reading get, by the same tests and the same means.
+
+Nobody is asked. Once the participants of the run answer at random, each for themselves; once all of an arm give one
+and the same random answer, as a model without knowledge does at temperature 0. Each time is an experiment of its own,
+so the spread between them says how sure their mean is, and no participant has to be drawn again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from karat import formats, stats
+from karat.analysis.numbers import Estimate
+from karat.analysis.study_model import FloorDifference, FloorScore, FloorTest, StudyFloor
+from karat.analysis.study_runs import CONVENTION
+from karat.analysis.study_tests import changed, known, mean, sd, unscored
+from karat.kinds import random_answers
+from karat.records import Sample
+from karat.replication import directed_pas, reference_differences, score_tests
+
+if TYPE_CHECKING:
+    from karat.replication import Agreement, Draws, StudyScore, StudyTest
+
+__all__ = ["Guesser", "Guesses", "floor_of", "floor_repetitions", "guessers_of"]
+
+Values = dict[str, float | str | list[str]]
+Guesser = Callable[[Sample, int], Values]
+"""Sample, turn → an answer to every field of it."""
+
+REPETITIONS = 5
+ONE_ANSWER = 9
+"""Repetitions of one answer an arm: they lie far apart, and how far is what an agent is held against."""
+MOST = 200_000
+"""Random answers in all repetitions together: more would cost a summary longer than its run's own numbers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guesses:
+    """One study, answered without reading: its tests in each repetition."""
+
+    study: str
+    tests: Sequence[Sequence[StudyTest]]
+
+
+def floor_repetitions(questions: int, wanted: int = REPETITIONS) -> int:
+    """How often answers are drawn for a run that asks so many questions.
+
+    >>> floor_repetitions(6_500), floor_repetitions(70_000), floor_repetitions(1_000_000)
+    (5, 2, 1)
+    """
+    return max(1, min(wanted, MOST // max(1, questions)))
+
+
+def guessers_of(seed: int, *, repetitions: int, one_answer: int) -> list[Guesser]:
+    """Random answers for each participant, so many times; then one answer an arm. `seed`: of the study."""
+    each = [_each_alone(Random(f"{seed}/floor/{number}")) for number in range(repetitions)]
+    return [*each, *(_one_an_arm(f"{seed}/one answer/{number}") for number in range(one_answer))]
+
+
+def _each_alone(dice: Random) -> Guesser:
+    return lambda sample, turn: random_answers(sample, turn, dice)
+
+
+def _one_an_arm(seed: str) -> Guesser:
+    """The same answer from everybody who is shown the same arm, in every round of it."""
+
+    def guess(sample: Sample, turn: int) -> Values:
+        fields = msgspec.json.encode(sample.detail["fields"][turn], order="deterministic").decode()
+        return random_answers(sample, turn, Random(f"{seed}/{sample.turns[turn].detail['arm']}/{fields}"))
+
+    return guess
+
+
+def floor_of(
+    parts: Sequence[Guesses],
+    conditions: Mapping[str, tuple[Sequence[Agreement], Sequence[Draws]]],
+    *,
+    questions: int,
+    level: float = 0.95,
+    wanted: int = REPETITIONS,
+) -> StudyFloor:
+    """All studies together, and each condition less them. `wanted`: repetitions, where the run is not too large."""
+    repetitions = min((len(part.tests) for part in parts), default=0)
+    agreements = [
+        score_tests(
+            [test for part in parts for test in part.tests[at]], convention=CONVENTION, min_coverage=0.0, level=level
+        )
+        for at in range(repetitions)
+    ]
+    first = agreements[0]
+    return StudyFloor(
+        repetitions=repetitions,
+        repetitions_wanted=wanted,
+        questions=questions,
+        benchmark=_level("benchmark", [one.benchmark for one in agreements], first),
+        domains=tuple(
+            _level("domain", [one.domains[at] for one in agreements], first) for at in range(len(first.domains))
+        ),
+        studies=tuple(
+            _level("study", [one.studies[at] for one in agreements], first) for at in range(len(first.studies))
+        ),
+        tests=tuple(_test(at, agreements) for at in range(len(first.tests))),
+        differences=tuple(_above(name, *of, agreements) for name, of in conditions.items()),
+        without={part.study: why for part in parts if (why := _reason(part.study, first)) is not None},
+    )
+
+
+def _level(level: str, scores: Sequence[StudyScore], first: Agreement) -> FloorScore:
+    name = scores[0].name if level != "benchmark" else ""
+    own = {"benchmark": first.tests, "domain": [one for one in first.tests if one.test.domain == name],
+           "study": [one for one in first.tests if one.test.study == name]}  # fmt: skip
+    reason = unscored(why for one in own[level] for why in (*one.human.reasons, *one.agent.reasons))
+    tests, effects = max(one.tests_used for one in scores), max(one.tests_with_effects for one in scores)
+    ecs_reason = next((one.ecs.reason for one in scores if math.isnan(one.ecs.value)), None)
+    pas_each, ecs_each = [known(one.pas) for one in scores], [known(one.ecs.value) for one in scores]
+    return FloorScore(
+        level=level,
+        name=name,
+        pas=_estimate(pas_each, n=tests, ends=(0.0, 1.0), reason=reason, level=first.level),
+        pas_sd=sd(pas_each),
+        pas_directional=mean(one.pas_directional for one in scores),
+        ecs=_estimate(ecs_each, n=effects, ends=(-1.0, 1.0), reason=ecs_reason, level=first.level),
+        ecs_sd=sd(ecs_each),
+        tests_used=tests,
+        tests_planned=scores[0].tests_planned,
+        pas_each=tuple(pas_each),
+        ecs_each=tuple(ecs_each),
+    )
+
+
+def _estimate(
+    each: Sequence[float | None], *, n: int, ends: tuple[float, float], reason: str | None, level: float
+) -> Estimate:
+    """The mean over repetitions, with the t interval of that mean."""
+    kept = [one for one in each if one is not None]
+    method = f"mean of {formats.plural(len(kept), 'repetition')} of random answers"
+    if len(kept) < 2:
+        why = "one repetition has no spread" if kept else reason or "no score"
+        return Estimate(
+            value=mean(kept), low=None, high=None, se=None, n=n, level=level, method=method, reason=why
+        )  # fmt: skip
+    found = stats.mean_interval(kept, range(len(kept)), level=level)
+    return Estimate(
+        value=found.value, low=max(ends[0], found.low), high=min(ends[1], found.high), se=found.se, n=n, level=level,
+        method=f"{method}, t interval",
+    )  # fmt: skip
+
+
+def _test(at: int, agreements: Sequence[Agreement]) -> FloorTest:
+    scores = [one.tests[at] for one in agreements]
+    test, pas = scores[0].test, mean(one.pas for one in scores)
+    return FloorTest(
+        study=test.study,
+        sub_study=test.sub_study,
+        finding=test.finding,
+        test=test.test,
+        pas=pas,
+        pas_directional=mean(one.pas_directional for one in scores),
+        pi=mean(one.pi_agent for one in scores),
+        d=mean(one.agent.d for one in scores),
+        reason=None if pas is not None else unscored(why for one in scores for why in one.agent.reasons),
+    )
+
+
+def _reason(study: str, first: Agreement) -> str | None:
+    """Why a study has no floor; None where it has one."""
+    own = [one for one in first.tests if one.test.study == study]
+    if any(known(one.pas) is not None for one in own):
+        return None
+    return unscored(why for one in own for why in (*one.human.reasons, *one.agent.reasons)) or "it has no test"
+
+
+def _above(
+    name: str, own: Sequence[Agreement], draws: Sequence[Draws], reference: Sequence[Agreement]
+) -> FloorDifference:
+    pas, ecs = reference_differences(own, draws, reference)
+    level = own[0].level
+    directed = mean(directed_pas(one) for one in own)
+    return FloorDifference(
+        condition=name,
+        pas=changed(pas, level=level),
+        ecs=changed(ecs, level=level),
+        directed=directed,
+        beyond=_beyond(directed, [known(directed_pas(one)) for one in reference]),
+    )
+
+
+def _beyond(value: float | None, each: Sequence[float | None]) -> bool:
+    """Whether one more of these draws would be below it in 95 of 100 cases (a prediction bound, Student's t).
+
+    Their mean is no measure: half of the agents that know nothing are above it.
+    """
+    from scipy.special import stdtrit
+
+    kept = [one for one in each if one is not None]
+    spread = sd(kept)
+    if value is None or spread is None:
+        return False
+    reach = float(stdtrit(len(kept) - 1, 0.95)) * spread * math.sqrt(1 + 1 / len(kept))
+    return value > math.fsum(kept) / len(kept) + reach

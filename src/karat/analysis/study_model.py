@@ -1,0 +1,386 @@
+"""The numbers of a run over human studies, as frozen values: `Summary.study`.
+
+The main numbers are PAS and ECS; fields that say "auxiliary" are not. Each repetition is one
+replication of the experiment: every score is the mean over the repetitions that have it, and
+`repetitions` holds each. None is "not known" and has a reason beside it where it could
+surprise; it is never 0, and never one half.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from karat.analysis.numbers import Estimate, Quantity
+
+__all__ = [
+    "ArmCount",
+    "Caricature",
+    "Concordance",
+    "FindingResult",
+    "FloorDifference",
+    "FloorScore",
+    "FloorTest",
+    "LevelScore",
+    "Participants",
+    "Repeated",
+    "SideNumbers",
+    "StudyCondition",
+    "StudyDifference",
+    "StudyFloor",
+    "StudyInfo",
+    "StudyResult",
+    "StudySummary",
+    "StudyUsage",
+    "TestResult",
+    "TestRow",
+]
+
+
+class Participants(msgspec.Struct, frozen=True, kw_only=True):
+    """How many took part, × repetitions. In a game each member of a group is one."""
+
+    planned: int  # what coverage is a share of
+    asked: int  # at least one reply came, of a session that went to its end and was scored
+    answered: int  # a reply to everything that they are asked
+    parsed: int  # … and every field read that is not optional
+    stopped: int  # were not asked everything: too much of what they said could not be read
+
+
+class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm of a study under one condition."""
+
+    arm: str
+    people: int | None  # how many people there were; None: the file does not say
+    participants: Participants
+    unread: dict[
+        str, dict[str, int]
+    ]  # field → refused, missing, out_of_range, contradictory, invalid, stopped → answers
+    answers: dict[str, int]  # field → answers that were read
+    unvaried: bool = False  # several participants answered, and all gave the same answers
+
+
+class SideNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """What one side of a test gave."""
+
+    statistic: float | None  # t, F, r, U, z, k, or the ratio; None where the test is a table
+    table: tuple[tuple[int, ...], ...] | None  # contingency: rows = groups
+    n_eff: float | None
+    log_bf: float | None  # ln BF10; None also where it is without bound: then `pi` is 1
+    pi: float | None  # posterior of an effect
+    effect: float | None  # in the unit of the kind
+    effect_se: float | None
+    d: float | None
+    d_se: float | None
+    d_other: float | None  # by the convention that was not chosen
+    reasons: tuple[str, ...] = ()  # why numbers are None
+
+
+class TestRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One test in one repetition: every column of `detailed_stats.csv`."""
+
+    __test__ = False  # no test class, whatever pytest thinks of the name
+
+    repetition: int  # from 0
+    method: str  # of the Bayes factor, the same on both sides
+    human: SideNumbers
+    agent: SideNumbers
+    pas: Estimate  # interval: that of the signed statistic; `reason`: why there is no score, or no interval
+    ceiling: float | None  # PAS of a perfect copy
+    pas_directional: float | None
+    ceiling_directional: float | None
+    normalized: float | None  # auxiliary
+    ecs_test: float | None  # auxiliary
+    z_diff: float | None
+    same_direction: bool | None  # None: a side has none
+    opposed: bool  # effects on both sides, in opposite directions: PAS alone would hide it
+    decisive: bool  # evidence for an effect above 1,000 to 1 on both sides
+    coverage: float | None  # lowest share, over the arms, of planned participants with all needed fields
+
+
+class TestResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One test under one condition: means over repetitions, and each of them."""
+
+    __test__ = False  # no test class, whatever pytest thinks of the name
+
+    id: str
+    kind: str
+    expect: str  # of people: greater, less, positive, …
+    reported: str | None  # as it is printed
+    pas: Estimate  # one repetition: the interval of its statistic; several: none
+    ceiling: float | None
+    pas_directional: float | None
+    d_human: float | None
+    d_agent: float | None
+    z_diff: float | None
+    same_direction: bool | None  # None: a side has none, or the repetitions differ
+    opposed: bool  # in any repetition
+    decisive: bool  # opposed and decisive in the same repetition
+    coverage: float | None  # the lowest
+    reason: str | None  # why there is no score
+    repetitions: tuple[TestRow, ...]
+
+
+class Repeated(msgspec.Struct, frozen=True, kw_only=True):
+    """A level's scores in one repetition."""
+
+    repetition: int  # from 0
+    pas: float | None
+    pas_se: float | None  # of this repetition alone
+    pas_directional: float | None
+    ecs: float | None
+    tests_used: int
+    coverage: float | None  # the lowest of its findings
+
+
+class FindingResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One finding under one condition, pooled over its tests."""
+
+    study: str
+    sub_study: str
+    id: str
+    claim: str
+    pas: Estimate  # with its SE; no interval is claimed
+    ceiling: float | None
+    pas_directional: float | None
+    normalized: float | None  # auxiliary
+    ecs_strict: float | None  # auxiliary
+    ecs_strict_chi2: float | None  # auxiliary, the valid form
+    coverage: float | None  # the lowest of its tests and repetitions
+    flagged: bool  # coverage below 0.8 in some repetition: the number may be one of those who answered
+    opposed: bool
+    tests_used: int  # with a PAS, in any repetition
+    tests_planned: int
+    tests_directed: int  # with a direction on both sides in every scored repetition
+    tests_agreeing: int  # with the same one
+    reason: str | None  # why there is no score
+    repetitions: tuple[Repeated, ...]
+    pas_sd: float | None  # between repetitions; None for fewer than two
+    tests: tuple[TestResult, ...]
+
+    @property
+    def name(self) -> str:
+        """`sub_study/id`, or the id alone."""
+        return "/".join(part for part in (self.sub_study, self.id) if part)
+
+
+class Concordance(msgspec.Struct, frozen=True, kw_only=True):
+    """What an ECS is made of, means over repetitions."""
+
+    pearson: float | None  # precision: how near to some line
+    bias: float | None  # accuracy: how near that line is to identity
+    location_shift: float | None  # agent above people
+    scale_shift: float | None  # above 1: the agent's effects spread more
+
+
+class LevelScore(msgspec.Struct, frozen=True, kw_only=True):
+    """A study, a domain, or the benchmark. `Estimate.n` counts tests."""
+
+    level: str  # study, domain, benchmark
+    name: str
+    pas: Estimate  # interval: of domain and benchmark ± z bootstrap SE, none over one study; of a study its own
+    ceiling: float | None  # PAS of a perfect copy, over what is scored
+    pas_directional: float | None
+    normalized: float | None  # auxiliary
+    ecs: Estimate  # interval: for these studies, participants drawn again
+    ecs_ceiling: float | None = None  # the ECS that a perfect copy would get, given both sides' errors; not of domains
+    ecs_new: Estimate | None  # interval for new studies (jackknife); benchmark only
+    concordance: Concordance
+    ecs_strict: float | None  # auxiliary
+    ecs_strict_chi2: float | None  # auxiliary, the valid form
+    used: int  # findings of a study, studies of a domain and of the benchmark, with a score
+    planned: int
+    findings_used: int
+    findings_planned: int
+    tests_used: int
+    tests_planned: int
+    tests_with_effects: int  # on both sides: what ECS is over
+    tests_directed: int
+    tests_agreeing: int
+    coverage: float | None  # the lowest of its findings
+    reason: str | None  # why there is no PAS
+    repetitions: tuple[Repeated, ...]
+    pas_sd: float | None  # between repetitions; None for fewer than two
+    ecs_sd: float | None
+
+
+class StudyUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """What the answers that count cost; failed attempts stand in the condition's account. None: nobody told."""
+
+    calls: int  # turns that were answered
+    input_tokens: int | None
+    output_tokens: int | None
+    tokens_unknown: int  # calls that did not tell
+    dollars: float | None
+    dollars_unknown: int  # calls without a known price, not in `dollars`
+
+
+class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One study under one condition."""
+
+    study: str
+    participants: Participants  # each person once, also those who are in several arms
+    arms: tuple[ArmCount, ...]
+    failures: dict[str, int]  # "class: kind" → samples (participants, in games groups) that ended without a score
+    not_run: int  # samples that were not begun, or not scored yet
+    usage: StudyUsage
+    score: LevelScore
+    findings: tuple[FindingResult, ...]
+
+
+class Caricature(msgspec.Struct, frozen=True, kw_only=True):
+    """Auxiliary: the slope of agent on human effects; above 1 is exaggeration."""
+
+    slope: float | None
+    intercept: float | None
+    low: float | None
+    high: float | None
+    n: int
+    reason: str | None
+    centre: float | None = None  # of people's effects, and below of the agent's: the line turns around that point
+    centre_agent: float | None = None
+
+
+class StudyCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition: an agent design."""
+
+    condition: str
+    floor: bool  # its agent answers at random; `StudySummary.floor` is there beside any agent
+    participants: Participants
+    benchmark: LevelScore
+    domains: tuple[LevelScore, ...]
+    studies: tuple[StudyResult, ...]  # in the order of the run
+    noise_ceiling: Quantity  # the overall ECS that a perfect copy would get, given both sides' standard errors
+    caricature: Caricature
+    ecs_other: Quantity  # the overall ECS by the convention that was not chosen
+
+    @property
+    def findings(self) -> tuple[FindingResult, ...]:
+        """Of every study."""
+        return tuple(finding for study in self.studies for finding in study.findings)
+
+    def study(self, name: str) -> StudyResult | None:
+        """One study; None where there is none."""
+        return next((one for one in self.studies if one.study == name), None)
+
+
+class StudyDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """Condition `b` less condition `a`, over what is scored under both."""
+
+    a: str
+    b: str
+    pas: Estimate  # benchmark; n: tests
+    ecs: Estimate  # overall
+    paired: bool  # the same participants, drawn together
+
+
+class FloorScore(msgspec.Struct, frozen=True, kw_only=True):
+    """What random answers get at one level: means over their repetitions. `Estimate.n` counts tests."""
+
+    level: str  # study, domain, benchmark
+    name: str
+    pas: Estimate  # interval of that mean: t, from the spread between repetitions
+    pas_sd: float | None  # between repetitions: what a single one is off by; None for fewer than two
+    pas_directional: float | None
+    ecs: Estimate
+    ecs_sd: float | None
+    tests_used: int
+    tests_planned: int
+    pas_each: tuple[float | None, ...]  # repetition by repetition
+    ecs_each: tuple[float | None, ...]
+
+
+class FloorTest(msgspec.Struct, frozen=True, kw_only=True):
+    """One test with random answers: means over their repetitions."""
+
+    study: str
+    sub_study: str
+    finding: str
+    test: str
+    pas: float | None
+    pas_directional: float | None
+    pi: float | None  # posterior of an effect
+    d: float | None
+    reason: str | None  # why there is no score
+
+
+class FloorDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition less random answers, over what both have a score of."""
+
+    condition: str
+    pas: Estimate  # benchmark; n: tests
+    ecs: Estimate  # overall
+    directed: float | None = None  # the condition's PAS with each test's directional PAS in its place, where it has one
+    beyond: bool = False  # … is above that of 95 in 100 experiments answered like this floor
+
+
+class StudyFloor(msgspec.Struct, frozen=True, kw_only=True):
+    """The floor: random answers of the same participants to the same questions. A reference: nobody was asked."""
+
+    repetitions: int
+    repetitions_wanted: int  # more than `repetitions` where the run is too large for it
+    questions: int  # answered in each repetition
+    benchmark: FloorScore
+    domains: tuple[FloorScore, ...]
+    studies: tuple[FloorScore, ...]  # in the order of the run
+    tests: tuple[FloorTest, ...]
+    differences: tuple[FloorDifference, ...]  # in the order of the conditions
+    without: dict[str, str]  # study → why it has no floor
+
+    def of(self, condition: str) -> FloorDifference | None:
+        """How far a condition is above it; None where there is no such condition."""
+        return next((one for one in self.differences if one.condition == condition), None)
+
+    def study(self, name: str) -> FloorScore | None:
+        """One study; None where there is none."""
+        return next((one for one in self.studies if one.name == name), None)
+
+
+class StudyInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A study as it was run."""
+
+    study: str
+    title: str
+    source: str
+    domain: str
+    license: str | None
+    caveat: str | None
+    sha256: str  # of study.yaml, materials and persons
+    wording: str | None  # of the materials; None: as they stand
+    reorder: bool  # options were shown the last one first
+    relabel: bool = False  # other names and amounts were shown
+    arms: tuple[str, ...]  # that were run
+    arms_in_file: int
+    design: str  # between, within
+    min_coverage: float  # below it a finding has no score
+    reducer: str | None  # code of its own
+    reduced: bool  # … which was allowed to run
+    code_differs: str | None = None  # in what that code is not the one of when the run was made
+
+
+class StudySummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What `Summary` has besides for a run over human studies."""
+
+    scorer: str
+    scoring: str  # digest
+    level: float  # of the intervals
+    convention: str  # of Cohen's d
+    convention_other: str
+    repetitions: int
+    replicates: int  # of the bootstrap
+    drawn: str  # what was drawn again: participants, or statistics
+    studies: tuple[StudyInfo, ...]  # in the order of the run
+    conditions: tuple[StudyCondition, ...]  # in the order of the file
+    differences: tuple[StudyDifference, ...]
+    baseline: str | None = None  # that all others are compared with; None: each with each
+    left_out: int = 0  # comparisons that are not shown
+    floor: StudyFloor | None = None  # None: of a table of tests, where nobody is known who could answer
+    floor_one_answer: StudyFloor | None = None  # the second floor: one random answer an arm, given by everybody in it
+    warnings: tuple[str, ...]  # also in `Summary.warnings`
+
+    def of(self, condition: str) -> StudyCondition | None:
+        """One condition; None where there is none."""
+        return next((one for one in self.conditions if one.condition == condition), None)
+
+    def info(self, study: str) -> StudyInfo | None:
+        """One study; None where there is none."""
+        return next((one for one in self.studies if one.study == study), None)

@@ -1,0 +1,258 @@
+"""What the numbers of a run over human studies allow to say: headline and warnings. No number is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import structs
+
+from karat import formats
+from karat.analysis.study_chance import (
+    NARROW_STUDY,
+    above_chance,
+    above_floor,
+    beyond_chance,
+    narrow_studies,
+    opposed_in,
+)
+from karat.analysis.study_model import (
+    FindingResult,
+    StudyCondition,
+    StudyDifference,
+    StudyFloor,
+    StudyInfo,
+    StudySummary,
+)
+
+__all__ = [
+    "ECS_CEILING",
+    "narrow_warnings",
+    "other_code",
+    "pairs_sentence",
+    "shown_pairs",
+    "studies_counted",
+    "study_headline",
+    "warnings_of",
+]
+
+_MOST_NAMED = 3
+ECS_CEILING = "Ceiling: the mean ECS of new samples of the same people, given the standard errors of both sides."
+
+
+def study_headline(part: StudySummary | None) -> str:
+    """The answer in one sentence, with its uncertainty; nothing for a run over anything else."""
+    if part is None:
+        return ""
+    if len(part.conditions) == 1:
+        return _alone(part.conditions[0], part)
+    beyond = beyond_chance([one.pas for one in part.differences])
+    shown = [one for one, clear in zip(part.differences, beyond, strict=True) if clear]
+    scored = [one for one in part.conditions if one.benchmark.pas.value is not None]
+    if not scored:
+        return f"No score under any of {formats.plural(len(part.conditions), 'condition')}: {_why(part.conditions[0])}"
+    if not part.differences or all(one.pas.value is None for one in part.differences):
+        return _alone(scored[0], part)
+    if shown:
+        first = max(shown, key=lambda one: abs(one.pas.value or 0.0))
+        return _beats(first, part)
+    first = max(part.differences, key=lambda one: abs(one.pas.value or 0.0))
+    by = f"{formats.signed(first.pas.value)} {formats.signed_interval(first.pas.low, first.pas.high)}".rstrip()
+    over = formats.plural(first.pas.n, "test")
+    best = max(scored, key=lambda one: one.benchmark.pas.value or 0.0)
+    looked_at = f" in any of {len(part.differences)} comparisons (Holm)" if len(part.differences) > 1 else ""
+    shown_best = f"{_scores(best)}{_beside_floor(best, part)}"
+    return f"No difference shown in PAS{looked_at}: {first.b} against {first.a} {by} over {over}; {shown_best}"
+
+
+def shown_pairs(part: StudySummary | None, baseline: str | None) -> StudySummary | None:
+    """With the comparisons of `baseline`, and of the condition with the highest PAS, alone; None: with all of them."""
+    if part is None or baseline is None:
+        return part
+    scored = [one for one in part.conditions if one.benchmark.pas.value is not None]
+    kept = {baseline, *(one.condition for one in sorted(scored, key=lambda one: -(one.benchmark.pas.value or 0.0))[:1])}
+    shown = tuple(one for one in part.differences if kept & {one.a, one.b})
+    return structs.replace(part, differences=shown, baseline=baseline, left_out=len(part.differences) - len(shown))
+
+
+def pairs_sentence(part: StudySummary) -> str:
+    """Which comparisons are shown, where some are not; nothing where all are."""
+    if not part.left_out or part.baseline is None:
+        return ""
+    left = formats.plural(part.left_out, "comparison")
+    compared = f"Each condition is compared with {formats.clean(part.baseline)}, and with the one with the highest PAS"
+    return f"{compared}; --pairs all shows {left} more."
+
+
+def _beats(one: StudyDifference, part: StudySummary) -> str:
+    value, low, high = one.pas.value or 0.0, one.pas.low, one.pas.high
+    better, other = (one.b, one.a) if value > 0 else (one.a, one.b)
+    if value < 0 and low is not None and high is not None:
+        low, high = -high, -low
+    by = formats.estimate(abs(value), low, high)
+    found = part.of(better)
+    scores = f"; {_scores(found)}{_beside_floor(found, part)}" if found is not None else ""
+    return f"{better} is closer to people than {other} by {by} PAS over {formats.plural(one.pas.n, 'test')}{scores}"
+
+
+def _alone(one: StudyCondition, part: StudySummary) -> str:
+    whole = one.benchmark
+    if whole.pas.value is None:
+        return f"{one.condition}: no score: {_why(one)}"
+    tests = f"{formats.count(whole.tests_used)} of {formats.plural(whole.tests_planned, 'test')}"
+    studies = formats.plural(len(part.studies), "study", "studies")
+    people = f"{formats.count(one.participants.parsed)} of {formats.count(one.participants.planned)} participants read"
+    return f"{_scores(one)} over {tests} in {studies}, {people}{_beside_floor(one, part)}"
+
+
+def _scores(one: StudyCondition) -> str:
+    pas, ecs = one.benchmark.pas, one.benchmark.ecs
+    floor = " (floor)" if one.floor else ""
+    found = f"{one.condition}{floor}: PAS {formats.estimate(pas.value, pas.low, pas.high)}"
+    if one.benchmark.ceiling is not None:
+        found += f" (a perfect copy: {formats.number(one.benchmark.ceiling)})"
+    if ecs.value is not None:
+        found += f", ECS {formats.estimate(ecs.value, ecs.low, ecs.high)}"
+        if one.benchmark.ecs_ceiling is not None:
+            found += f" (ceiling: {formats.number(one.benchmark.ecs_ceiling)})"
+    return found
+
+
+def _beside_floor(one: StudyCondition, part: StudySummary) -> str:
+    """Whether it is above answers without knowledge; nothing where there is no score, or where it is such an agent."""
+    more = None if part.floor is None or one.floor else part.floor.of(one.condition)
+    if part.floor is None or more is None or more.pas.low is None or more.pas.high is None:
+        return ""
+    second = None if part.floor_one_answer is None else part.floor_one_answer.benchmark.pas.value
+    floors = f"random answers (PAS {formats.number(part.floor.benchmark.pas.value)})"
+    if second is not None:
+        floors += f" and one answer an arm (PAS {formats.number(second)})"
+    if more.pas.high < 0:
+        found = f"; below random answers (PAS {formats.number(part.floor.benchmark.pas.value)})"
+    elif opposed := opposed_in(one):
+        found = f"; not called above chance: {formats.plural(len(opposed), 'finding')} opposite to people's"
+    else:
+        found = f"; {'' if above_chance(one, part) else 'not shown to be '}above {floors}"
+    alike, arms = _unvaried(one)
+    return found + (f"; answers do not vary in {alike} of {formats.plural(arms, 'arm')}" if alike else "")
+
+
+def _unvaried(one: StudyCondition) -> tuple[int, int]:
+    """In how many arms all gave the same answers, and how many there are."""
+    arms = [arm for study in one.studies for arm in study.arms]
+    return sum(arm.unvaried for arm in arms), len(arms)
+
+
+def _why(one: StudyCondition) -> str:
+    return formats.clean(one.benchmark.reason or "nothing was answered")
+
+
+def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
+    """What stands between the numbers and what they seem to say. `lost`: samples of no study that the run keeps."""
+    if lost:
+        yield f"{formats.plural(lost, 'sample')} of studies that the run folder does not keep: left out"
+    for info in part.studies:
+        if info.reducer is not None and not info.reduced:
+            yield f"{info.study}: its own code ({formats.clean(info.reducer)}) did not run, and made no scores"
+        yield from other_code(info)
+        if len(info.arms) < info.arms_in_file:
+            arms = f"{formats.count(len(info.arms))} of {formats.plural(info.arms_in_file, 'arm')}"
+            yield f"{info.study}: {arms} run; findings that need the others have no score"
+    yield from narrow_warnings(part)
+    for one in part.conditions:
+        yield from _of_condition(one)
+    yield from _of_floor(part)
+
+
+def narrow_warnings(part: StudySummary) -> Iterator[str]:
+    """A line for each study that comparisons of PAS leave out."""
+    for name in narrow_studies(part):
+        yield f"{name}: {NARROW_STUDY}"
+
+
+def studies_counted(part: StudySummary) -> str:
+    """Over which studies PAS is a mean: all of the run, or those that have a score."""
+    counts = {sum(one.score.pas.value is not None for one in condition.studies) for condition in part.conditions}
+    if counts == {len(part.studies)}:
+        return formats.plural(len(part.studies), "study", "studies")
+    shown = " or ".join(formats.count(count) for count in sorted(counts))
+    return f"the studies that have a score ({shown} of {formats.count(len(part.studies))})"
+
+
+def other_code(info: StudyInfo) -> Iterator[str]:
+    """Where the numbers are those of other code than that of when the run was made, or may be."""
+    if info.code_differs is not None:
+        named = f"{info.study}: its own code ({formats.clean(info.reducer or '')})"
+        yield f"{named} made these numbers as it is now: {formats.clean(info.code_differs)}"
+
+
+def _of_floor(part: StudySummary) -> Iterator[str]:
+    """Where there is no floor, or a short one; and who is not above it."""
+    found = part.floor
+    if found is None:
+        return
+    if found.benchmark.pas.value is None:
+        yield f"no floor beside these numbers: {formats.clean(found.benchmark.pas.reason or 'not known')}"
+        return
+    for study, why in found.without.items():
+        yield f"{study}: no floor: {formats.clean(why)}"
+    if found.repetitions < found.repetitions_wanted:
+        drawn = f"{formats.plural(found.repetitions, 'repetition')} instead of {found.repetitions_wanted}"
+        yield f"floor: random answers in {drawn}, for each has {formats.plural(found.questions, 'question')}"
+    for one in part.conditions:
+        if not one.floor:
+            yield from _not_above(one, found, "random answers")
+            if part.floor_one_answer is not None:
+                yield from _not_above(one, part.floor_one_answer, "one answer an arm")
+
+
+def _not_above(one: StudyCondition, floor: StudyFloor, name: str) -> Iterator[str]:
+    more = floor.of(one.condition)
+    if more is None or more.pas.low is None or above_floor(one, floor):
+        return
+    by = f"{formats.signed(more.pas.value)} {formats.signed_interval(more.pas.low, more.pas.high)}".rstrip()
+    if more.pas.low <= 0:
+        below = more.pas.high is not None and more.pas.high < 0
+        yield f"{one.condition}: {'below' if below else 'not shown to be above'} {name} in PAS ({by})"
+    else:
+        yield (
+            f"{one.condition}: above the mean of {name} in PAS ({by}), but not beyond what single agents that answer "
+            f"so reach: counted by direction, PAS is {formats.number(more.directed)}"
+        )
+
+
+def _of_condition(one: StudyCondition) -> Iterator[str]:
+    scored = [finding for finding in one.findings if finding.pas.value is not None]
+    without = [finding for finding in one.findings if finding.pas.value is None]
+    if not scored:
+        yield f"{one.condition}: no score: {_why(one)}"
+    elif without:
+        count = f"{formats.count(len(without))} of {formats.plural(len(one.findings), 'finding')}"
+        reasons = "; ".join(dict.fromkeys(formats.clean(finding.reason or "not known") for finding in without[:2]))
+        yield f"{one.condition}: {count} without a score ({_named(without)}): {reasons}"
+    alike, arms = _unvaried(one)
+    if alike:
+        yield (
+            f"{one.condition}: answers do not vary in {alike} of {formats.plural(arms, 'arm')}: everybody there gave "
+            "the same, so these are few answers, not many participants"
+        )
+    flagged = [finding for finding in scored if finding.flagged]
+    if flagged:
+        least = min(finding.coverage for finding in flagged if finding.coverage is not None)
+        count = formats.plural(len(flagged), "finding rests", "findings rest")
+        yield (
+            f"{one.condition}: {count} on fewer than 80 % of the participants, at worst {formats.share(least)} "
+            f"({_named(flagged)}): the number may be one of those who answered"
+        )
+    opposed = [finding for finding in scored if any(test.decisive for test in finding.tests)]
+    if opposed:
+        count = formats.plural(len(opposed), "finding has", "findings have")
+        yield (
+            f"{one.condition}: {count} a decisive effect opposite to people's ({_named(opposed)}): "
+            "PAS counts it as agreement, directional PAS does not"
+        )
+
+
+def _named(findings: Sequence[FindingResult]) -> str:
+    shown = ", ".join(f"{one.study}/{one.name}" for one in findings[:_MOST_NAMED])
+    more = len(findings) - _MOST_NAMED
+    return f"{formats.clean(shown)}{f' and {more} more' if more > 0 else ''}"

@@ -1,0 +1,361 @@
+"""What the numbers allow to say, in words: verdicts, the headline, warnings. No number is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+from msgspec import structs
+
+from karat import formats
+from karat.analysis.conversation_model import ConversationSummary
+from karat.analysis.format_metric import between, estimated, share_estimate
+from karat.analysis.model import Account, Difference, FailureKind, Family, MetricInfo, Result, ServerProblem
+
+__all__ = [
+    "ALPHA",
+    "NOT_MEASURED",
+    "NOT_TESTED",
+    "NO_DIFFERENCE",
+    "REHEARSED",
+    "attempts_sentence",
+    "extraction",
+    "family_words",
+    "headline",
+    "loss_warnings",
+    "nothing_scored",
+    "right_in_words",
+    "said",
+    "server_warnings",
+    "unmeasured",
+    "unnumbered",
+    "verdict",
+    "winner",
+]
+
+ALPHA = 0.05
+"""A difference is said to be shown when its p-value, adjusted over all comparisons shown, is below."""
+
+REHEARSED = "a rehearsal: scripts played the models, and no number means anything"
+NO_DIFFERENCE = "no difference shown"
+NOT_TESTED = "not tested"
+"""One of several readings of the same answers: another metric stands for them in the tests."""
+
+NOT_MEASURED = "MCP servers not measured"
+"""Instead of `NO_DIFFERENCE` where a condition's MCP calls failed, or none was made."""
+
+_HIGHER = " is higher"  # a difference is shown, and no direction is better
+
+
+def attempts_sentence(account: Account) -> str:
+    """How many attempts there were, and what those without an answer cost; empty if every attempt was answered.
+
+    "Attempts: 76 = 12 answered + 64 failed. Those without an answer cost $1.20, which the cost above includes; 28 of
+    them are of trials that were not run."
+    """
+    made = account.attempts
+    without = made.failed + made.unfinished
+    if not without:
+        return ""
+    parts = [f"{formats.count(made.answered)} answered"]
+    parts += [f"{formats.count(made.failed)} failed"] if made.failed else []
+    parts += [f"{formats.count(made.unfinished)} unfinished"] if made.unfinished else []
+    lost = made.lost
+    cost = f"cost {formats.dollars(lost.known, unknown=lost.unknown)}, which the cost above includes"
+    if lost.unknown and not lost.known:
+        cost = "may have cost money: no price is known"
+    rest = f"; {formats.count(made.of_trials_not_run)} of them are of trials that were not run"
+    return (
+        f"Attempts: {formats.count(made.answered + without)} = {' + '.join(parts)}. "
+        f"Those without an answer {cost}{rest if made.of_trials_not_run else ''}."
+    )
+
+
+def winner(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str | None:
+    """Who is better; None where no difference is shown or no direction is better."""
+    if value is None or p is None or p >= ALPHA or value == 0 or info.direction == "none":
+        return None
+    return b if (value > 0) == (info.direction == "higher") else a
+
+
+def verdict(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str:
+    """One comparison in a few words."""
+    better = winner(info, a, b, value, p)
+    if better is not None:
+        return f"{better} is better"
+    if value is None:
+        return "not comparable"
+    if p is not None and p < ALPHA and value:
+        return f"{b if value > 0 else a}{_HIGHER}"
+    return NO_DIFFERENCE
+
+
+def nothing_scored(total: Account, failures: Sequence[FailureKind], status: str) -> str:
+    """Why there is no result, where every trial failed; "" where there is one, or may still be one."""
+    lost = [kind for kind in failures if kind.trials]
+    if total.ledger.scored or not lost or status == "running":
+        return ""
+    worst = max(lost, key=lambda kind: kind.trials)
+    count = f"{formats.count(worst.trials)} of {formats.plural(total.ledger.planned, 'trial')}"
+    what = "could not be scored" if worst.stage == "score" else "failed"
+    return f"No result: {count} {what}: {formats.excerpt(worst.example, 300)}"
+
+
+def headline(
+    results: Sequence[Result],
+    differences: Sequence[Difference],
+    metrics: Sequence[MetricInfo],
+    total: Account,
+    *,
+    unit: str = "question",
+) -> str:
+    """The answer in one sentence, with its uncertainty. `unit`: what is paired."""
+    if not metrics:
+        ledger = total.ledger
+        done = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
+        if unit == "conversation":
+            return f"{done}, none scored: no golden answer is a number; `karat score RUN --judge overlap` judges text"
+        return f"{done}, none scored: the experiment names no scorer"
+    return said(differences, metrics, unit=unit) if differences else _alone(results, metrics[0], unit)
+
+
+def alone(part: ConversationSummary | None) -> str:
+    """The answer of a run over conversations under one condition; nothing for any other."""
+    if part is None or len(part.conditions) != 1:
+        return ""
+    only = part.conditions[0]
+    right = only.rate("right")
+    other = only.rate("numerical" if part.right == "declared" else "declared")
+    if right is None or other is None or right.estimate.value is None:
+        return ""
+    found = right.estimate
+    shown = share_estimate(found.value, found.low, found.high)
+    size = f"{formats.plural(right.n, 'turn')} in {formats.plural(part.conversations, 'conversation')}"
+    if only.conversations > part.conversations:
+        size += ", each asked several times,"
+    return (
+        f"{only.condition}: {shown} of {size} {right_in_words(part.right)}, "
+        f"{formats.share(other.estimate.value)} {_RIGHT[other.metric].removeprefix('right ')} (offline scores)"
+    )
+
+
+_RIGHT = {
+    "numerical": "numerically right",
+    "soft": "right within 1 %",
+    "unit_agnostic": "right up to a factor 100",
+    "sign_agnostic": "right up to the sign",
+    "general": "right as number, word or percentage",
+    "exact": "right to five decimals",
+    "declared": "right in the unit the agent declared",
+}
+
+
+def right_in_words(rule: str) -> str:
+    """What a turn is called that is right by this match.
+
+    >>> right_in_words("declared")
+    'right in the unit the agent declared'
+    """
+    return _RIGHT.get(rule, f"right by {rule}")
+
+
+_FOUND = {"reply": "as given", "whole": "the whole reply", "none": "without one"}
+
+
+def extraction(part: ConversationSummary) -> str:
+    """How the answers were found in what the agents said, as one sentence; "" where it is not known."""
+    turns: dict[str, int] = {}
+    for one in part.conditions:
+        for how, count in one.extraction.items():
+            turns[how] = turns.get(how, 0) + count
+    listed = sorted(turns.items(), key=lambda item: -item[1])
+    told = (f"{formats.count(count)} {_FOUND.get(how, f'by {how}')}" for how, count in listed)
+    return f"Answers: {', '.join(told)}." if turns else ""
+
+
+def conversation_warnings(part: ConversationSummary | None) -> list[str]:
+    """What counts as wrong without having been answered, and numbers that do not belong together."""
+    if part is None:
+        return []
+    found = []
+    if part.texts:
+        turns = formats.plural(part.texts, "turn")
+        found.append(f"{turns} with a golden text: numbers say nothing of them; judge them, e.g. with `overlap`")
+    for one in part.conditions:
+        if one.unreached:
+            counts = f"{formats.count(one.unreached)} of {formats.plural(one.turns, 'turn')}"
+            why = ", ".join(f"{kind} {formats.count(count)}" for kind, count in one.failures.items())
+            found.append(f"{one.condition}: {counts} never reached, and wrong by that{f' ({why})' if why else ''}")
+    if len(part.rules) > 1:
+        found.append(f"scores by several versions of the rules ({', '.join(part.rules)}): score the run again")
+    return found
+
+
+def said(differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, unit: str = "question") -> str:
+    """What comparisons show: the largest difference on the first metric that has one, or that there is none."""
+    shares = {info.key for info in metrics if info.percent}
+    differences = [one for one in differences if one.verdict != NOT_TESTED] or differences
+    shown = [one for one in differences if one.winner is not None] or [
+        one for one in differences if one.verdict.endswith(_HIGHER)
+    ]
+    if not shown:
+        return _nothing_shown([one for one in differences if one.verdict != NOT_MEASURED] or differences, shares, unit)
+    first = max((one for one in shown if one.metric == shown[0].metric), key=lambda one: abs(one.estimate.value or 0.0))
+    others = len(shown) - 1
+    more = formats.plural(others, "more comparison shows", "more comparisons show") if others else ""
+    offline = " (offline scores)" if first.offline else ""
+    return f"{_shown(first, unit, percent=first.metric in shares)}{offline}{f'; {more} a difference' if more else ''}"
+
+
+def _shown(one: Difference, unit: str, *, percent: bool) -> str:
+    found = one.estimate
+    value, low, high = found.value or 0.0, found.low, found.high
+    upper, lower = (one.b, one.a) if value > 0 else (one.a, one.b)
+    if value < 0 and low is not None and high is not None:
+        low, high = -high, -low
+    by = _by(abs(value), low, high, percent=percent, plain=True)
+    tested = f"{formats.plural(one.n_pairs, unit)}, p {_p(one.p_adjusted)}"
+    if one.winner is None:
+        return f"{upper} is higher than {lower} on {one.metric} by {by} over {tested}"
+    return f"{one.winner} beats {lower if one.winner == upper else upper} on {one.metric} by {by} over {tested}"
+
+
+def _by(value: float | None, low: float | None, high: float | None, *, percent: bool, plain: bool = False) -> str:
+    number, span = between(value, low, high, percent=percent, plain=plain)
+    return f"{number}{' points' if percent else ''} {span}".rstrip()
+
+
+def _nothing_shown(differences: Sequence[Difference], shares: Container[str], unit: str) -> str:
+    first = next((one for one in differences if one.estimate.value is not None), None)
+    if first is None:
+        one = differences[0]
+        why = one.reason if one.n_pairs and one.reason else f"no {unit} has a score under both"
+        return f"{one.a} and {one.b} cannot be compared on {one.metric}: {why}"
+    found = first.estimate
+    by = _by(found.value, found.low, found.high, percent=first.metric in shares)
+    offline = ", offline scores" if first.offline else ""
+    over = formats.plural(first.n_pairs, unit)
+    if first.verdict == NOT_MEASURED:
+        return f"{first.b} against {first.a} on {first.metric}: {by} over {over}, p {_p(first.p_adjusted)}{offline}"
+    if len(differences) == 1:
+        tested = f"{over}, p {_p(first.p_adjusted)}" if first.p_adjusted is not None else f"{over}, not testable"
+        return f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over {tested}{offline}"
+    return (
+        f"No difference shown in any of {formats.plural(len(differences), 'comparison')}; "
+        f"{first.b} against {first.a} on {first.metric}: {by} over {over}{offline}"
+    )
+
+
+def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:
+    one = next(result for result in results if result.metric == metric.key)
+    if one.mean.value is None:
+        return f"{one.condition}: no {metric.key} score yet"
+    offline = ", offline scores" if one.offline else ""
+    value = estimated(one.mean, percent=metric.percent)
+    answers = f"{formats.plural(one.n_questions, unit)}, {formats.plural(one.n_answers, 'answer')}"
+    return f"{one.condition}: {metric.key} {value} over {answers}{offline}"
+
+
+def _p(value: float | None) -> str:
+    text = formats.p_value(value)
+    return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
+
+
+def family_words(family: Family | None) -> str:
+    """Which comparisons are shown, where some are not; nothing where all are."""
+    if family is None or not family.left_out:
+        return ""
+    left = formats.plural(family.left_out, "comparison")
+    return (
+        f"Each condition is compared with {formats.clean(family.baseline)}, and with the best on the metric; "
+        f"--pairs all shows {left} more."
+    )
+
+
+def unmeasured(one: Difference, conditions: Container[str]) -> Difference:
+    """A comparison, not called "no difference shown" where a side is one of `conditions`: its servers were not used."""
+    if one.verdict != NO_DIFFERENCE or (one.a not in conditions and one.b not in conditions):
+        return one
+    return structs.replace(one, verdict=NOT_MEASURED)
+
+
+def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
+    """What stands in front of the headline: the conditions whose scores do not show what their MCP servers do."""
+    found = []
+    for one in problems:
+        so = "so its scores do not show what its MCP servers do"
+        what = f"{formats.count(one.errors)} of {formats.plural(one.calls, 'MCP call')} failed"
+        if not one.answers:
+            so = "and it has no answers" if one.calls else "see Failures"
+        if not one.calls:
+            what = (
+                f"no MCP call in {formats.plural(one.answers, 'answer')}"
+                if one.answers
+                else "no MCP call and no answer"
+            )
+        found.append(f"{one.condition}: {what}, {so}")
+    return found
+
+
+def unnumbered(results: Sequence[Result], scored: int) -> Iterator[str]:
+    """Metrics that a scorer gave no number of for some of the `scored` answers, all conditions together."""
+    numbers: dict[str, int] = {}
+    for one in results:
+        numbers[one.metric] = numbers.get(one.metric, 0) + one.n_answers
+    for metric, there in numbers.items():
+        if there < scored:
+            of = formats.plural(scored, "scored answer")
+            yield f"{metric}: the scorer gave no number for {formats.count(scored - there)} of {of}"
+
+
+def loss_warnings(results: Sequence[Result], differences: Sequence[Difference], *, bounds: bool = True) -> list[str]:
+    """Where a comparison rests on unlike questions, or on too few; what is alike on several metrics is said once.
+
+    `bounds`: means come with worst- and best-case bounds. In rates of conversations what is missing is wrong.
+    """
+    if not any(result.n_answers for result in results):
+        return []
+    empty = _without_scores(results)
+    found = [f"{name}: no score on any metric, so it is compared with nothing" for name in empty]
+    compared = [one for one in differences if one.a not in empty and one.b not in empty]
+    alike: dict[tuple[str, str, int, int], list[str]] = {}
+    for one in compared:
+        if one.lost_a != one.lost_b:
+            alike.setdefault((one.a, one.b, one.lost_a, one.lost_b), []).append(one.metric)
+    found += [_lost_questions(*pattern, metrics) for pattern, metrics in alike.items()]
+    found += _uneven([result for result in results if result.condition not in empty]) if bounds else []
+    few = max((one.n_pairs for one in compared), default=6)
+    if few < 6:
+        found.append(f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions")
+    return found
+
+
+def _without_scores(results: Sequence[Result]) -> list[str]:
+    answers: dict[str, int] = {}
+    for result in results:
+        answers[result.condition] = answers.get(result.condition, 0) + result.n_answers
+    return [condition for condition, count in answers.items() if not count]
+
+
+def _lost_questions(a: str, b: str, lost_a: int, lost_b: int, metrics: Sequence[str]) -> str:
+    lost = formats.plural(lost_a + lost_b, "question")
+    sides = f"{lost_a} without a score under {a}, {lost_b} under {b}"
+    return f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); what is compared may not be like"
+
+
+def _uneven(results: Sequence[Result]) -> list[str]:
+    missing: dict[str, dict[str, int]] = {}
+    for result in results:
+        missing.setdefault(result.metric, {})[result.condition] = result.n_missing
+    alike: dict[tuple[tuple[str, int], ...], list[str]] = {}
+    for metric, counts in missing.items():
+        if len(set(counts.values())) > 1:
+            alike.setdefault(tuple(counts.items()), []).append(metric)
+    found = []
+    for pattern, metrics in alike.items():
+        listed = ", ".join(f"{condition} {count}" for condition, count in pattern)
+        found.append(f"scores are missing unevenly on {_few(metrics)} ({listed}): see the bounds")
+    return found
+
+
+def _few(metrics: Sequence[str]) -> str:
+    return metrics[0] if len(metrics) == 1 else f"{len(metrics)} metrics"

@@ -1,0 +1,103 @@
+"""Style and script of a page, and the policy under which a browser runs them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from karat.document.charts.theme import DARK, LIGHT
+
+__all__ = ["INK", "bundle", "css", "icon", "policy", "script", "source"]
+
+_FOLDER = Path(__file__).parent / "templates"
+
+# Beside the colours of the charts: text on white has a contrast of 4.5 to 1 or more, as on the dark background.
+_LIGHT = {
+    "faint": "#f6f7f8", "line": "#d9dce1", "link": "#005a8f", "good": "#00684a", "bad": "#a83200", "focus": "#0072b2",
+    "warn-back": "#fff6e0", "warn-line": "#c98a00", "card": "#ffffff", "shadow": "#1b1b1b14",
+}  # fmt: skip
+_DARK = {
+    "faint": "#1e2128", "line": "#3a3f49", "link": "#7cc4f0", "good": "#3fcfa5", "bad": "#ff9d66", "focus": "#56b4e9",
+    "warn-back": "#2c2616", "warn-line": "#d09a2a", "card": "#1b1e24", "shadow": "#00000066",
+}  # fmt: skip
+
+INK = {
+    "background": "transparent",
+    "text": "var(--text)",
+    "quiet": "var(--quiet)",
+    "grid": "var(--grid)",
+    "mark": "var(--mark)",
+    "categories": [f"var(--category-{at})" for at in range(len(LIGHT["categories"]))],
+    "steps": [f"var(--step-{at})" for at in range(len(LIGHT["steps"]))],
+}
+"""Colours for charts on a page: variables, so that paper, light and dark need no second drawing."""
+
+
+@lru_cache(maxsize=1)
+def css() -> str:
+    """The style of every page: colours, light and dark, then the rest."""
+    light, dark = _variables(LIGHT, _LIGHT), _variables(DARK, _DARK)
+    colours = (
+        f":root{{color-scheme:light;{light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
+        f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}\n"
+    )
+    return colours + (_FOLDER / "page.css").read_text(encoding="utf-8")
+
+
+def _variables(ink: Mapping[str, Any], more: Mapping[str, str]) -> str:
+    named: dict[str, str] = {name: value for name, value in ink.items() if isinstance(value, str)}
+    for name, one in (("category", "categories"), ("step", "steps")):
+        named |= {f"{name}-{at}": colour for at, colour in enumerate(ink[one])}
+    return "".join(f"--{name}:{value};" for name, value in {**named, **more}.items())
+
+
+@lru_cache(maxsize=1)
+def script() -> str:
+    """The script of every page: the switch between light and dark, and the charts. It calls `vegaEmbed`."""
+    return (_FOLDER / "page.js").read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def bundle() -> str | None:
+    """Vega, Vega-Lite and Vega-Embed as one script that sets `vegaEmbed`; None without the extra `plots`."""
+    try:
+        import vl_convert
+    except ImportError:
+        return None
+    found: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return found.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def icon() -> str:
+    """The picture of a tab, as an address that asks nobody."""
+    drawn = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M8 1l6 5-6 9-6-9z"/></svg>'
+    )
+    return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"
+
+
+def policy(*, scripts: Iterable[str] = (), styles: Iterable[str] = ()) -> str:
+    """A Content-Security-Policy that lets exactly these texts run and style, and nothing be fetched.
+
+    A browser compares the text between the tags, byte for byte: pass what stands there.
+    """
+    allowed = {"script-src": scripts, "style-src": styles}
+    lists = [f"{name} {' '.join(map(source, texts)) or _NONE}" for name, texts in allowed.items()]
+    return "; ".join(["default-src 'none'", *lists, "img-src data:", "base-uri 'none'", "form-action 'none'"])
+
+
+_NONE = "'none'"
+
+
+def source(text: str) -> str:
+    """A script or style as a policy names it.
+
+    >>> source("")
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    """
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

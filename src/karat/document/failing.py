@@ -1,0 +1,199 @@
+"""Where it fails: the lowest questions, failures, claims that nobody could verify."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from karat import formats
+from karat.analysis import Summary
+from karat.analysis.model import FailureKind, LowCell, LowSample
+from karat.document.blocks import Block, Cell, Low, LowAnswer, LowTurn, Note, Row, Table, columns, numbers, words
+from karat.document.charts.written import is_share, unit_of
+
+__all__ = ["Claim", "Claims", "Texts", "claims", "every", "failures", "lowest"]
+
+_KINDS = 20  # of failures
+_CLAIMS = 10  # of one answer
+_QUESTIONS = 300  # in one table
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """One detail of an answer that the judge could neither confirm nor reject."""
+
+    condition: str
+    sample: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claims:
+    """The unverified claims of one condition."""
+
+    total: int
+    answers: int  # with at least one
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Texts:
+    """What no summary holds: read from the run, where it is not too long."""
+
+    golden: Mapping[str, tuple[str | None, ...]]  # sample → golden answers, turn by turn
+    questions: Mapping[str, tuple[str, ...]]  # sample → questions, turn by turn
+    answers: Mapping[tuple[str, str], tuple[str, ...]]  # (sample, condition) → the lowest answer, turn by turn
+    claims: Mapping[str, Claims]  # by condition
+    claimed: Sequence[Claim]  # some of them, alike ones of one condition and sample once
+    different: int  # how many such there are
+
+
+def lowest(summary: Summary, texts: Texts | None, *, most: int = 5, limit: int = 8_000) -> Iterator[Block]:
+    """The questions with the lowest mean on the first metric, with what was wanted and what was said."""
+    offline = {info.key for info in summary.metrics if info.offline}
+    for low in summary.lowest[:most]:
+        gap = f", {formats.number(low.gap)} apart between conditions" if low.gap is not None else ""
+        mark = " (offline)" if low.metric in offline else ""
+        golden = texts.golden.get(low.sample, ()) if texts is not None else ()
+        yield Low(
+            sample=low.sample,
+            question=low.question,
+            score=f"{low.metric}{mark} {formats.number(low.mean)} on average{gap}",
+            golden=golden[0] if len(golden) == 1 else None,
+            answers=tuple(_answer(summary, low, cell, texts) for cell in low.cells),
+            limit=limit,
+        )
+
+
+def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None) -> LowAnswer:
+    said = texts.answers.get((low.sample, cell.condition)) if texts is not None else None
+    turns: tuple[LowTurn, ...] = ()
+    asked = texts.questions.get(low.sample, ()) if texts is not None else ()
+    if texts is not None and len(asked) > 1:
+        golden, heard = texts.golden.get(low.sample, ()), said or ()
+        turns = tuple(
+            LowTurn(question=question, golden=golden[at] if at < len(golden) else None,
+                    said=heard[at] if at < len(heard) else None)
+            for at, question in enumerate(asked)
+        )  # fmt: skip
+    whole = said[-1] if said and not turns else None
+    return LowAnswer(
+        condition=cell.condition,
+        color=summary.conditions.index(cell.condition),
+        score=_score(cell),
+        reason=cell.reason,
+        answer=None if turns else whole or cell.answer,
+        excerpt=whole is None,
+        turns=turns,
+        claims=cell.claims[:_CLAIMS],
+    )
+
+
+def _score(cell: LowCell) -> str:
+    if cell.n == 0:
+        return "no score"
+    spread = f" ± {formats.number(cell.sd)}" if cell.sd is not None else ""
+    return f"{formats.number(cell.mean)}{spread} ({formats.plural(cell.n, 'answer')})"
+
+
+def every(summary: Summary) -> Iterator[Block]:
+    """Every question with its means on the first metric, the lowest first."""
+    table, info = summary.table_of_samples, summary.metrics[0] if summary.metrics else None
+    if table is None or info is None or summary.study is not None:
+        return
+    own = {one.condition: one.mean for one in table.columns if one.metric == info.key}
+    places = sorted(range(len(table.ids)), key=lambda at: _rank([means[at] for means in own.values()], info.direction))
+    write = formats.share if is_share(info) else formats.number
+    rows = tuple(
+        Row(name=table.ids[at], cells=numbers(*(write(own[name][at]) if name in own else formats.UNKNOWN
+                                                for name in summary.conditions)))
+        for at in places[:_QUESTIONS]
+    )  # fmt: skip
+    unit, left = unit_of(summary), len(places) - len(rows)
+    yield Table(
+        caption=f"Every {unit}: {info.key}" if not left else f"The {formats.plural(len(rows), f'lowest {unit}')}",
+        columns=columns(unit, *summary.conditions),
+        rows=rows,
+        legend=f"Means over repetitions of {info.key}, the lowest {unit} first."
+        + (f" {formats.plural(left, f'further {unit}')} left out: `karat report --to json` has them." if left else ""),
+        folded=True,
+    )
+
+
+def _rank(means: Sequence[float | None], direction: str) -> tuple[bool, float]:
+    known = [mean for mean in means if mean is not None]
+    badness = sum(known) / len(known) if known else 0.0
+    return not known, -badness if direction == "lower" else badness
+
+
+def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
+    """Failures that are alike, the most frequent first."""
+    if not kinds:
+        yield Note(texts=("No trial and no attempt failed.",), tone="quiet", title="Failures")
+        return
+    rows = tuple(
+        Row(
+            name=one.kind.replace("_", " "),
+            cells=(
+                words(_where(one)),
+                Cell(text=formats.count(one.trials), tone="bad" if one.trials else "quiet"),
+                *numbers(formats.count(one.attempts) if one.calls is None else formats.plural(one.calls, "call")),
+                words(one.example),
+            ),
+        )
+        for one in kinds[:_KINDS]
+    )
+    left = len(kinds) - len(rows)
+    legend = "Trials: that ended so. Attempts: that failed so, whether a later one succeeded or not."
+    if any(one.calls for one in kinds):
+        legend += " Class mcp: calls of the server that failed; the agent went on."
+    if left > 0:
+        legend += f" {formats.plural(left, 'rarer kind')} left out."
+    heads = ("failure", "class", "trials", "failed attempts", "newest message")
+    yield Table(
+        caption="Failures",
+        columns=columns(*heads, text=("class", "newest message")),
+        rows=rows,
+        legend=legend,
+    )
+
+
+def _where(one: FailureKind) -> str:
+    scorer = f", scorer {one.scorer}" if one.scorer is not None else ""
+    return f"{one.cls.replace('_', ' ')}{scorer}"
+
+
+def claims(summary: Summary, texts: Texts | None) -> Iterator[Block]:
+    """How many details of the answers nobody could verify, and some of them."""
+    if texts is None or not any(one.total for one in texts.claims.values()):
+        return
+    unit = unit_of(summary)
+    rows = tuple(
+        Row(
+            name=name,
+            color=summary.conditions.index(name),
+            cells=numbers(
+                formats.count(one.total), formats.count(one.answers),
+                formats.count(summary.accounts[name].ledger.scored),
+            ),
+        )
+        for name, one in texts.claims.items()
+    )  # fmt: skip
+    yield Table(
+        caption="Unverified claims",
+        columns=columns("condition", "claims", "answers with a claim", "scored answers"),
+        rows=rows,
+        legend="Details that the golden answer neither confirms nor contradicts: helpful, or made up.",
+        slim=True,
+    )
+    shown = tuple(
+        Row(name=one.sample, cells=(words(one.condition), words(one.text))) for one in texts.claimed
+    )  # fmt: skip
+    left = texts.different - len(shown)
+    yield Table(
+        caption=f"{formats.plural(len(shown), 'different claim')}"
+        + (f" of {formats.count(texts.different)}" if left else ""),
+        columns=columns(unit, "condition", "claim", text=("condition", "claim")),
+        rows=shown,
+        legend=f"{formats.plural(left, 'further claim')} left out: they stand in the journal." if left else "",
+        folded=True,
+    )

@@ -1,0 +1,109 @@
+"""Foreign Markdown as HTML that can do nothing: no script, no style, no picture, no link that is followed by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from markupsafe import Markup, escape
+
+from karat import formats
+from karat.document.text import LONGEST, cut_note, visible
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.token import Token
+
+__all__ = ["markdown_html"]
+
+_TAGS = {
+    "a", "blockquote", "br", "code", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td",
+    "th", "thead", "tr", "ul",
+}  # fmt: skip
+_DEEPEST = 18  # of 20 levels; what is nested deeper the parser leaves out
+# What is wider than its place can be moved by keyboard.
+_SET = {"a": {"target": "_blank"}, "pre": {"tabindex": "0"}, "table": {"tabindex": "0"}}
+_SCHEMES = {"http", "https", "mailto"}
+
+
+def markdown_html(text: str | None, limit: int = LONGEST) -> Markup:
+    """Markdown that an agent wrote, as HTML for a page. None is a dash.
+
+    What is HTML in it is shown as text. Pictures become their description and address, since
+    loading one would tell somebody that the page was opened. Links show where they lead, open
+    apart, and send nothing along. Headings are paragraphs: the page has its own outline. Nothing that
+    Markdown would hide is hidden: definitions of links are text, and what is nested too deeply is not drawn but quoted.
+
+    >>> markdown_html("**yes**, ![x](https://example.org/x.png)")
+    Markup('<div class="md" dir="auto"><p><strong>yes</strong>, [picture: x, https://example.org/x.png]</p>\\n</div>')
+    """
+    if text is None:
+        return escape(formats.UNKNOWN)
+    import nh3
+
+    parser, plain = _parser(), visible(text[:limit])
+    tokens = parser.parse(plain)
+    if max((token.level for token in tokens), default=0) >= _DEEPEST:
+        return Markup('<div class="md" dir="auto"><pre tabindex="0">{}</pre>{}</div>').format(
+            plain, cut_note(text, limit)
+        )
+    safe = nh3.clean(
+        parser.renderer.render(tokens, parser.options, {}),
+        tags=_TAGS,
+        attributes={"a": {"href"}, "ol": {"start"}},
+        allowed_classes={"p": {"md-heading"}, "span": {"to"}},
+        attribute_filter=_absolute,
+        set_tag_attribute_values=_SET,
+        url_schemes=_SCHEMES,
+        link_rel="noopener noreferrer nofollow",
+    )
+    body = Markup(safe)  # noqa: S704 - nh3 has the last word on what is HTML here
+    return Markup('<div class="md" dir="auto">{}{}</div>').format(body, cut_note(text, limit))
+
+
+def _absolute(tag: str, attribute: str, value: str) -> str | None:
+    """No link leads to a place on this page or this server: what wrote the text does not know where it is shown."""
+    return None if (tag, attribute) == ("a", "href") and ":" not in value else value
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
+    for rule, drawn in {
+        "image": _image, "heading_open": _heading, "heading_close": _end_of_heading, "link_close": _end_of_link,
+    }.items():  # fmt: skip
+        parser.add_render_rule(rule, drawn)
+    return parser
+
+
+def _image(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
+    told = f"[picture: {tokens[at].content}, {tokens[at].attrGet('src')}]"
+    return str(Markup("{}").format(told))
+
+
+def _heading(*_: Any) -> str:
+    return '<p class="md-heading">'
+
+
+def _end_of_heading(*_: Any) -> str:
+    return "</p>\n"
+
+
+def _end_of_link(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
+    """The host after the link, where the words of the link do not say it."""
+    opened = next(place for place in range(at, -1, -1) if tokens[place].type == "link_open")
+    words = "".join(token.content for token in tokens[opened:at])
+    host = _host(str(tokens[opened].attrGet("href") or ""))
+    return "</a>" + (str(Markup(' <span class="to">({})</span>').format(host)) if host and host not in words else "")
+
+
+def _host(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,158 @@
+"""Where the numbers come from: everything that is needed to make them again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from karat import formats
+from karat.analysis import Summary
+from karat.document.blocks import Block, Cell, Facts, Listing, Note, Row, Table, columns, words
+from karat.document.studies import sources
+
+__all__ = ["origin"]
+
+_REPEAT = (
+    "Put the experiment file below beside the same dataset (compare its sha256), install the same versions, and "
+    "run it. Models answer differently each time; from the same journal, every number here comes out the same."
+)
+_SHORT = 16  # hex digits of a digest in a table
+_LONGEST = 2_000  # characters of one setting
+
+
+def origin(summary: Summary, files: Mapping[str, str]) -> Iterator[Block]:
+    """Run, data, conditions, scorers, servers, versions, settings. `files`: name → text, shown whole."""
+    yield Facts(items=tuple(_run(summary)))
+    yield Note(
+        title="To repeat it",
+        texts=(_REPEAT,),
+    )
+    yield Listing(title="Commands", text=_commands(summary), folded=False)
+    if summary.study is not None:
+        yield from sources(summary.study)
+    yield from _conditions(summary)
+    yield from _scorers(summary)
+    yield from _servers(summary)
+    yield Facts(title="Versions", items=tuple(summary.provenance.versions.items()), code=True)
+    yield _settings(summary)
+    for name, text in files.items():
+        yield Listing(title=name, text=text)
+
+
+def _run(summary: Summary) -> Iterator[tuple[str, str]]:
+    source = summary.provenance
+    yield "Run", f"{summary.name} {summary.run}"
+    if summary.version:
+        yield "Version of the experiment", summary.version
+    yield "Made", _moment(summary.created)
+    yield "Status", summary.status
+    yield "Kind", summary.kind
+    yield "Dataset", f"{source.dataset} ({formats.plural(source.samples_in_file, 'sample')} in the file)"
+    yield "Its sha256", source.sha256
+    yield "Agent", source.agent + (f" ({source.model})" if source.model else "")
+    if source.judge:
+        yield "Judge", source.judge
+    if source.rubric:
+        digest = f" ({source.rubric_digest})" if source.rubric_digest else ""
+        yield "Rubric", f"{source.rubric}{digest}"
+    for name, value in source.source.items():
+        yield f"Answers made elsewhere: {name}", value
+    yield "Host", source.host
+
+
+def _moment(text: str) -> str:
+    """A time in UTC as people write it; other texts as they are."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", text)
+    return f"{found[1]} {found[2]} UTC" if found else text
+
+
+def _commands(summary: Summary) -> str:
+    lines = {
+        "karat run experiment.yaml": "the same experiment once more",
+        f"karat report {summary.run} --to html": "this page, from the journal alone",
+        f"karat score {summary.run}": "the same answers, scored again",
+    }
+    longest = max(map(len, lines))
+    return "\n".join(f"{command.ljust(longest)}   # {told}" for command, told in lines.items())
+
+
+def _conditions(summary: Summary) -> Iterator[Block]:
+    source = summary.provenance
+    rows = tuple(
+        Row(
+            name=name,
+            color=at,
+            cells=(
+                words(", ".join(source.condition_servers.get(name, ())) or formats.UNKNOWN),
+                *(Cell(text=_digest(found.get(name)), number=False, code=True)
+                  for found in (source.conditions, source.agents, source.prompts)),
+            ),
+        )
+        for at, name in enumerate(summary.conditions)
+    )  # fmt: skip
+    heads = ("condition", "MCP servers", "digest", "agent", "system prompt")
+    yield Table(
+        caption="Conditions",
+        columns=columns(*heads, text=heads),
+        rows=rows,
+        legend="Digests, first 16 digits: of prompt, servers and gates; of agent and options; of the prompt alone.",
+    )
+
+
+def _digest(text: str | None) -> str:
+    return formats.UNKNOWN if not text else text[:_SHORT]
+
+
+def _scorers(summary: Summary) -> Iterator[Block]:
+    source = summary.provenance
+    rows = []
+    for name, scoring in source.scorers.items():
+        told = source.judges.get(name, {})
+        offline = any(info.offline for info in summary.metrics if info.scorer == name)
+        details = "; ".join(f"{key} {_plain(value)}" for key, value in told.items() if value is not None)
+        how = details or ("a rule, offline" if offline else formats.UNKNOWN)
+        rows.append(Row(name=name, cells=(Cell(text=scoring, number=False, code=True), words(how))))
+    if rows:
+        heads = ("scorer", "scoring", "how")
+        yield Table(caption="Scorers", columns=columns(*heads, text=heads), rows=tuple(rows))
+
+
+def _servers(summary: Summary) -> Iterator[Block]:
+    rows = tuple(
+        Row(
+            name=one.name,
+            cells=(
+                words(", ".join(one.tools) or formats.UNKNOWN),
+                Cell(text=_digest(one.digest), number=False, code=True),
+                Cell(text=_digest(one.tools_digest), number=False, code=True),
+                words(one.fault or "answered", tone="bad" if one.fault else "quiet"),
+            ),
+        )
+        for one in summary.provenance.servers
+    )
+    if rows:
+        heads = ("server", "tools", "digest", "digest of the tools", "at the start")
+        yield Table(caption="MCP servers, as they were at the start", columns=columns(*heads, text=heads), rows=rows)
+
+
+def _settings(summary: Summary) -> Table:
+    rows = tuple(
+        Row(name=key, cells=(words(_plain(value)),)) for key, value in sorted(summary.provenance.settings.items())
+    )
+    return Table(
+        caption="Every setting, defaults as well",
+        columns=columns("setting", "value", text=("value",)),
+        rows=rows,
+        folded=True,
+    )
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return formats.UNKNOWN
+    if isinstance(value, str):
+        return value[:_LONGEST]
+    return msgspec.json.encode(value).decode("utf-8", "replace")[:_LONGEST]

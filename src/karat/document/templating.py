@@ -1,0 +1,53 @@
+"""The way to a template: everything is escaped, and a name that is not there is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karat import formats
+from karat.document import assets, figures
+from karat.document.blocks import kind_of
+from karat.document.markdown import markdown_html
+from karat.document.text import foreign, line, short, tied, visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["environment"]
+
+_OWN = Path(__file__).parent / "templates"
+
+
+def environment(**folders: Path) -> Environment:
+    """Templates of this package as `pages/…`, and those of other folders by their own prefix.
+
+    Filters: `foreign`, `line`, `short`, `markdown` and `visible` for what others said (`visible` inside
+    attributes), `embedded` for JSON in a script element, and those of `karat.formats`.
+    """
+    import jinja2
+
+    loaders = {name: jinja2.FileSystemLoader(path) for name, path in {"pages": _OWN, **folders}.items()}
+    found = jinja2.Environment(
+        loader=jinja2.PrefixLoader(loaders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {
+        "foreign": foreign,
+        "line": line,
+        "short": short,
+        "markdown": markdown_html,
+        "tied": tied,
+        "visible": visible,
+        "embedded": figures.embedded,
+        "kind": kind_of,
+        **{
+            name: getattr(formats, name)
+            for name in ("count", "dollars", "duration", "level", "number", "p_value", "plural", "share", "signed")
+        },
+    }
+    found.globals["source"] = assets.source
+    return found

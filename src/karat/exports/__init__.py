@@ -1,0 +1,137 @@
+"""What a report is. One file a report; each name is the file's name.
+
+A report gives a summary a shape; it computes nothing. Numbers come written from
+`karat.formats`, foreign text (questions, answers, messages) goes through its `clean`.
+The smallest report is a class with `render` that returns one file:
+
+    class Names:
+        def render(self, summary, run):
+            return {"names.txt": "\\n".join(summary.conditions)}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from karat.analysis import Summary
+from karat.errors import BadOption
+from karat.journal import RunFolder
+
+if TYPE_CHECKING:
+    from karat.analysis.study_model import StudySummary
+
+__all__ = ["Report", "Streamed", "humanstudy_files", "save"]
+
+
+class Report(Protocol):
+    """Shapes a summary. An inner `Options` model (pydantic) is all that may be asked of it.
+
+    `render` returns file name → text, at least one. One file goes to standard output
+    unless a path is given; several need one. `run` is there for texts that no summary
+    holds; a report never writes to it, and the same run gives the same bytes. One that is too
+    large for memory returns `Streamed`. A report that has something to say of some kinds of dataset
+    alone names them, `kinds = ("study",)`: it is refused for runs over others. `absolute_paths = True`: what is
+    written is listed with absolute paths, because other programs need them.
+    """
+
+    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]: ...
+
+
+class Streamed(Mapping[str, str]):
+    """Files that are written while they are made, piece by piece: pairs of a name and what comes next in that file.
+
+    Names may have folders (`traces/1.json`); such a file is opened anew for each of its pieces, which
+    are therefore few. As a mapping it is what the pieces come to, made when it is asked for.
+    """
+
+    def __init__(self, pieces: Callable[[], Iterable[tuple[str, str]]]) -> None:
+        self.pieces = pieces
+
+    @cached_property
+    def _whole(self) -> dict[str, str]:
+        parts: dict[str, list[str]] = {}
+        for name, text in self.pieces():
+            parts.setdefault(name, []).append(text)
+        return {name: "".join(texts) for name, texts in parts.items()}
+
+    def __getitem__(self, name: str) -> str:
+        return self._whole[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+
+def humanstudy_files(part: StudySummary | None) -> dict[str, str]:
+    """The files of HumanStudy-Bench, of a run or of a table of tests: file name → text."""
+    from karat.exports import _humanstudy_files
+
+    return _humanstudy_files.files(part)
+
+
+def save(files: Mapping[str, str], out: Path) -> list[Path]:
+    """Writes what a report rendered: one file as `out` itself, or into it where it is a folder; several into it.
+
+    Returns the paths. Raises BadOption where that cannot be, and where a name is more than a
+    name: a report writes nowhere but there.
+    """
+    if isinstance(files, Streamed):
+        return _streamed(files, out)
+    for name in files:
+        for part in name.split("/"):
+            _require_plain(part)
+    into = len(files) > 1 or out.is_dir()
+    try:
+        (out if into else out.parent).mkdir(parents=True, exist_ok=True)
+        paths = []
+        for name, text in files.items():
+            path = _placed(name, out) if into else out
+            path.write_text(text, encoding="utf-8", errors="replace", newline="")
+            paths.append(path)
+    except OSError as error:
+        raise BadOption("--out", f"cannot write {error.filename or out}: {error.strerror}") from error
+    return paths
+
+
+def _require_plain(name: str) -> None:
+    if name in ("", ".", "..") or set(name) & set("/\\\0"):
+        raise BadOption("--out", f"the report calls a file {name!r}; it must be a plain name, without folders")
+
+
+def _streamed(files: Streamed, out: Path) -> list[Path]:
+    paths: dict[str, Path] = {}
+    try:
+        with ExitStack() as stack:
+            open_files: dict[str, TextIO] = {}
+            for name, text in files.pieces():
+                again = name in paths
+                if not again:
+                    paths[name] = _placed(name, out)
+                if "/" in name:
+                    with paths[name].open(
+                        "a" if again else "w", encoding="utf-8", errors="replace", newline=""
+                    ) as file:
+                        file.write(text)
+                    continue
+                if name not in open_files:
+                    opened = paths[name].open("w", encoding="utf-8", errors="replace", newline="")
+                    open_files[name] = stack.enter_context(opened)
+                open_files[name].write(text)
+    except OSError as error:
+        raise BadOption("--out", f"cannot write {error.filename or out}: {error.strerror}") from error
+    return list(paths.values())
+
+
+def _placed(name: str, out: Path) -> Path:
+    parts = name.split("/")
+    for part in parts:
+        _require_plain(part)
+    path = out.joinpath(*parts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,335 @@
+"""Trials and their turns as the rows of `--to convfinqa`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from karat import formats
+from karat.analysis import TrialRecord
+from karat.analysis.conversation_heard import Matcher
+from karat.numeric import operations_attempted, parse_program, parse_value, right_by
+from karat.numeric.values import plain
+from karat.records import Reply, Score, Turn
+
+__all__ = [
+    "ERRORS",
+    "SUMMARY",
+    "TURNS",
+    "VALIDATION",
+    "Row",
+    "Shown",
+    "error_rows",
+    "summary_row",
+    "turn_rows",
+    "validation_rows",
+]
+
+Row = dict[str, Any]
+
+_FEATURES = ("has_type2_question", "has_duplicate_columns", "has_non_numeric_values")
+# First the columns of the original system, in its order, which its readers know; then karat's own.
+SUMMARY = (
+    "trace_id", "conversation_id", "conversation_type", "num_turns", "total_tokens", "prompt_tokens",
+    "completion_tokens", "total_llm_calls", "total_tool_calls", "total_latency_ms", "avg_plan_steps",
+    "total_validator_retries", "numerical_accuracy", "financial_accuracy", "soft_match_accuracy", "avg_logic_recall",
+    "avg_operations_per_turn", "error_occurred", "error_type", "error_message", "failed_turn", "timestamp_start",
+    "timestamp_end", "has_type2_question", "has_non_numeric_values",
+    "condition", "repetition", "right_accuracy", "unit_agnostic_accuracy", "sign_agnostic_accuracy", "general_accuracy",
+    "avg_golden_operations_per_turn", "has_duplicate_columns",
+)  # fmt: skip
+TURNS = (
+    "trace_id", "conversation_id", "turn_idx", "question", "expected_answer", "actual_answer", "turn_tokens",
+    "prompt_tokens", "completion_tokens", "turn_llm_calls", "turn_tool_calls", "turn_latency_ms", "plan_type",
+    "plan_steps", "plan_complexity", "validator_retries", "validator_valid", "validator_confidence", "tools_used",
+    "numerical_match", "financial_match", "soft_match", "logic_recall", "operations_per_turn", "ground_truth_program",
+    "error_occurred", "error_type", "error_message",
+    "condition", "repetition", "right", "unit_agnostic_match", "sign_agnostic_match", "general_match", "exact_match",
+    "predicted_program", "golden_operations", "diagnosis", "expected_text", "actual_text", "extractor",
+    "recorded_verdict",
+)  # fmt: skip
+ERRORS = (
+    "trace_id", "conversation_id", "turn_idx", "question", "expected_answer", "error_type", "error_message",
+    "has_type2_question", "has_non_numeric_values", "plan_steps", "operations_per_turn", "error_context",
+    "actual_answer", "diagnosis", "condition", "repetition", "golden_operations", "expected_text", "actual_text",
+)  # fmt: skip
+VALIDATION = (
+    "trace_id", "conversation_id", "turn_idx", "retry_number", "valid", "confidence", "failed_steps", "issues",
+)  # fmt: skip
+
+_MATCHES = {
+    "numerical_match": "numerical",
+    "financial_match": "soft",  # both are 1 % relative
+    "soft_match": "soft",
+    "unit_agnostic_match": "unit_agnostic",
+    "sign_agnostic_match": "sign_agnostic",
+    "general_match": "general",
+    "exact_match": "exact",
+}
+_MEANS = {
+    "right_accuracy": "right",
+    "numerical_accuracy": "numerical_match",
+    "financial_accuracy": "financial_match",
+    "soft_match_accuracy": "soft_match",
+    "unit_agnostic_accuracy": "unit_agnostic_match",
+    "sign_agnostic_accuracy": "sign_agnostic_match",
+    "general_accuracy": "general_match",
+    "avg_logic_recall": "logic_recall",
+    "avg_operations_per_turn": "operations_per_turn",
+    "avg_golden_operations_per_turn": "golden_operations",
+    "avg_plan_steps": "plan_steps",
+}
+_ADDED = {
+    "total_tokens": "turn_tokens",
+    "prompt_tokens": "prompt_tokens",
+    "completion_tokens": "completion_tokens",
+    "total_llm_calls": "turn_llm_calls",
+    "total_tool_calls": "turn_tool_calls",
+    "total_latency_ms": "turn_latency_ms",
+    "total_validator_retries": "validator_retries",
+}
+
+
+class Shown(NamedTuple):
+    """The scoring that is shown, and what compares the turns that it never saw."""
+
+    scorer: str
+    scoring: str
+    matcher: Matcher | None
+    right: str = "numerical"  # by which match a turn is right
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A turn, and what is known of it."""
+
+    trial: TrialRecord
+    number: int
+    turn: Turn
+    reply: Reply | None  # None: never reached
+    score: Score | None
+    values: Mapping[str, Any]  # of the score, or the matches of a turn that was answered before the conversation broke
+    broke: bool  # whether the conversation broke off here
+    rule: str  # by which match it is right
+
+    @property
+    def right(self) -> bool | None:
+        """None: not known, as of an answer without a score."""
+        known = {self.rule, "right", "numerical"} <= self.values.keys()
+        return right_by(self.values, self.rule) if known else self.values.get("right")
+
+    @property
+    def reached(self) -> bool:
+        return self.reply is not None and (self.score is None or not self.score.detail.get("unreached"))
+
+
+def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
+    replies = trial.answer.replies if trial.answer is not None else trial.heard
+    scores = {one.turn: one for one in trial.scores if (one.scorer, one.scoring) == (shown.scorer, shown.scoring)}
+    broken = trial.answer is None
+    for number, turn in enumerate(trial.sample.turns):
+        reply = replies[number] if number < len(replies) else None
+        score = scores.get(number)
+        values: Mapping[str, Any] = score.values if score is not None else {}
+        if broken and reply is not None and shown.matcher is not None:
+            values = shown.matcher.values(turn.golden, _text(turn.detail.get("printed")), reply)
+        yield _Place(trial, number, turn, reply, score, values, broken and number == len(replies), shown.right)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
+    """One row a declared turn, in order."""
+    return [_turn_row(place, trace) for place in _places(trial, shown)]
+
+
+def _turn_row(place: _Place, trace: str) -> Row:
+    score, reply, failure = place.score, place.reply, place.trial.failure
+    detail = score.detail if score is not None else {}
+    values, golden = place.values, place.turn.golden
+    # A turn that was never reached is wrong; an answer without a score is not known to be.
+    unscored: bool | None = None if place.trial.answer is not None or golden is None else False
+    actual = detail.get("actual") if score is not None else _stated(reply)
+    predicted = detail.get("program") or (reply.program if reply is not None else None)
+    return {
+        "trace_id": trace,
+        "conversation_id": place.trial.sample.id,
+        "condition": place.trial.condition,
+        "repetition": place.trial.repetition,
+        "turn_idx": place.number,
+        "question": place.turn.question,
+        "expected_answer": in_numbers(golden),
+        "actual_answer": in_numbers(actual),
+        "expected_text": golden,
+        "actual_text": actual,
+        "right": unscored if place.right is None else place.right,
+        **{column: values.get(metric, unscored) for column, metric in _MATCHES.items()},
+        "logic_recall": values.get("logic_recall"),
+        "golden_operations": _operations(place.turn),
+        "ground_truth_program": place.turn.detail.get("program"),
+        "predicted_program": predicted,
+        **_plan(predicted),
+        "diagnosis": score.labels.get("diagnosis") if score is not None else None,
+        "extractor": detail.get("extractor"),
+        **_spent(reply),
+        **_validated(reply),
+        "error_occurred": place.broke,
+        "error_type": failure.kind if place.broke and failure is not None else None,
+        "error_message": failure.message if place.broke and failure is not None else None,
+    }
+
+
+def in_numbers(text: Any) -> str | None:
+    """An answer as data frames read it: `-7.4%` is -0.074, `1,234.5` is 1234.5; what is no number stays as it is."""
+    value = parse_value(text) if isinstance(text, str) else None
+    if value is None or value.boolean is not None or plain(str(text)) == value.number:
+        return _text(text)
+    return formats.raw(value.number)
+
+
+def _stated(reply: Reply | None) -> str | None:
+    return None if reply is None else reply.answer if reply.answer is not None else reply.text
+
+
+def _operations(turn: Turn) -> Any:
+    return turn.detail.get("operations") if turn.detail.get("program") is not None else None
+
+
+def _plan(predicted: Any) -> Row:
+    """What the agent's program says of its plan; nothing where there is none that can be read."""
+    program = parse_program(predicted) if predicted else None
+    attempted = operations_attempted(program) if program is not None else None
+    if program is None or attempted is None:
+        return {}
+    return {
+        "plan_type": "multi_step_table_query" if attempted else "table_lookup",
+        "plan_steps": len(program.steps),
+        "operations_per_turn": attempted,
+    }
+
+
+def _validated(reply: Reply | None) -> Row:
+    """The last word of the agent's validator; nothing where it has none."""
+    if reply is None:
+        return {}
+    row: Row = {"recorded_verdict": reply.verdict}
+    if reply.validations:
+        last = reply.validations[-1]
+        row |= {
+            "validator_retries": last.retry_number,
+            "validator_valid": last.valid,
+            "validator_confidence": last.confidence,
+        }
+    return row
+
+
+def _spent(reply: Reply | None) -> Row:
+    if reply is None:
+        return {}
+    usage = reply.usage
+    prompt = usage.input_tokens if usage is not None else None
+    completion = usage.output_tokens if usage is not None else None
+    return {
+        "turn_tokens": _total([prompt, completion]),
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "turn_llm_calls": reply.responses,
+        "turn_tool_calls": len(reply.tool_calls),
+        "turn_latency_ms": reply.milliseconds,
+        "tools_used": ";".join(dict.fromkeys(call.tool for call in reply.tool_calls)) or None,
+    }
+
+
+def _total(parts: Sequence[float | None]) -> float | None:
+    """Of what is known; None where nothing is."""
+    there = [part for part in parts if part is not None]
+    return sum(there) if there else None
+
+
+def _mean(parts: Sequence[float | None]) -> float | None:
+    there = [float(part) for part in parts if part is not None]
+    return sum(there) / len(there) if there else None
+
+
+def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
+    """The conversation, from its turns."""
+    answer, failure, metadata = trial.answer, trial.failure, trial.sample.metadata
+    broken = failure is not None
+    return {
+        "trace_id": trace,
+        "conversation_id": trial.sample.id,
+        "condition": trial.condition,
+        "repetition": trial.repetition,
+        "conversation_type": metadata.get("conversation_type"),
+        "num_turns": len(turns),
+        **{column: _total([row.get(part) for row in turns]) for column, part in _ADDED.items()},
+        **{column: _mean([row.get(part) for row in turns]) for column, part in _MEANS.items()},
+        "error_occurred": broken,
+        "error_type": failure.kind if failure is not None else None,
+        "error_message": failure.message if failure is not None else None,
+        "failed_turn": next((row["turn_idx"] for row in turns if row["error_occurred"]), None),
+        "timestamp_start": answer.started if answer is not None else None,
+        "timestamp_end": _ended(answer.started, answer.seconds) if answer is not None else None,
+        **{feature: metadata.get(feature) for feature in _FEATURES},
+    }
+
+
+def _ended(started: str, seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    try:
+        return (datetime.fromisoformat(started) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError):
+        return None
+
+
+def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterator[Row]:
+    """Every turn that is wrong, broke off, or was never reached."""
+    for place, row in zip(_places(trial, shown), turns, strict=True):
+        right = place.right
+        known = place.score is not None or trial.answer is None
+        if right or not known or place.turn.golden is None:
+            continue
+        unreached = (
+            "the conversation broke off before" if trial.answer is None else "the file of answers has no such turn"
+        )
+        yield {
+            **row,
+            "error_type": row["error_type"] or ("wrong_answer" if place.reached else "unreached"),
+            "error_message": row["error_message"] or (None if place.reached else unreached),
+            **{feature: trial.sample.metadata.get(feature) for feature in _FEATURES},
+            "error_context": _context(place),
+        }
+
+
+def _context(place: _Place) -> Row:
+    detail: dict[str, Any] = place.score.detail if place.score is not None else {}
+    failure = place.trial.failure
+    return {
+        "condition": place.trial.condition,
+        "repetition": place.trial.repetition,
+        **{key: detail[key] for key in ("rules", "extractor", "span", "unit", "evidence") if key in detail},
+        **({"labels": place.score.labels} if place.score is not None and place.score.labels else {}),
+        **({"failure": {"class": failure.cls, "stage": failure.stage}} if failure is not None else {}),
+        **({"said": place.reply.text} if place.reply is not None else {}),
+    }
+
+
+def validation_rows(trial: TrialRecord, trace: str) -> Iterator[Row]:
+    """What the agent's own validator said of each attempt at each turn."""
+    for number, reply in enumerate(trial.answer.replies if trial.answer is not None else trial.heard):
+        for one in reply.validations:
+            yield {
+                "trace_id": trace,
+                "conversation_id": trial.sample.id,
+                "turn_idx": number,
+                "retry_number": one.retry_number,
+                "valid": one.valid,
+                "confidence": one.confidence,
+                "failed_steps": ";".join(one.failed_steps) or None,
+                "issues": "; ".join(one.issues) or None,
+            }

@@ -1,0 +1,157 @@
+"""One trial as instances of Every Eval Ever: one per metric that it has a number for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from karat.analysis import Summary, TrialRecord
+from karat.analysis.model import MetricInfo
+from karat.exports._eee_names import described
+from karat.records import Answer, Reply, Sample
+
+__all__ = ["instances"]
+
+SCHEMA = "0.3.0"
+
+_Json = dict[str, Any]
+
+
+def instances(summary: Summary, trial: TrialRecord, *, evaluation: str, model: str) -> Iterator[_Json]:
+    """The instances of a trial. Without a number, or a line between right and wrong, there is none."""
+    if trial.answer is None:
+        return
+    found = [(metric, trial.value(metric), _right_from(metric)) for metric in summary.metrics]
+    numbers = [(metric, value, line) for metric, value, line in found if value is not None and line is not None]
+    if not numbers:
+        return
+    told = _told(trial, trial.answer, evaluation, model)
+    calls = sum(len(reply.tool_calls) for reply in trial.answer.replies)
+    for metric, value, line in numbers:
+        right = value <= line if metric.direction == "lower" else value >= line
+        yield {
+            **told,
+            "evaluation_name": f"{summary.name}/{trial.condition}/{metric.key}",
+            "evaluation_result_id": described(summary, trial.condition, metric.key),
+            "evaluation": {
+                "score": value,
+                "is_correct": right,
+                "num_turns": max(1, len(trial.answer.replies)),
+                "tool_calls_count": calls,
+            },
+        }
+
+
+def _right_from(metric: MetricInfo) -> float | None:
+    """What a number must reach to be right: the metric's threshold, else the best of its scale."""
+    if metric.direction == "none":
+        return None
+    best = metric.high if metric.direction == "higher" else metric.low
+    return metric.threshold if metric.threshold is not None else best
+
+
+def _told(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -> _Json:
+    """What all instances of a trial have in common."""
+    sample, replies = trial.sample, answer.replies
+    raw = "\n\n".join(turn.question for turn in sample.turns)
+    reference = [turn.golden for turn in sample.turns if turn.golden is not None]
+    calls = any(reply.tool_calls for reply in replies)
+    alone = len(sample.turns) == 1 and len(replies) <= 1 and not calls
+    kind = "single_turn" if alone else "agentic" if calls else "multi_turn"
+    messages, places = ([], []) if alone else _messages(sample, replies)
+    usage = _usage(replies)
+    metadata = {key: value if isinstance(value, str) else _encoded(value) for key, value in sample.metadata.items()}
+    return {
+        "schema_version": SCHEMA,
+        "evaluation_id": evaluation,
+        "model_id": model,
+        "sample_id": sample.id,
+        "sample_hash": sha256((raw + "".join(reference)).encode("utf-8", "replace")).hexdigest(),
+        "interaction_type": kind,
+        "input": {"raw": raw, "reference": reference},
+        "output": _output(answer) if alone else None,
+        "messages": None if alone else messages,
+        "answer_attribution": _attribution(replies, places),
+        **({"token_usage": usage} if usage is not None else {}),
+        **({} if answer.seconds is None else {"performance": {"latency_ms": max(0.0, 1000 * answer.seconds)}}),
+        "metadata": {
+            **metadata,
+            "karat.trial": answer.trial,
+            "karat.condition": trial.condition,
+            "karat.repetition": str(trial.repetition),
+            "karat.attempts": str(answer.attempts),
+        },
+    }
+
+
+def _output(answer: Answer) -> _Json:
+    traces = [reply.reasoning for reply in answer.replies if reply.reasoning]
+    return {"raw": [answer.text], **({"reasoning_trace": traces} if traces else {})}
+
+
+def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[_Json], list[int]]:
+    """What was said, in order, and where each reply's text stands: behind the calls that it follows from."""
+    messages: list[_Json] = []
+    places = []
+    for turn, reply in enumerate(replies):
+        if turn < len(sample.turns):
+            first = f"{sample.materials}\n\n" if sample.materials and turn == 0 else ""
+            asked = sample.turns[turn].asked or sample.turns[turn].question
+            messages.append({"role": "user", "content": first + asked})
+        messages += _calls(reply, turn)
+        places.append(len(messages))
+        said: _Json = {"role": "assistant", "content": reply.text}
+        messages.append({**said, "reasoning_trace": reply.reasoning} if reply.reasoning else said)
+    return [{"turn_idx": index, **message} for index, message in enumerate(messages)], places
+
+
+def _calls(reply: Reply, turn: int) -> Iterator[_Json]:
+    for index, call in enumerate(reply.tool_calls):
+        name = call.tool if call.server is None else f"mcp__{call.server}__{call.tool}"
+        told = {"id": f"{turn}.{index}", "name": name, "arguments": _arguments(call.input)}
+        yield {"role": "assistant", "content": None, "tool_calls": [told]}
+        yield {"role": "tool", "content": call.error or call.result, "tool_call_id": [told["id"]]}
+
+
+def _arguments(given: Mapping[str, Any]) -> dict[str, str]:
+    return {name: value if isinstance(value, str) else _encoded(value) for name, value in given.items()}
+
+
+def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[_Json]:
+    """What was scored: the short answer where the agent gave one apart, else all that it said."""
+    return [
+        {
+            "turn_idx": places[index] if places else 0,
+            "source": f"messages[{places[index]}].content" if places else "output.raw",
+            "extracted_value": reply.answer if reply.answer is not None else reply.text,
+            "extraction_method": "whole_text" if reply.answer is None else "answer_given_apart",
+            "is_terminal": index == len(replies) - 1,
+        }
+        for index, reply in enumerate(replies)
+    ]
+
+
+def _usage(replies: tuple[Reply, ...]) -> _Json | None:
+    """Tokens of all turns; None where one did not tell, or told what no count can be."""
+    found: _Json = {}
+    names = {
+        "input_tokens": "input_tokens",
+        "output_tokens": "output_tokens",
+        "cache_write_tokens": "input_tokens_cache_write",
+        "cache_read_tokens": "input_tokens_cache_read",
+        "reasoning_tokens": "reasoning_tokens",
+    }
+    for ours, theirs in names.items():
+        told = [getattr(reply.usage, ours) if reply.usage is not None else None for reply in replies]
+        if told and all(tokens is not None and tokens >= 0 for tokens in told):
+            found[theirs] = sum(told)
+    if "input_tokens" not in found or "output_tokens" not in found:
+        return None
+    return {**found, "total_tokens": found["input_tokens"] + found["output_tokens"]}
+
+
+def _encoded(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,79 @@
+"""What Every Eval Ever calls models and files: developer/model, and folders that every system can have."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from karat.analysis import Summary
+
+__all__ = ["Model", "described", "file_safe", "model_of"]
+
+_RESERVED = {
+    "con", "prn", "aux", "nul", "data", "unknown", "none",
+    *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10)),
+}  # fmt: skip
+_LONGEST = 200  # characters of an id: a folder has room for 255 bytes
+_MADE_BY = {"claude": "anthropic"}
+"""Agents that name a model without saying whose it is."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Model:
+    """A model as the format knows it."""
+
+    id: str  # developer/model
+    name: str  # as the experiment names it
+
+    @classmethod
+    def named(cls, name: str, *, developer: str = "local") -> Model:
+        """From `anthropic:claude-opus-4-5`, `developer/model` or a name alone."""
+        maker, colon, model = name.partition(":")
+        if not colon:
+            maker, slash, model = name.partition("/")
+            if not slash:
+                maker, model = developer, name
+        parts = (file_safe(maker), *(file_safe(part) for part in model.split("/") if part))
+        model_id = "/".join(parts) if len(parts) > 1 else f"{parts[0]}/unnamed"
+        return cls(id=model_id[:_LONGEST].rstrip("-./ "), name=name)
+
+    @property
+    def folder(self) -> str:
+        """Its two folders in the datastore."""
+        developer, _, model = self.id.partition("/")
+        return f"{developer}/{model.replace('/', '_')}"
+
+    def info(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "id": self.id,
+            "developer": self.id.partition("/")[0],
+            "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
+        }
+
+
+def model_of(summary: Summary, condition: str, wanted: str | None) -> Model:
+    """Who answered under a condition. An agent that names no model is a model of its own: local/its type."""
+    if wanted is not None:
+        return Model.named(wanted)
+    origin = summary.provenance
+    own = {key: origin.settings.get(f"conditions.{condition}.agent.{key}") for key in ("model", "type")}
+    agent = str(own["type"] or origin.agent)
+    model = own["model"] or (origin.model if own["type"] in (None, origin.agent) else None)
+    return Model.named(str(model) if model else agent, developer=_MADE_BY.get(agent, "local"))
+
+
+def described(summary: Summary, condition: str, metric: str) -> str:
+    """The id of one result."""
+    return f"{summary.run}/{condition}/{metric}"
+
+
+def file_safe(name: str) -> str:
+    """A name as one folder, on any system.
+
+    >>> file_safe("Support KB (v2)"), file_safe("../x"), file_safe("con"), file_safe("…")
+    ('Support-KB-v2', 'x', 'x-con', 'x')
+    """
+    plain = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-. ")[:80].strip("-. ")
+    return f"x-{plain}" if plain.split(".", 1)[0].lower() in _RESERVED else plain or "x"

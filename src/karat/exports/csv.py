@@ -1,0 +1,130 @@
+"""`--to csv`: rows for spreadsheets and data frames, raw numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from karat import formats
+from karat.analysis import Summary, TrialRecord, trials
+from karat.analysis.ledger import ledger_rows
+from karat.analysis.model import ServerUse
+from karat.errors import BadOption
+from karat.exports._study_rows import TEST_COLUMNS, test_rows
+from karat.journal import RunFolder
+
+__all__ = ["Csv"]
+
+
+class Csv:
+    """One table, UTF-8, comma-separated. Unknown numbers are empty; foreign text cannot become a formula."""
+
+    class Options(BaseModel):
+        """Which rows."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        rows: Literal["summary", "scores", "servers", "rates", "tests", "ledger"] | None = Field(
+            default=None,
+            description="summary: one row per condition and metric; scores: one per score, "
+            "and one per trial that has none; servers: one per condition and MCP server; "
+            "rates: one per condition and rate of a run over conversations; tests: one per test of a human "
+            "study and condition; ledger: how trials and attempts ended, one per condition and one for the whole run; "
+            "null: tests in a run over human studies, else summary",
+        )
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or self.Options()
+
+    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
+        rows = self._options.rows or ("tests" if summary.study is not None else "summary")
+        if (rows, None) in (("tests", summary.study), ("rates", summary.conversation)):
+            whose = {"tests": "a human study: PAS and ECS", "rates": "conversations: numbers and programs"}[rows]
+            raise BadOption("report csv", f"--set rows={rows}: this run has no scores of {whose}")
+        if rows == "tests":
+            return {"tests.csv": _written(TEST_COLUMNS, test_rows(summary))}
+        if rows == "summary":
+            return {"summary.csv": _written(_SUMMARY, iter(summary.table()))}
+        if rows == "ledger":
+            ledger = ledger_rows(summary.accounts, summary.total)
+            return {"ledger.csv": _written(tuple(ledger[-1]), iter(ledger))}
+        if rows == "servers":
+            used = ((name, use) for name, account in summary.accounts.items() for use in account.servers)
+            servers = ({"condition": name, **msgspec.structs.asdict(use)} for name, use in used)
+            return {"servers.csv": _written(_SERVERS, servers)}
+        if rows == "rates":
+            return {"rates.csv": _written(_RATES, _rates(summary))}
+        scores = (row for trial in trials(run, summary) for row in _scores(trial))
+        return {"scores.csv": _written(_SCORES, scores)}
+
+
+_SUMMARY = (
+    "condition", "metric", "offline", "mean", "low", "high", "level", "method", "within_sd", "between_sd", "judge_sd",
+    "top_share", "reliability", "worst", "best", "n_questions", "n_answers", "n_missing",
+    "planned", "scored", "failed", "not_run",
+    "agent_dollars", "agent_dollars_unknown", "judge_dollars", "judge_dollars_unknown", "median_seconds",
+)  # fmt: skip
+_SCORES = (
+    "sample", "position", "condition", "repetition", "trial", "scorer", "scoring", "turn", "judge", "repeat",
+    "metric", "value", "offline", "reason", "failure",
+)  # fmt: skip
+_RATES = (
+    "condition", "name", "metric", "value", "low", "high", "level", "method", "n", "conversations", "total",
+    "naive_se", "se", "design_effect", "zero", "one", "sign_flipped", "times_100", "another_turn",
+)  # fmt: skip
+_SERVERS = ("condition", *ServerUse.__struct_fields__)
+
+
+def _rates(summary: Summary) -> Iterator[dict[str, Any]]:
+    for one in summary.conversation.conditions if summary.conversation is not None else ():
+        for rate in (*one.accuracies, one.conversation_accuracy, *one.reasoning):
+            yield {
+                "condition": one.condition,
+                **msgspec.structs.asdict(rate.estimate),
+                **msgspec.structs.asdict(rate),
+                "conversations": rate.estimate.n,
+                **rate.nulls,
+            }
+
+
+def _written(columns: tuple[str, ...], rows: Iterator[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([formats.csv_cell(row.get(column)) for column in columns])
+    return out.getvalue()
+
+
+def _scores(trial: TrialRecord) -> Iterator[dict[str, Any]]:
+    place: dict[str, Any] = {
+        "sample": trial.sample.id,
+        "position": trial.sample.position,
+        "condition": trial.condition,
+        "repetition": trial.repetition,
+    }
+    if not trial.scores:
+        yield {**place, "trial": trial.answer.trial if trial.answer else None, "failure": _failure(trial)}
+    for score in trial.scores:
+        facts = {
+            "trial": score.trial,
+            "scorer": score.scorer,
+            "scoring": score.scoring,
+            "turn": score.turn,
+            "judge": score.judge,
+            "repeat": score.repeat,
+            "offline": score.offline,
+        }
+        for metric, value in score.values.items():
+            yield {**place, **facts, "metric": metric, "value": value, "reason": score.reasons.get(metric)}
+
+
+def _failure(trial: TrialRecord) -> str:
+    if trial.failure is not None:
+        return f"{trial.failure.cls}: {trial.failure.kind}"
+    return "not scored" if trial.answer is not None else "not run"

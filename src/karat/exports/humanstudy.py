@@ -1,0 +1,39 @@
+"""`--to humanstudy`: the files that HumanStudy-Bench writes, from a run over human studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from karat.analysis import Summary
+from karat.errors import BadOption
+from karat.exports import _humanstudy_files
+from karat.journal import RunFolder
+
+__all__ = ["Humanstudy"]
+
+
+class Humanstudy:
+    """`detailed_stats.csv`, `evaluation_results.json` and `benchmark_summary.json`, as HumanStudy-Bench has them.
+
+    For a folder: `--out FOLDER`. PAS and ECS are the main numbers, everything else stands under `auxiliary`; what is
+    not known is empty or null. With several repetitions a row of the table is one of them, by its last
+    column. Below `FOLDER/benchmark` are the same results as the benchmark's own scripts read them: a folder for each
+    study and condition, without what is not known. For runs over human studies.
+    """
+
+    kinds = ("study",)
+
+    class Options(BaseModel):
+        """Nothing can be set: the format is theirs."""
+
+        model_config = ConfigDict(extra="forbid")
+
+    def __init__(self, options: Options | None = None) -> None:
+        pass
+
+    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
+        if summary.study is None and run.info.kind == "study":
+            raise BadOption("report humanstudy", "no scores of the scorer `replication` are shown: there are no tests")
+        return _humanstudy_files.files(summary.study)

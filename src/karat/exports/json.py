@@ -1,0 +1,124 @@
+"""`--to json`: the summary, each number raw and as displayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from karat import __version__, formats
+from karat.analysis import Summary
+from karat.journal import RunFolder
+
+__all__ = ["Json"]
+
+
+class Json:
+    """One JSON object: the summary; beside raw numbers, under `shown`, the text that people are shown."""
+
+    class Options(BaseModel):
+        """How much, and how it is laid out."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        indent: int = Field(default=2, ge=0, le=8, description="0 writes everything on one line")
+        samples: bool = Field(default=True, description="whether the means of every single question are included")
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or self.Options()
+
+    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
+        tree: dict[str, Any] = msgspec.to_builtins(summary)
+        if not self._options.samples:
+            tree["table_of_samples"] = None
+        for part in ("conversation", "study"):  # parts that runs of other kinds do not have
+            if tree[part] is None:
+                del tree[part]
+        _show(tree)
+        tree = {"format": tree.pop("format"), "made_by": f"karat {__version__}", "offline": summary.offline, **tree}
+        raw = msgspec.json.encode(tree)
+        indent = self._options.indent
+        text = msgspec.json.format(raw, indent=indent) if indent else raw
+        return {"summary.json": text.decode() + "\n"}
+
+
+def _show(tree: dict[str, Any]) -> None:
+    for account in [*tree["accounts"].values(), tree["total"]]:
+        account["shown"] = _account(account)
+    for result in tree["results"]:
+        result["shown"] = _result(result)
+    for difference in tree["differences"]:
+        difference["shown"] = _difference(difference)
+    for condition in (tree.get("conversation") or {}).get("conditions", ()):
+        for rate in (*condition["accuracies"], condition["conversation_accuracy"], *condition["reasoning"]):
+            rate["shown"] = _rate(rate)
+    _show_study(tree.get("study") or {})
+    for low in tree["lowest"]:
+        low["shown"] = {"mean": formats.number(low["mean"]), "gap": formats.number(low["gap"])}
+
+
+def _show_study(part: dict[str, Any]) -> None:
+    floor = part.get("floor") or {}
+    levels = [*filter(None, [floor.get("benchmark")]), *floor.get("domains", ()), *floor.get("studies", ())]
+    for condition in part.get("conditions", ()):
+        levels += [condition["benchmark"], *condition["domains"], *(one["score"] for one in condition["studies"])]
+    for level in levels:
+        level["shown"] = {key: _estimate(level[key]) for key in ("pas", "ecs")}
+    for between in (*part.get("differences", ()), *floor.get("differences", ())):
+        between["shown"] = {key: _signed(between[key]) for key in ("pas", "ecs")}
+
+
+def _estimate(found: dict[str, Any]) -> str:
+    return formats.estimate(found["value"], found["low"], found["high"], digits=3)
+
+
+def _signed(found: dict[str, Any]) -> str:
+    span = formats.signed_interval(found["low"], found["high"], digits=3)
+    return f"{formats.signed(found['value'], digits=3)} {span}".rstrip()
+
+
+def _account(account: dict[str, Any]) -> dict[str, str]:
+    cost, latency = account["cost"], account["latency"]
+    return {
+        "agent_cost": formats.dollars(cost["agent"]["known"], unknown=cost["agent"]["unknown"]),
+        "judge_cost": formats.dollars(cost["judge"]["known"], unknown=cost["judge"]["unknown"]),
+        "latency_median": formats.duration(latency["median"]),
+        "latency_p95": formats.duration(latency["p95"]),
+    }
+
+
+def _result(result: dict[str, Any]) -> dict[str, str]:
+    mean, reliability = result["mean"], result["reliability"]
+    return {
+        "mean": formats.estimate(mean["value"], mean["low"], mean["high"]),
+        "within_sd": formats.number(result["within_sd"]["value"]),
+        "between_sd": formats.number(result["between_sd"]["value"]),
+        "judge_sd": formats.number(result["judge_sd"]["value"]),
+        "top_share": formats.share(result["top_share"]["value"]),
+        "reliability": formats.share(reliability["value"]),
+        "worst": formats.number(result["worst"]["value"]),
+        "best": formats.number(result["best"]["value"]),
+    }
+
+
+def _rate(rate: dict[str, Any]) -> dict[str, str]:
+    found = rate["estimate"]
+    return {
+        "value": formats.share(found["value"]),
+        "low": formats.share(found["low"]),
+        "high": formats.share(found["high"]),
+        "design_effect": formats.number(rate["design_effect"]),
+    }
+
+
+def _difference(difference: dict[str, Any]) -> dict[str, str]:
+    found = difference["estimate"]
+    return {
+        "difference": formats.signed(found["value"]),
+        "interval": formats.signed_interval(found["low"], found["high"]),
+        "p": formats.p_value(difference["p"]),
+        "p_adjusted": formats.p_value(difference["p_adjusted"]),
+        "effect": formats.number(difference["effect"]),
+    }

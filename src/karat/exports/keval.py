@@ -1,0 +1,266 @@
+"""`--to keval`: the two files that k-eval's viewer and scripts read.
+
+One line per (question, condition). Lines point to repetitions by position, so that
+repetitions without an answer or a score are left out and the others numbered anew.
+`<metric>_stddev` of a line is null for one repetition; in the aggregate it is the mean
+over lines, as k-eval has it, not the pooled one that karat's own reports show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from itertools import groupby
+from math import sqrt
+from typing import Any
+
+import msgspec
+
+from karat import __version__
+from karat.analysis import Summary, TrialRecord, trials
+from karat.analysis.model import MetricInfo
+from karat.journal import End, RunFolder
+from karat.records import Reply, Sample
+
+__all__ = ["Keval"]
+
+_Json = dict[str, Any]
+
+
+class Keval:
+    """An aggregate (.json) and a detailed file (.detailed.jsonl), in k-eval's format 0.2.1."""
+
+    def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
+        # A run folder may come from anywhere: none of the three is taken at its word.
+        day = summary.created[:10].replace("-", "")
+        stem = "_".join(map(_file_name, (summary.name, day, summary.run)))
+        seconds = round(sum(end.seconds for end in run.events_of(End)), 1)
+        lines = list(_lines(summary, run, seconds))
+        detailed = "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
+        whole = _aggregate(summary, lines, f"{stem}.detailed.jsonl", detailed)
+        text = msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
+        return {f"{stem}.json": f"{text}\n", f"{stem}.detailed.jsonl": detailed}
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.+ -]", "_", name).strip(". ")[:80] or "run"
+
+
+def _timestamp(summary: Summary) -> int:
+    try:
+        return int(datetime.fromisoformat(summary.created).timestamp())
+    except (ValueError, OverflowError, OSError):
+        return 0
+
+
+def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[_Json]:
+    cells = groupby(trials(run, summary), key=lambda trial: (trial.sample.position, trial.sample.id, trial.condition))
+    for _, group in cells:
+        kept = [trial for trial in group if trial.answer is not None and (trial.scores or not summary.metrics)]
+        if kept:
+            yield _line(summary, kept[0].sample, kept, seconds)
+
+
+def _line(summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds: float) -> _Json:
+    traces = [_trace(trial, position) for position, trial in enumerate(kept)]
+    reasoning = [_reasoning(trial) for trial in kept]
+    agentic = any(step["source"] == "mcp_tool" for steps in traces for step in steps)
+    several = "multi_turn" if len(sample.turns) > 1 else "single_turn"
+    timing = {"evaluation_timestamp": _timestamp(summary), "elapsed_seconds": seconds}
+    return {
+        "schema_version": "instance_level_eval_0.2.1",
+        "evaluation_id": summary.run,
+        "model_id": _model(summary),
+        "evaluation_name": f"{summary.name}/{kept[0].condition}",
+        "sample_idx": str(sample.position),
+        "sample_id": sample.id,
+        "interaction_type": "agentic" if agentic else several,
+        "input": {
+            "raw": "\n\n".join(turn.question for turn in sample.turns),
+            "reference": "\n\n".join(turn.golden for turn in sample.turns if turn.golden is not None),
+        },
+        "output": {"raw": _text(kept[0]), "reasoning_trace": reasoning[0]},
+        "answer_attribution": [step for steps in traces for step in steps],
+        "evaluation": {"score": None, "details": timing | _details(summary.metrics, kept, reasoning)},
+        "token_usage": {"input_tokens": _tokens(kept, "input_tokens"), "output_tokens": _tokens(kept, "output_tokens")},
+        "run_details": [
+            _run_detail(summary.metrics, trial, position, steps, trace)
+            for position, (trial, steps, trace) in enumerate(zip(kept, traces, reasoning, strict=True))
+        ],
+    }
+
+
+def _details(metrics: Sequence[MetricInfo], kept: Sequence[TrialRecord], reasoning: Sequence[str]) -> _Json:
+    details: _Json = {}
+    for metric in metrics:
+        values = [value for trial in kept if (value := trial.value(metric)) is not None]
+        details[f"{metric.key}_mean"] = sum(values) / len(values) if values else None
+        details[f"{metric.key}_stddev"] = _sd(values)
+        details[f"{metric.key}_reasonings"] = [_reason(metric, trial) for trial in kept]
+    claims = dict.fromkeys(claim for trial in kept for score in trial.scores for claim in score.claims)
+    details["unverified_claims"] = list(claims)
+    details["offline"] = any(metric.offline for metric in metrics)
+    details["reasoning_traces"] = [
+        {"repetition_index": position, "reasoning_trace": text} for position, text in enumerate(reasoning)
+    ]
+    return details
+
+
+def _sd(values: Sequence[float]) -> float | None:
+    if len(values) < 2:
+        return None
+    mean = sum(values) / len(values)
+    return sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def _reason(metric: MetricInfo, trial: TrialRecord) -> str:
+    said = (score.reasons.get(metric.name) for score in trial.scores if score.scorer == metric.scorer)
+    return "\n\n".join(dict.fromkeys(reason for reason in said if reason))
+
+
+def _run_detail(
+    metrics: Sequence[MetricInfo], trial: TrialRecord, position: int, steps: Sequence[_Json], trace: str
+) -> _Json:
+    assert trial.answer is not None
+    costs = [reply.dollars for reply in trial.answer.replies]
+    return {
+        "repetition_index": position,
+        "agent_response": _text(trial),
+        "reasoning_trace": trace,
+        "cost_usd": None if None in costs else sum(cost for cost in costs if cost is not None),
+        "duration_ms": None if trial.answer.seconds is None else round(1000 * trial.answer.seconds),
+        "num_turns": len(steps),
+        **{metric.key: _as_integer(trial.value(metric)) for metric in metrics},
+    }
+
+
+def _as_integer(value: float | None) -> float | int | None:
+    return int(value) if value is not None and value == int(value) else value
+
+
+def _text(trial: TrialRecord) -> str:
+    return trial.answer.text if trial.answer is not None else ""
+
+
+def _reasoning(trial: TrialRecord) -> str:
+    """What the agent said on the way to its answer."""
+    replies = trial.answer.replies if trial.answer is not None else ()
+    said = [*(reply.reasoning for reply in replies), *(reply.text for reply in replies[:-1])]
+    return " ".join(text for text in said if text)
+
+
+def _trace(trial: TrialRecord, position: int) -> list[_Json]:
+    """Every step of one repetition, in order: thoughts, MCP calls, what was said."""
+    replies = trial.answer.replies if trial.answer is not None else ()
+    steps = [step for place, reply in enumerate(replies) for step in _steps(reply, last=place == len(replies) - 1)]
+    return [{"repetition_index": position, "turn_idx": index, **step} for index, step in enumerate(steps)]
+
+
+def _steps(reply: Reply, *, last: bool) -> Iterator[_Json]:
+    if reply.reasoning:
+        yield _said(reply.reasoning, terminal=False)
+    for call in reply.tool_calls:
+        if call.server is not None:
+            yield {
+                "source": "mcp_tool",
+                "extracted_value": call.result or "",
+                "extraction_method": "tool_call",
+                "is_terminal": False,
+                "tool_name": f"mcp__{call.server}__{call.tool}",
+                "tool_input": call.input,
+                "tool_error": call.error is not None,
+                "duration_ms": call.milliseconds,
+            }
+    yield _said(reply.text, terminal=last)
+
+
+def _said(text: str, *, terminal: bool) -> _Json:
+    return {
+        "source": "agent_reasoning",
+        "extracted_value": text,
+        "extraction_method": "text_generation",
+        "is_terminal": terminal,
+    }
+
+
+def _tokens(kept: Sequence[TrialRecord], field: str) -> int | None:
+    """The sum over repetitions; None where any of them did not tell."""
+    total = 0
+    for trial in kept:
+        for reply in trial.answer.replies if trial.answer is not None else ():
+            tokens = getattr(reply.usage, field) if reply.usage is not None else None
+            if tokens is None:
+                return None
+            total += tokens
+    return total
+
+
+def _model(summary: Summary) -> str:
+    return summary.provenance.model or summary.provenance.agent
+
+
+def _aggregate(summary: Summary, lines: Sequence[_Json], file: str, detailed: str) -> _Json:
+    now = str(_timestamp(summary))
+    source = {
+        "source_name": "karat",
+        "source_type": "evaluation_run",
+        "source_organization_name": "karat",
+        "evaluator_relationship": "self",
+    }
+    model = {"id": _model(summary), "name": _model(summary), "developer": None, "inference_platform": None}
+    return {
+        "schema_version": "0.2.1",
+        "evaluation_id": summary.run,
+        "retrieved_timestamp": now,
+        "source_metadata": source,
+        "model_info": model,
+        "eval_library": {"name": "karat", "version": __version__},
+        "evaluation_results": [_condition(summary, name, lines, now) for name in summary.conditions],
+        "detailed_evaluation_results": {
+            "file_path": file,
+            "format": "jsonl",
+            "checksum": sha256(detailed.encode("utf-8")).hexdigest(),
+        },
+    }
+
+
+def _condition(summary: Summary, condition: str, lines: Sequence[_Json], now: str) -> _Json:
+    name = f"{summary.name}/{condition}"
+    details = [line["evaluation"]["details"] for line in lines if line["evaluation_name"] == name]
+    keys = [f"{metric.key}_{part}" for metric in summary.metrics for part in ("mean", "stddev")]
+    servers = [msgspec.to_builtins(use) for use in summary.accounts[condition].servers]
+    return {
+        "evaluation_name": name,
+        "evaluation_timestamp": now,
+        "source_data": {
+            "source_type": "jsonl_file",
+            "dataset_sha256": summary.provenance.sha256,
+            "samples_number": len({line["sample_idx"] for line in lines}),
+        },
+        "metric_config": _metric_config(summary.metrics),
+        "score_details": {"score": None, "details": {key: _average(details, key) for key in keys}},
+        "generation_config": {
+            "judge_temperature": summary.provenance.settings.get("judge.temperature"),
+            **({"judges": summary.provenance.judges} if summary.provenance.judges else {}),
+        },
+        **({"mcp_servers": servers} if servers else {}),
+    }
+
+
+def _average(details: Sequence[_Json], key: str) -> float | None:
+    values = [detail[key] for detail in details if detail[key] is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _metric_config(metrics: Sequence[MetricInfo]) -> _Json:
+    lows, highs = {metric.low for metric in metrics}, {metric.high for metric in metrics}
+    listed = ", ".join(f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in metrics)
+    return {
+        "evaluation_description": f"karat: {listed or 'answers without scores'}",
+        "lower_is_better": bool(metrics) and all(metric.direction == "lower" for metric in metrics),
+        "score_type": "composite",
+        "min_score": lows.pop() if len(lows) == 1 else None,
+        "max_score": highs.pop() if len(highs) == 1 else None,
+    }

@@ -1,0 +1,68 @@
+"""Turns whose golden answers are not to be trusted: JSON Lines that `karat lint` writes and a run can name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from karat.errors import BadDataset, did_you_mean
+from karat.kinds import Doubted
+from karat.kinds._rows import read_rows
+from karat.plugins import shown
+
+__all__ = ["Quarantine", "read_quarantine", "written"]
+
+Quarantine = Mapping[str, Mapping[int | None, tuple[str, ...]]]
+"""Conversation → turn (from 0; None: all of them) → reasons."""
+
+
+def read_quarantine(path: Path, turns: Mapping[str, int]) -> Quarantine:
+    """The marks of a quarantine file. `turns`: conversation → how many turns it has.
+
+    Raises BadDataset with every fault: what is no line of such a file, and what the dataset does not have.
+    """
+    rows = read_rows(path)
+    found: dict[str, dict[int | None, tuple[str, ...]]] = {}
+    for number, row in rows.rows:
+        wrong = _wrong(row, turns)
+        if wrong is not None:
+            rows.fault(number, wrong)
+            continue
+        reasons, marks = row["reasons"], found.setdefault(str(row["id"]), {})
+        named = (reasons,) if isinstance(reasons, str) else tuple(reasons)
+        turn = row.get("turn")
+        marks[turn] = tuple(dict.fromkeys([*marks.get(turn, ()), *named]))
+    if rows.faults:
+        raise BadDataset(str(path), rows.sorted_faults())
+    return found
+
+
+def written(doubted: Iterable[Doubted]) -> str:
+    """The file's text: one line a turn, `{"id", "turn", "reasons", "evidence"}`."""
+    lines = (
+        {"id": found.id, "turn": found.turn, "reasons": found.reasons, "evidence": found.evidence} for found in doubted
+    )
+    return "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
+
+
+def _wrong(row: Mapping[str, Any], turns: Mapping[str, int]) -> str | None:
+    name, turn, reasons = row.get("id"), row.get("turn"), row.get("reasons")
+    if not isinstance(name, (str, int)) or isinstance(name, bool):
+        return f"'id' must be the id of a conversation, got {shown(name)}"
+    if str(name) not in turns:
+        near = did_you_mean(str(name), turns, listing=False) if len(turns) < _MANY else ""
+        return f"the dataset has no conversation '{name!s:.80}'{near}"
+    if turn is not None and (not isinstance(turn, int) or isinstance(turn, bool)):
+        return f"'turn' must be a whole number from 0, or null for all turns, got {shown(turn)}"
+    if turn is not None and not 0 <= turn < turns[str(name)]:
+        return f"'{name!s:.80}' has no turn {turn}: it has {turns[str(name)]}, counted from 0"
+    listed = [reasons] if isinstance(reasons, str) else reasons
+    if not isinstance(listed, list) or not listed or not all(isinstance(one, str) and one for one in listed):
+        return f"'reasons' must be a list of texts, got {shown(reasons)}"
+    return None
+
+
+_MANY = 2_000  # names; looking for the nearest among more takes longer than it helps

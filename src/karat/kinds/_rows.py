@@ -1,0 +1,331 @@
+"""A file of rows → mappings, each with the place that an editor shows; every bad row at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from karat.errors import BadDataset, Fault, did_you_mean, unreadable
+from karat.files import open_regular
+from karat.formats import excerpt
+from karat.kinds._unfit import Unfit, finite, integer, why_unfit
+
+__all__ = ["FORMATS", "Rows", "read_rows"]
+
+Row = Mapping[str, Any]
+_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\x0b\x0c"
+
+
+@dataclass(slots=True)
+class Rows:
+    """The rows of a file that could be read, and the faults of the others."""
+
+    sha256: str
+    unit: str  # what a row is called: "line", "item", "row"
+    rows: Iterable[tuple[int, Row]] = field(default_factory=list)  # (1-based line or count, row); again and again
+    count: int = 0
+    faults: list[Fault] = field(default_factory=list)
+
+    def add(self, number: int, row: Row) -> None:
+        """Keeps one row, or notes what in it cannot be kept."""
+        assert isinstance(self.rows, list)
+        wrong = why_unfit(row)
+        if wrong is not None:
+            self.fault(number, wrong)
+            return
+        self.rows.append((number, row))
+        self.count += 1
+
+    def fault(self, number: int, message: str) -> None:
+        """Notes what is wrong with one row."""
+        self.faults.append(Fault(place=f"{self.unit} {number}", message=message))
+
+    def sorted_faults(self) -> list[Fault]:
+        """The faults in the order of the file."""
+        return sorted(self.faults, key=lambda fault: int(fault.place.rpartition(" ")[2]))
+
+
+def read_rows(path: Path, *, lists: bool = False, section: str | None = None) -> Rows:
+    """The rows, by the file's ending. Raises BadDataset where nothing can be read at all.
+
+    With `lists`, a JSON object of lists is read as well: of its one list, or of the one called `section`.
+    """
+    from hashlib import sha256
+
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise _bad(path, "file", f"cannot read files that end in '{ending}'; known are {known}")
+    try:
+        with open_regular(path) as file:
+            data = file.read()
+    except (OSError, ValueError) as error:
+        raise _bad(path, "file", f"cannot be read: {unreadable(error)}") from error
+    rows = Rows(sha256=sha256(data).hexdigest(), unit="line")
+    if not data.strip():
+        raise _bad(path, "file", "is empty; it needs at least one sample")
+    if ending == ".json":
+        _json_list(rows, path, data, within=_Within(section) if lists else None)
+    else:
+        FORMATS[ending](rows, path, data)
+    if not rows.count and not rows.faults:
+        raise _bad(path, "file", "holds no sample; it needs at least one")
+    return rows
+
+
+def _bad(path: Path, place: str, message: str) -> BadDataset:
+    return BadDataset(str(path), [Fault(place=place, message=message)])
+
+
+def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
+    _refuse_binary(path, data)
+    unfit: list[int] = []
+    # Lines end at \n only: a raw U+2028 or U+0085 inside a string is text.
+    for number, line in _lines(data):
+        try:
+            row = msgspec.json.decode(line)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            rows.fault(number, _why_not_json(line))
+            continue
+        if isinstance(row, dict):
+            wrong = why_unfit(row)
+            if wrong is None:
+                rows.count += 1
+            else:
+                rows.fault(number, wrong)
+                unfit.append(number)
+        elif isinstance(row, list) and number == 1:
+            raise _bad(path, "line 1", "is a JSON list: give the file the ending .json, or write one object a line")
+        else:
+            rows.fault(number, f"is {_kind(row)}; each line must be a JSON object")
+    rows.rows = _Objects(data, frozenset(unfit))
+    if rows.faults and not rows.count and data.removeprefix(_BOM).lstrip().startswith((b"[", b"{\n", b"{\r\n")):
+        raise _bad(
+            path, "line 1", "is JSON over several lines: give the file the ending .json, or write one object a line"
+        )
+
+
+class _Objects:
+    """The objects of a JSONL file, decoded anew each time: the text is kept, not a mapping a row."""
+
+    def __init__(self, data: bytes, unfit: frozenset[int]) -> None:
+        self._data, self._unfit = data, unfit
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        for number, line in _lines(self._data):
+            if number in self._unfit:
+                continue
+            with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                row = msgspec.json.decode(line)
+                if isinstance(row, dict):
+                    yield number, row
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(io.BytesIO(data.removeprefix(_BOM)), start=1):
+        stripped = line.strip(_BLANK + b"\n")
+        if stripped:
+            yield number, stripped
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """An object may stand around the list: which of its lists is meant; None: the only one."""
+
+    section: str | None
+
+
+def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
+    _refuse_binary(path, data)
+    rows.unit = "item"
+    found = _json_document(path, data)
+    if within is not None and isinstance(found, dict):
+        found = _section(path, found, within.section)
+    if not isinstance(found, list):
+        raise _bad(path, "file", f"is {_kind(found)}; it must be a list of objects: [{{…}}, {{…}}]")
+    for number, row in enumerate(found, start=1):
+        if isinstance(row, dict):
+            rows.add(number, row)
+        else:
+            rows.fault(number, f"is {_kind(row)}; each item must be an object")
+
+
+def _json_document(path: Path, data: bytes) -> Any:
+    """The value; numbers that JSON or karat cannot hold stand in it as `Unfit`."""
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return msgspec.json.decode(data.removeprefix(_BOM))
+    text = _text(path, data)
+    try:
+        return json.loads(text, parse_constant=Unfit, parse_int=integer, parse_float=finite)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and text.lstrip().startswith("{"):
+            raise _bad(
+                path, f"line {error.lineno}", "a second object: give the file the ending .jsonl, or make it a list"
+            ) from None
+        message = f"is not JSON, column {error.colno}: {_lower(error.msg)}"
+        raise _bad(path, f"line {error.lineno}", message) from None
+    except RecursionError:
+        raise _bad(path, "file", "is nested too deeply") from None
+
+
+def _section(path: Path, found: Mapping[str, Any], name: str | None) -> Any:
+    known = [key for key, value in found.items() if isinstance(value, list)]
+    if name is not None and name not in known:
+        raise _bad(path, "dataset.split", f"there is no list '{name}' in the file{did_you_mean(name, known)}")
+    if not known:
+        raise _bad(path, "file", 'is an object without a list; it must be {"dev": [{…}, {…}]} or a list of objects')
+    if name is None and len(known) > 1:
+        raise _bad(path, "dataset.split", f"must name one of the file's lists: {', '.join(known)}")
+    return found[name if name is not None else known[0]]
+
+
+def _csv(rows: Rows, path: Path, data: bytes) -> None:
+    _refuse_binary(path, data)
+    text = io.StringIO(_text(path, data), newline="")
+    reader = csv.reader(text, strict=True, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    header: list[str] | None = None
+    begins = 1
+    try:
+        for cells in reader:
+            number, begins = begins, reader.line_num + 1
+            if not cells:
+                continue
+            if header is None:
+                header = _header(path, cells)
+            elif len(cells) != len(header):
+                rows.fault(
+                    number, f"has {_count(cells, 'cell')}, the header has {len(header)}; put text with commas in quotes"
+                )
+            else:
+                rows.add(number, dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        rows.fault(
+            begins,
+            f"is not CSV: {error}; put text with quotes or commas in double quotes, and double quotes inside it twice",
+        )
+
+
+def _header(path: Path, cells: list[str]) -> list[str]:
+    header = [cell.strip() for cell in cells]
+    if len(header) == 1 and ";" in header[0]:
+        raise _bad(path, "line 1", "its columns are split at ';'; save the file with commas, or as .tsv with tabs")
+    for cell in header:
+        if header.count(cell) > 1:
+            raise _bad(path, "line 1", f"the column '{cell}' is there twice; rename one")
+    return header
+
+
+def _parquet(rows: Rows, path: Path, data: bytes) -> None:
+    import duckdb
+
+    rows.unit = "row"
+    if data[:4] != b"PAR1":
+        raise _bad(path, "file", "is not a Parquet file")
+    with duckdb.connect() as connection:
+        try:
+            # Brackets and stars of the path itself are no pattern.
+            pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
+            found = connection.execute("SELECT * FROM read_parquet(?)", [pattern])
+            names = [column[0] for column in found.description or ()]
+            for number, values in enumerate(found.fetchall(), start=1):
+                rows.add(number, dict(zip(names, map(_json_value, values), strict=True)))
+        except duckdb.Error as error:
+            raise _bad(path, "file", f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from error
+
+
+FORMATS = {
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".json": _json_list,
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".parquet": _parquet,
+}
+
+
+def _refuse_binary(path: Path, data: bytes) -> None:
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise _bad(path, "file", "is UTF-16; save it as UTF-8")
+    if b"\0" in data:
+        raise _bad(path, "file", "is not a text file")
+
+
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        faults = []
+        for number, line in enumerate(data.split(b"\n"), start=1):
+            wrong = _wrong_byte(line)
+            if wrong is not None:
+                faults.append(Fault(place=f"line {number}", message=wrong))
+        raise BadDataset(str(path), faults) from None
+
+
+def _wrong_byte(line: bytes) -> str | None:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"byte 0x{line[error.start]:02x} is not UTF-8 (is the file Latin-1 or Windows-1252?); save it as UTF-8"
+    return None
+
+
+def _why_not_json(line: bytes) -> str:
+    wrong = _wrong_byte(line)
+    if wrong is not None:
+        return wrong
+    try:
+        row = json.loads(line, parse_constant=Unfit, parse_int=integer, parse_float=finite)
+    except json.JSONDecodeError as error:
+        return f"is not JSON, column {error.colno}: {_lower(error.msg)}"
+    except RecursionError:
+        return "is nested too deeply"
+    unfit = why_unfit(row)
+    if unfit is not None:
+        return unfit
+    return "holds what JSON does not allow (NaN, Infinity, or half of a surrogate pair)"
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case str():
+            return "a text"
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "null"
+        case Unfit():
+            return f"a number ({excerpt(value.written, 24)})"
+    return f"a number ({value})"
+
+
+def _count(things: list[Any], what: str) -> str:
+    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
+
+
+def _json_value(value: Any) -> Any:
+    """What a database gives, as JSON can hold it: dates, decimals and such as text."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _json_value(below) for key, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_value(below) for below in value]
+    return str(value)

@@ -1,0 +1,221 @@
+"""Chains of questions about a report, whose golden answers are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
+
+from karat.errors import BadDataset, BadOption, Fault, did_you_mean
+from karat.kinds import Dataset, Linted, sample_digest
+from karat.kinds._packed import Packed
+from karat.kinds._quarantine import Quarantine, read_quarantine
+from karat.kinds._sampling import draw, draw_equally
+from karat.kinds.conversation.drafts import Draft, DraftTurn
+from karat.kinds.conversation.reading import Drafts, read_drafts
+from karat.kinds.conversation.table import has_duplicate_columns, has_non_numeric_values
+from karat.kinds.conversation.text import first_message, read_template, transcript
+from karat.records import Sample, Turn
+
+__all__ = ["Conversation"]
+
+Key = Annotated[str, Strict(), Field(min_length=1)]
+Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+
+
+class Conversation:
+    """Questions about a report, each building on the last: ConvFinQA, cleaned or original, or one line a turn."""
+
+    judged = False
+    scorer = "numeric"
+
+    class Options(BaseModel):
+        """Which answers are golden, what the agent is told, and how many conversations are drawn."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        expected: Literal["executed", "printed"] = "executed"  # golden: what the program gives, or what people wrote
+        right: Literal["numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared"] = (
+            "numerical"  # which match makes a turn right in reports; the same yes or no is right by each
+        )
+        history: Literal["own", "golden"] = (
+            "own"  # what a later question builds on: the agent's answers, or the right ones
+        )
+        template: str | None = None  # the first message, as text with {{ document }} or as a file; null: karat's own
+        split: Key | None = None  # which list of the file, e.g. dev; null: the only one
+        sample_size: Annotated[int, Field(ge=1)] | None = None  # how many conversations are drawn; null: all
+        seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's
+        stratify: Keys = ["turns", "has_type2_question"]  # features whose values share the draw
+        allocation: Literal["proportional", "equal"] = "proportional"  # equal: as many from each stratum, weighted
+        quarantine: Key | None = None  # a file of turns not to be trusted, as `karat lint` writes it
+        conversation_key: Key | None = None  # one line a turn: the column with the conversation's id
+        turn_key: Key | None = None  # one line a turn: the column with the turn's number
+        question_key: Key | None = None  # one line a turn: the column with the question
+        answer_key: Key | None = None  # one line a turn: the column with the golden answer
+
+    def __init__(self, options: Options, folder: Path | None = None) -> None:
+        """`folder`: where `template` and `quarantine` are looked for besides the working directory."""
+        self._options, self._folder = options, folder
+
+    def load(self, path: Path) -> Dataset:
+        """The samples. Raises BadDataset with every bad conversation, and BadOption for a bad template."""
+        template = read_template(self._options.template, self._folders(path))
+        found = self._read(path)
+        faults = [*found.faults, *self._missing(found)]
+        if faults:
+            raise BadDataset(str(path), sorted(faults, key=found.place))
+        marks = self._marks(path, found)
+        samples = Packed()
+        for position, draft in enumerate(found.drafts):
+            samples.append(self._sample(position, draft, template, marks))
+        self._check_strata(path, samples)
+        return Dataset(kind="conversation", path=path, sha256=found.sha256, samples=self._drawn(samples))
+
+    def lint(self, path: Path) -> Linted:
+        """What in the golden answers contradicts itself. Raises BadDataset only where nothing can be read."""
+        from karat.kinds.conversation.lint import lint
+
+        return lint(path, self._read(path))
+
+    def _read(self, path: Path) -> Drafts:
+        options = self._options
+        keys = {key: getattr(options, key) for key in ("conversation_key", "turn_key", "question_key", "answer_key")}
+        return read_drafts(path, split=options.split, keys=keys)
+
+    def _folders(self, path: Path) -> list[Path]:
+        return [Path(), *([self._folder] if self._folder is not None else []), path.absolute().parent]
+
+    def _golden(self, turn: DraftTurn) -> str | None:
+        chosen = turn.printed if self._options.expected == "printed" else turn.executed
+        return None if chosen is None else str(chosen)
+
+    def _missing(self, found: Drafts) -> list[Fault]:
+        """Turns without the golden answer that is asked for."""
+        expected = self._options.expected
+        other = "printed" if expected == "executed" else "executed"
+        lacking: list[tuple[Draft, list[int]]] = []
+        for draft in found.drafts:
+            turns = [index for index, turn in enumerate(draft.turns) if self._golden(turn) is None]
+            lacking += [(draft, turns)] if turns else []
+        if lacking and len(lacking) == len(found.drafts) > 1 and all(len(t) == len(d.turns) for d, t in lacking):
+            message = (
+                f"no turn of the file has {expected} answers; are there {other} ones? then set `expected: {other}`"
+            )
+            return [Fault(place="dataset.expected", message=message)]
+        return [
+            Fault(
+                place=f"{found.unit} {draft.number}",
+                message=f"'{draft.id:.80}' has no {expected} answer to {_turns(turns)} (from 0); "
+                f"fill it in, or set `expected: {other}`",
+            )
+            for draft, turns in lacking
+        ]
+
+    def _marks(self, path: Path, found: Drafts) -> Quarantine | None:
+        name = self._options.quarantine
+        if name is None:
+            return None
+        candidates = [folder / name for folder in self._folders(path)]
+        there = next((candidate for candidate in candidates if candidate.is_file()), None)
+        if there is None:
+            raise BadOption("dataset.quarantine", f"there is no file '{name}'; `karat lint` writes one")
+        return read_quarantine(there, {draft.id: len(draft.turns) for draft in found.drafts})
+
+    def _sample(self, position: int, draft: Draft, template: str | None, marks: Quarantine | None) -> Sample:
+        from karat.numeric import parse_value
+
+        turns = self._turns(draft, marks)
+        numbers = any(parse_value(turn.golden) is not None for turn in turns)
+        materials = first_message(draft, template, numbers=numbers) or None
+        golden = [[turn.question, turn.golden, None, *map(turn.detail.get, _GOLDEN)] for turn in turns]
+        asked = [[line[0], line[1], turn.asked, *line[3:]] for line, turn in zip(golden, turns, strict=True)]
+        apart = self._options.history == "golden"
+        return Sample(
+            id=draft.id,
+            position=position,
+            digest=sample_digest([asked, materials]),
+            turns=turns,
+            materials=materials,
+            metadata=_features(draft),
+            detail={"pre_text": draft.pre_text, "post_text": draft.post_text, "table": draft.table or {}},
+            apart=apart,
+            content=sample_digest([golden, materials]) if apart else None,
+        )
+
+    def _turns(self, draft: Draft, marks: Quarantine | None) -> tuple[Turn, ...]:
+        from karat.numeric import parse_program
+
+        turns: list[Turn] = []
+        for index, turn in enumerate(draft.turns):
+            detail: dict[str, Any] = {
+                "executed": turn.executed,
+                "printed": turn.printed,
+                "program": turn.program,
+                "operations": len(parse_program(turn.program).steps) if turn.program is not None else 0,
+                "qa_split": turn.qa_split,
+            }
+            detail |= {"unit": turn.unit} if turn.unit is not None else {}
+            if marks is not None:
+                of_it = marks.get(draft.id, {})
+                detail["quarantined"] = [*of_it.get(None, ()), *of_it.get(index, ())]
+            asked = None
+            if self._options.history == "golden" and turns:
+                asked = transcript([(one.question, one.golden or "") for one in turns], turn.question)
+            turns.append(Turn(question=turn.question, golden=self._golden(turn), detail=detail, asked=asked))
+        return tuple(turns)
+
+    def _check_strata(self, path: Path, samples: Sequence[Sample]) -> None:
+        known = {name for sample in samples for name in sample.metadata}
+        faults = [
+            Fault(
+                place=f"dataset.stratify.{at}",
+                message=f"no conversation has the feature '{name}'{did_you_mean(name, known)}",
+            )
+            for at, name in enumerate(self._options.stratify)
+            if name not in known
+        ]
+        if faults:
+            raise BadDataset(str(path), faults)
+
+    def _drawn(self, samples: Sequence[Sample]) -> Sequence[Sample]:
+        options = self._options
+        names = options.stratify
+
+        def stratum(sample: Sample) -> bytes:
+            return msgspec.json.encode([sample.metadata.get(name) for name in names], order="sorted")
+
+        if options.allocation == "equal":
+            try:
+                return draw_equally(samples, options.sample_size, seed=options.seed, stratum=stratum)
+            except ValueError as error:
+                raise BadOption("dataset.sample_size", f"is too small for `allocation: equal`: {error}") from error
+        return draw(samples, options.sample_size, seed=options.seed, stratum=stratum if names else None)
+
+
+_GOLDEN = ("executed", "printed", "program")
+
+
+def _features(draft: Draft) -> dict[str, Any]:
+    """What results are grouped by. None: the file does not say, and it cannot be seen."""
+    splits = [turn.qa_split for turn in draft.turns if turn.qa_split is not None]
+    said = dict(draft.features)
+    for counted in ("num_dialogue_turns", "turns"):
+        said.pop(counted, None)  # what can be counted is not believed
+    table = draft.table
+    type2 = said.pop("has_type2_question", any(splits) if splits else None)
+    return {
+        "turns": len(draft.turns),
+        "has_type2_question": type2,
+        "has_duplicate_columns": table is not None and has_duplicate_columns(table),
+        "has_non_numeric_values": table is not None and has_non_numeric_values(table),
+        "conversation_type": None if type2 is None else "hybrid" if type2 else "simple",
+        **said,
+    }
+
+
+def _turns(indexes: Sequence[int]) -> str:
+    listed = ", ".join(map(str, indexes[:8])) + (", …" if len(indexes) > 8 else "")
+    return f"turn{'s' if len(indexes) > 1 else ''} {listed}"

@@ -1,0 +1,91 @@
+"""What a file of conversations says against itself: the rules of `karat.numeric.lint`, turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from karat.kinds import Doubted, Linted, sample_digest
+from karat.kinds.conversation.drafts import Draft
+from karat.kinds.conversation.reading import Drafts
+from karat.numeric.lint import REASONS, Doubt, GoldenTurn, doubts
+
+__all__ = ["lint"]
+
+_MEANINGS = {
+    **REASONS,
+    "contradicts": "another conversation asks the same of the same document and has another golden answer",
+    "turn_count": "the file says another number of turns than there are",
+}
+
+
+def lint(path: Path, found: Drafts) -> Linted:
+    """The turns that there is something to say of, in the order of the file."""
+    doubted: list[Doubted] = []
+    seen = _Seen()
+    for draft in found.drafts:
+        doubted += _of_conversation(draft, seen)
+    return Linted(
+        kind="conversation",
+        path=path,
+        sha256=found.sha256,
+        samples=len(found.drafts),
+        turns=sum(len(draft.turns) for draft in found.drafts),
+        doubted=tuple(doubted),
+        meanings=_MEANINGS,
+        faults=tuple(found.faults),
+    )
+
+
+class _Seen:
+    """The golden answers to what was asked of a document so far, by document and questions."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, tuple[str, int, Any]] = {}
+
+    def contradictions(self, draft: Draft) -> list[Doubt | None]:
+        """For each turn: the earlier conversation that asked the same of the same page, and has another answer."""
+        page = sample_digest([draft.pre_text, draft.post_text, draft.table])
+        found: list[Doubt | None] = []
+        asked = page
+        for index, turn in enumerate(draft.turns):
+            asked = sample_digest([asked, " ".join(turn.question.casefold().split())])
+            name, place, answer = self._answers.setdefault(asked, (draft.id, index, turn.executed))
+            if name == draft.id or answer == turn.executed:
+                found.append(None)
+            else:
+                evidence = {"executed": turn.executed, "there": answer, "id": name, "turn": place}
+                found.append(Doubt("contradicts", evidence))
+        return found
+
+
+def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
+    turns = [
+        GoldenTurn(question=turn.question, executed=turn.executed, printed=turn.printed, program=turn.program)
+        for turn in draft.turns
+    ]
+    text = f"{draft.pre_text}\n{draft.post_text}"
+    found = _of_the_whole(draft)
+    contradictions = seen.contradictions(draft)
+    for index, of_turn in enumerate(doubts(turns, text=text, table=draft.table)):
+        other = contradictions[index]
+        reasons = [*of_turn, *([other] if other is not None else [])]
+        found += [_doubted(draft.id, index, reasons)] if reasons else []
+    return found
+
+
+def _of_the_whole(draft: Draft) -> list[Doubted]:
+    stated = draft.features.get("num_dialogue_turns")
+    if stated is None or stated == len(draft.turns):
+        return []
+    return [_doubted(draft.id, None, [Doubt("turn_count", {"stated": stated, "there": len(draft.turns)})])]
+
+
+def _doubted(name: str, turn: int | None, reasons: Sequence[Doubt]) -> Doubted:
+    return Doubted(
+        id=name,
+        turn=turn,
+        reasons=tuple(doubt.reason for doubt in reasons),
+        evidence={doubt.reason: doubt.evidence for doubt in reasons},
+    )

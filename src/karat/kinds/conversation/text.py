@@ -1,0 +1,89 @@
+"""What an agent is told of a conversation: the report, how to answer, and what was asked before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from karat import templates
+from karat.errors import BadOption
+from karat.formats import count
+from karat.kinds.conversation.drafts import Draft
+from karat.kinds.conversation.table import rendered
+
+__all__ = ["ANSWER_FORMAT", "DEFAULT", "first_message", "read_template", "transcript"]
+
+ANSWER_FORMAT = """\
+Answer each question with one JSON object and nothing else: {"answer": …, "unit": …, "program": …}
+- answer: a number, without currency signs, unit words or thousands commas; or "yes" or "no".
+- unit: "percent" where the number counts percent (12.5 for 12.5 %); "thousand", "million" or "billion" where it \
+counts those; else "none".
+- program: how the number comes about, in steps: subtract(60.94, 25.14), divide(#0, 25.14), where #0 is what the first \
+step gives. Operations: add, subtract, multiply, divide, exp, greater; table_max, table_min, table_sum, table_average \
+with the label of a row. For a number that you read off the page: the number."""
+
+DEFAULT = """\
+Here is an extract of a report. Questions about it follow, one at a time; later ones may refer to earlier ones.
+
+{{ document }}
+
+{{ answer_format }}"""
+
+_BARE = "{{ answer_format }}"
+_TEXTS = DEFAULT.removesuffix(f"\n\n{_BARE}")  # where every golden answer is text
+_LONGEST = 1_000_000  # bytes of a template file
+
+
+def read_template(given: str | None, folders: Sequence[Path]) -> str | None:
+    """The text of a template: as given where it has fields or several lines, else of the file of that name.
+
+    A file is looked for in each of the folders. Raises BadOption. None: the default.
+    """
+    if given is None or "{{" in given or "\n" in given:
+        return given
+    place = "dataset.template"
+    for path in (folder / given for folder in folders):
+        if not path.is_file():
+            continue
+        try:
+            with path.open("rb") as file:
+                data = file.read(_LONGEST + 1)
+            text = data.decode("utf-8-sig")
+        except OSError as error:
+            raise BadOption(place, f"'{given}' cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise BadOption(place, f"'{given}' is not UTF-8") from error
+        if len(data) > _LONGEST:
+            raise BadOption(place, f"'{given}' is longer than {count(_LONGEST)} bytes")
+        if not templates.names(text):
+            raise BadOption(
+                place, f"'{given}' has no field such as {{{{ document }}}}: every conversation would read alike"
+            )
+        return text
+    raise BadOption(place, f"there is no file '{given}', and it is no text with a field such as {{{{ document }}}}")
+
+
+def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -> str:
+    """What the agent reads before the first question. Raises BadOption for fields that there are not.
+
+    `numbers`: whether a golden answer is a number; else karat's own message does not ask for JSON.
+    """
+    table = rendered(draft.table) if draft.table is not None else ""
+    document = "\n\n".join(part.strip() for part in (draft.pre_text, table, draft.post_text) if part.strip())
+    values = {
+        "document": document,
+        "pre_text": draft.pre_text,
+        "table": table,
+        "post_text": draft.post_text,
+        "answer_format": ANSWER_FORMAT,
+        "id": draft.id,
+    }
+    usual = (DEFAULT if document else _BARE) if numbers else (_TEXTS if document else "")
+    chosen = template if template is not None else usual
+    return templates.fill(chosen, values, place="dataset.template")
+
+
+def transcript(earlier: Sequence[tuple[str, str]], question: str) -> str:
+    """A question with those before it and their golden answers."""
+    told = "\n\n".join(f"Question: {asked}\nAnswer: {answer}" for asked, answer in earlier)
+    return f"What was asked before, with the right answers:\n\n{told}\n\nThe question now:\n{question}"

@@ -1,0 +1,176 @@
+"""Questions with golden answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
+
+from karat.errors import BadDataset, Fault, did_you_mean
+from karat.kinds import Dataset, Linted, sample_digest
+from karat.kinds._packed import Packed
+from karat.kinds._rows import Rows, read_rows
+from karat.kinds._sampling import draw
+from karat.records import Sample, Turn
+
+__all__ = ["Golden"]
+
+Key = Annotated[str, Strict(), Field(min_length=1)]
+Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+
+
+class Golden:
+    """One question and its golden answer a row: JSON Lines, JSON, CSV, TSV or Parquet."""
+
+    judged = True
+
+    class Options(BaseModel):
+        """Which columns hold what, and how many samples are drawn. Further columns become metadata."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        question_key: Key = "question"  # the column with the question
+        answer_key: Key = "answer"  # the column with the golden answer
+        id_key: Key | None = None  # the column with the sample's id; null: the position in the file, from 0, as text
+        repeated: bool = False  # rows with the same id, question and golden answer are one sample, not a fault
+        sample_size: Annotated[int, Field(ge=1)] | None = None  # how many are drawn; null: all
+        seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's samples
+        stratify: Keys = []  # a column or several: each of their values gives its share of the draw
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._columns = {"question_key": options.question_key, "answer_key": options.answer_key}
+        if options.id_key is not None:
+            self._columns["id_key"] = options.id_key
+
+    def load(self, path: Path) -> Dataset:
+        """The samples. Raises BadDataset with every bad row, by the line that an editor shows."""
+        try:
+            rows, samples, faults = self._read(path)
+            if faults:
+                raise BadDataset(str(path), faults)
+        except BadDataset as error:
+            if not _holds_conversations(path):
+                raise
+            message = "holds conversations, so it seems: set `dataset.kind: conversation`"
+            raise BadDataset(str(path), [Fault(place="file", message=message), *error.faults]) from error
+        drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
+        return Dataset(kind="golden", path=path, sha256=rows.sha256, samples=drawn)
+
+    def lint(self, path: Path) -> Linted:
+        """What the samples say against each other. Raises BadDataset only where nothing can be read."""
+        from karat.kinds.golden.lint import MEANINGS, doubted
+
+        rows, samples, faults = self._read(path)
+        return Linted(
+            kind="golden",
+            path=path,
+            sha256=rows.sha256,
+            samples=len(samples),
+            turns=len(samples),
+            doubted=tuple(doubted(samples)),
+            meanings=MEANINGS,
+            faults=tuple(faults),
+        )
+
+    def _read(self, path: Path) -> tuple[Rows, Packed, list[Fault]]:
+        """The samples that could be read, and what is wrong with the others."""
+        rows = read_rows(path)
+        faults = self._missing_columns(rows)
+        absent = {fault.place.rpartition(".")[2] for fault in faults}
+        samples = Packed()
+        seen: dict[str, int] = {}
+        merged: dict[str, Sample] = {}
+        for position, (number, row) in enumerate(rows.rows):
+            wrong = [message for key in self._columns if key not in absent for message in self._wrong(key, row)]
+            if not wrong and not absent:
+                sample = self._sample(position, row)
+                first = seen.setdefault(sample.id, number)
+                if self._options.repeated and merged.setdefault(sample.id, sample).digest == sample.digest:
+                    merged[sample.id] = _in_common(merged[sample.id], sample)
+                    continue
+                if first == number:
+                    samples.append(sample)
+                    continue
+                wrong = [f"the id '{sample.id}' stands also in {rows.unit} {first}; each sample needs its own"]
+            for message in wrong:
+                rows.fault(number, message)
+        for sample in merged.values():
+            samples.append(sample)
+        return rows, samples, faults + rows.sorted_faults()
+
+    def _missing_columns(self, rows: Rows) -> list[Fault]:
+        """Columns that no row has: one fault each, not one a row."""
+        present = {column for _, row in rows.rows for column in row}
+        if not rows.count:
+            return []
+        wanted = {**self._columns, **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)}}
+        return [
+            Fault(
+                place=f"dataset.{key}", message=f"no {rows.unit} has the key '{column}'{did_you_mean(column, present)}"
+            )
+            for key, column in wanted.items()
+            if column not in present
+        ]
+
+    def _wrong(self, key: str, row: Mapping[str, Any]) -> list[str]:
+        column = self._columns[key]
+        if column not in row:
+            near = did_you_mean(column, row)
+            return [f"has no '{column}'{near}"]
+        value = row[column]
+        if isinstance(value, str):
+            return [] if value.strip() else [f"'{column}' is empty; fill it in, or remove the row"]
+        if key == "id_key" and isinstance(value, int) and not isinstance(value, bool):
+            return []
+        if key == "id_key":
+            return [f"'{column}' must be a text or a whole number, got {msgspec.json.encode(value).decode():.40}"]
+        found = _FOUND.get(type(value), "no text").format(it=_CALLED[key])
+        return [f"'{column}' is {found}"]
+
+    def _sample(self, position: int, row: Mapping[str, Any]) -> Sample:
+        columns = self._columns
+        question, golden = row[columns["question_key"]], row[columns["answer_key"]]
+        rest = {name: value for name, value in row.items() if name not in columns.values()}
+        return Sample(
+            id=str(row[columns["id_key"]]) if "id_key" in columns else str(position),
+            position=position,
+            digest=sample_digest([question, golden]),
+            turns=(Turn(question=question, golden=golden),),
+            metadata=rest,
+        )
+
+    def _stratum(self) -> Callable[[Sample], Hashable] | None:
+        columns = self._options.stratify
+        if not columns:
+            return None
+        return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
+
+
+def _in_common(sample: Sample, other: Sample) -> Sample:
+    """The sample with the metadata that both rows have."""
+    same = {name: value for name, value in sample.metadata.items() if other.metadata.get(name) == value}
+    return msgspec.structs.replace(sample, metadata=same)
+
+
+def _holds_conversations(path: Path) -> bool:
+    from karat.kinds import kind_of
+
+    try:
+        return kind_of(path) == "conversation"
+    except BadDataset:
+        return False
+
+
+_FOUND = {
+    list: "a list; {it} is one text: join the parts, or keep the one that counts",
+    dict: "an object; {it} is one text: keep the part that counts",
+    bool: "true or false; {it} is a text: write it in quotes",
+    int: "a number; {it} is a text: write it in quotes",
+    float: "a number; {it} is a text: write it in quotes",
+    type(None): "null; {it} is a text: fill it in, or remove the row",
+}
+_CALLED = {"question_key": "a question", "answer_key": "a golden answer"}

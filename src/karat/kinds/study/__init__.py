@@ -1,0 +1,192 @@
+"""Published human studies: a sample is one participant, whose tasks are turns of one session; in games one group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
+
+from karat.errors import BadOption
+from karat.kinds import Dataset, Linted
+from karat.kinds._packed import Packed
+from karat.kinds.study.choice import chosen_arms, chosen_folders, chosen_of_several
+from karat.kinds.study.order import in_turn
+from karat.kinds.study.people import people
+from karat.kinds.study.places import Located, is_study, locate, studies_below
+from karat.kinds.study.relabel import WORDING
+from karat.kinds.study.rounds import groups_of
+from karat.kinds.study.samples import group_sample, person_sample
+from karat.kinds.study.several import read_studies
+
+if TYPE_CHECKING:
+    from karat.kinds.study.format import StudyFile
+    from karat.kinds.study.people import Person
+    from karat.records import Sample
+
+    _Maker = Callable[[int], Sample]
+    """Makes one sample, given its position."""
+
+__all__ = ["Study"]
+
+Key = Annotated[str, Strict(), Field(min_length=1)]
+Keys = Annotated[
+    list[Key], BeforeValidator(lambda value: [] if value is None else [value] if isinstance(value, str) else value)
+]
+
+
+class Study:
+    """Published human experiments: who takes part, what each is shown, and how they answer (`study.yaml`).
+
+    `path` is a `study.yaml`, a folder with one, a folder of several study folders, or a name: of a study
+    that comes with karat (`karat list studies`), or `shipped` for all of them. Ids of samples begin with
+    `STUDY/` where there are several; a study's participants are the same whichever others are run.
+    """
+
+    judged = False
+    scorer = "replication"
+
+    class Options(BaseModel):
+        """Who takes part, and which parts of the study are run."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        seed: Annotated[int, Strict(), Field(ge=0)] = 0  # of the participants, and of the order of their tasks
+        per_arm: Annotated[int, Strict(), Field(ge=1)] | None = (
+            None  # participants in each arm; null: as the study says
+        )
+        studies: Keys = []  # of a folder of several: only these folders; empty: all
+        arms: Keys = []  # only these; of several studies as study/arm; empty: all
+        findings: Keys = []  # only the arms of these: F1, sub_study/F1, of several studies study/F1; empty: all
+        stop_after_unread: Annotated[int, Strict(), Field(ge=1)] | None = (
+            2  # replies in a row of which nothing can be read: the participant is asked no more; null: never
+        )
+        wording: Annotated[str, Strict(), Field(pattern=r"^[\w-]+$")] | None = (
+            None  # of the materials: gain.WORDING.md is shown for gain.md, where there is one
+        )
+        relabel: Annotated[bool, Strict()] = False  # other names and amounts are shown, in studies that have any
+        reorder: Annotated[bool, Strict()] = False  # options are shown the last one first
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    @staticmethod
+    def locate(text: str, folders: Sequence[Path]) -> Located:
+        """The study that `path` names, or the folder of several. Raises BadOption."""
+        return locate(text, folders=folders)
+
+    def attributes(self, path: Path) -> dict[str, tuple[str, ...]]:
+        """Study → what is known of its participants, as `{{ profile.… }}` names it. Raises BadDataset, BadOption."""
+        studies = self._read(path, sql=False)
+        return {one.study: one.attributes for one in studies}
+
+    def load(self, path: Path) -> Dataset:
+        """The participants. Raises BadDataset with every fault, BadOption for arms that are not there."""
+        studies, several = self._read(path), _several(path)
+        own, options = self._options, {"arms": self._options.arms, "findings": self._options.findings}
+        if several:
+            chosen = chosen_of_several(studies, **options)
+        else:
+            chosen = {studies[0].study: chosen_arms(studies[0], **options)}
+        kept = tuple(replace(one, reorder=own.reorder) for one in studies if one.study in chosen)
+        samples = Packed()
+        makers = [queue for one in kept for queue in self._queues(one, chosen[one.study], within=several)]
+        for position, make in enumerate(in_turn(makers)):
+            samples.append(make(position))
+        digest = _digest_of(kept) if several else kept[0].sha256
+        return Dataset(
+            kind="study", path=path if several else kept[0].path, sha256=digest, samples=samples, studies=kept
+        )
+
+    def lint(self, path: Path) -> Linted:
+        """What in the human numbers cannot be checked, and what is wrong. Raises nothing for faults of studies."""
+        from karat.kinds.study.lint import lint
+
+        return lint(path, self)
+
+    def _read(self, path: Path, *, sql: bool = True) -> list[StudyFile]:
+        """The studies that are run; one, where the path is not a folder of several."""
+        own = self._options
+        if own.relabel and own.wording is not None:
+            raise BadOption("dataset.relabel", "shows words of its own: leave out `wording`")
+        if own.wording == WORDING:
+            raise BadOption("dataset.wording", f"'{WORDING}' goes with other amounts: use `relabel: true`")
+        files = [path]
+        if _several(path):
+            below = {one.parent.name: one for one in studies_below(path)}
+            files = [below[name] for name in chosen_folders(list(below), own.studies)]
+        elif own.studies:
+            raise BadOption("dataset.studies", "is for a folder of several studies; this path is one")
+        return read_studies(files, folder=path, sql=sql, wording=own.wording, relabel=own.relabel)
+
+    def samples(self, study: StudyFile, arms: Sequence[str] | None = None) -> Iterator[Sample]:
+        """A sample a participant; in games one a group; all arms in turn. Without `arms`: of all arms."""
+        for position, make in enumerate(in_turn(self._queues(study, list(study.arms) if arms is None else arms))):
+            yield make(position)
+
+    def _queues(self, study: StudyFile, arms: Sequence[str], *, within: bool = False) -> list[list[_Maker]]:
+        """What makes each sample, arm by arm; where the design is within subjects, those of all such arms together."""
+        options, stop = self._options, self._options.stop_after_unread
+        alone: dict[tuple[str, ...], list[_Maker]] = {}
+        for person in people(
+            study,
+            [name for name in arms if study.arms[name].rounds is None],
+            seed=options.seed,
+            per_arm=options.per_arm,
+        ):
+            make = partial(_person, study, person, seed=options.seed, stop_after_unread=stop, within=within)
+            alone.setdefault(person.arms, []).append(make)
+        queues = list(alone.values())
+        for name in arms:
+            rounds = study.arms[name].rounds
+            if rounds is None:
+                continue
+            players = people(study, [name], seed=options.seed, per_arm=options.per_arm)
+            queues.append(
+                [
+                    partial(_group, study, name, members, number=number, stop_after_unread=stop, within=within)
+                    for number, members in enumerate(groups_of(rounds, players), 1)
+                ]
+            )
+        return queues
+
+
+def _person(
+    study: StudyFile, person: Person, position: int, *, seed: int, stop_after_unread: int | None, within: bool
+) -> Sample:
+    sample = person_sample(study, person, position=position, seed=seed, stop_after_unread=stop_after_unread)
+    return _within(study.study, sample) if within else sample
+
+
+def _group(
+    study: StudyFile,
+    arm: str,
+    members: Sequence[Person],
+    position: int,
+    *,
+    number: int,
+    stop_after_unread: int | None,
+    within: bool,
+) -> Sample:
+    name = f"{arm}-group-{number:02d}"
+    sample = group_sample(study, arm, members, name=name, position=position, stop_after_unread=stop_after_unread)
+    return _within(study.study, sample) if within else sample
+
+
+def _several(path: Path) -> bool:
+    return path.is_dir() and not is_study(path)
+
+
+def _within(study: str, sample: Sample) -> Sample:
+    """One of several studies' samples: they may be called alike in two studies."""
+    metadata = {"study": study, **sample.metadata}
+    return msgspec.structs.replace(sample, id=f"{study}/{sample.id}", metadata=metadata)
+
+
+def _digest_of(studies: Iterable[StudyFile]) -> str:
+    return sha256("".join(f"{one.study} {one.sha256}\n" for one in studies).encode()).hexdigest()

@@ -1,0 +1,345 @@
+"""What can be wrong with a study whose parts can be read: arms, materials, findings, tests, SQL; everything at once."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from karat.documents.nodes import Node, Place, dotted, line_of
+from karat.errors import BadOption, Fault, did_you_mean
+from karat.kinds.study.columns import column_type, fields_needed, own_columns, shape_of_data
+from karat.kinds.study.format import Answered, Arm, Relabelled, Rounds, StudyFile, Task, Test
+from karat.kinds.study.prompts import ANSWER_FORM, forms_in, known_names
+from karat.kinds.study.rounds import check_payoff, round_names, round_task
+from karat.kinds.study.test_checks import arms_of, check_test, test_label
+from karat.kinds.study.unread import counted_unread
+from karat.plugins import shown
+from karat.templates import names
+
+if TYPE_CHECKING:
+    from karat.sql import Shape
+
+__all__ = ["Checked", "check"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_SHORT = re.compile(r"\w[\w.-]{0,99}\Z")  # ids of samples and files of runs begin with it
+_CLOSED = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_MOST = 1e15  # of a number in a profile
+
+
+@dataclass(slots=True)
+class Checked:
+    """Faults with their lines, and notes: what cannot be checked."""
+
+    root: Node
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def fault(self, place: Place, message: str) -> None:
+        """Notes a fault."""
+        self.faults.append(Fault(place=dotted(place), message=message, line=line_of(self.root, place)))
+
+
+def check(
+    study: StudyFile, tests: Sequence[tuple[Place, Test]], *, node: Node, whole: bool, sql: bool, arms: Sequence[str]
+) -> Checked:
+    """Every fault that needs more than one part to be seen.
+
+    `whole`: top, participants and arms could all be read; `arms`: the names of all, also of those
+    that could not; `sql`: ask the SQL engine what `derive` gives.
+    """
+    found = Checked(root=node)
+    if study.study and not _SHORT.match(study.study):
+        found.fault(("study",), f"must be a short name of letters, digits, _, . and -, got {shown(study.study)}")
+    for name, arm in study.arms.items():
+        if arm.rounds is not None and arm.rounds.roles:
+            _check_roles(found, study, arm, ("arms", name), whole=whole)
+        else:
+            _check_arm(found, study, name, arm, whole=whole)
+    _check_types(found, study)
+    _check_people(found, study)
+    columns_hold = not any(re.search(r"\.(fields|profile)\b", fault.place) for fault in found.faults)
+    _check_ids(found, study)
+    shape = _shape(found, study) if sql and columns_hold else None
+    for place, test in tests:
+        check_test(found, study, test, place=place, shape=shape, arms=arms if not whole else tuple(study.arms))
+    if whole and shape is not None and study.reducer is None and not found.faults:
+        unread = counted_unread(study, [test for _, test in tests], shape)
+        labels = [test_label(node, place) for place, _ in tests]
+        found.notes += [f"{label}: {why}" for label, why in zip(labels, unread, strict=True) if why]
+    if whole and shape is not None and len(tests) == len(study.tests):
+        used = {arm for _, test in tests for arm in arms_of(study, test, fields_needed(study, test, shape))}
+        found.notes += [f"arms.{name}: no test looks at its participants" for name in study.arms if name not in used]
+    return found
+
+
+def _shape(found: Checked, study: StudyFile) -> Shape | None:
+    try:
+        shape = shape_of_data(study)
+    except BadOption as error:
+        found.fault(("derive",), str(error).partition(": ")[2])
+        return None
+    for why in shape.changing:
+        found.fault(("derive",), f"{why}: the same answers must give the same numbers")
+    return shape
+
+
+def _check_arm(found: Checked, study: StudyFile, name: str, arm: Arm, *, whole: bool) -> None:
+    place: Place = ("arms", name)
+    game = arm.rounds is not None and (arm.rounds.prompt is not None or arm.rounds.first is not None)
+    if (arm.prompt is None) == (arm.tasks is None) and not (game and arm.tasks is None):
+        found.fault(place, "needs either `prompt` with `fields`, or `tasks`")
+        return
+    if arm.rounds is not None and arm.tasks is not None:
+        found.fault((*place, "tasks"), "a game has one prompt a round, and no tasks")
+        return
+    if arm.tasks is not None and arm.fields is not None:
+        found.fault((*place, "fields"), "belongs to each of the tasks")
+    if study.participants.per_arm == "human" and arm.n is None:
+        found.fault(place, "n is missing: how many people there were (participants.per_arm is 'human')")
+    rounds = arm.rounds
+    seen: set[str] = set()
+    for at, task in enumerate(arm.shown):
+        here = (*place, "tasks", at) if arm.tasks is not None else place
+        fields = (rounds.fields if rounds is not None else None) or task.fields
+        for twice in seen & set(task.fields):
+            found.fault((*here, "fields", twice), "another task of the arm has a field of this name")
+        seen |= set(task.fields)
+        _check_fields(found, study, (*here, "fields"), fields)
+        if arm.tasks is not None:
+            _check_relabelled(found, task.relabel, fields, (*here, "relabel", "fields"))
+        if rounds is None:
+            known = known_names(study, arm, task) if whole else None
+            _check_material(found, study, arm, task, (*here, "prompt"), known=known)
+    _check_relabelled(found, arm.relabel, arm.answered, (*place, "relabel", "fields"))
+    if rounds is not None:
+        _check_rounds(found, study, arm, place, whole=whole)
+
+
+def _check_roles(found: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool) -> None:
+    """A game in which each member of a group has a role: what one answers may be shown to those who are asked later."""
+    rounds, here = arm.rounds, (*place, "rounds", "roles")
+    assert rounds is not None
+    roles = rounds.roles or {}
+    if any((arm.tasks, arm.shown, rounds.prompt, rounds.first, rounds.fields, rounds.group)):
+        found.fault(here, "each role has its own prompt and fields, and a group one of each: leave out the others")
+    if arm.relabel is not None:
+        found.fault((*place, "relabel"), "does not change roles: leave it out")
+    if len(roles) < 2:
+        found.fault(here, "a game has two roles or more")
+    size = arm.n if study.participants.per_arm == "human" else study.participants.per_arm
+    if size is None:
+        found.fault(place, "n is missing: how many people there were (participants.per_arm is 'human')")
+    elif int(size) % len(roles):
+        found.fault(place, f"{size} participants cannot be divided into groups of {len(roles)} roles")
+    twice = Counter(name for role in roles.values() for name in role.fields)
+    for name in roles:
+        for column, times in twice.items():
+            if times > 1 and column in roles[name].fields:
+                found.fault((*here, name, "fields", column), "another role has a field of this name")
+        _check_role(found, study, arm, name, (*here, name), whole=whole)
+    _check_payoffs(found, rounds, (*place, "rounds", "payoffs"))
+
+
+def _check_payoffs(found: Checked, rounds: Rounds, place: Place) -> None:
+    fields = {name: role.fields for name, role in (rounds.roles or {}).items()}
+    for name, formula in (rounds.payoffs or {}).items():
+        wrong = check_payoff(formula, fields) if name in fields else f"is no role{did_you_mean(name, fields)}"
+        if wrong:
+            found.fault((*place, name), wrong)
+    if rounds.payoffs and any(one.scale != 1 for own in fields.values() for one in own.values()):
+        found.fault(place, "count answers as they are given: leave out `scale` of the fields")
+
+
+def _check_role(found: Checked, study: StudyFile, arm: Arm, name: str, place: Place, *, whole: bool) -> None:
+    rounds = arm.rounds
+    assert rounds is not None
+    role = (rounds.roles or {})[name]
+    if not _NAME.match(name) or name in _NO_ROLES:
+        found.fault(place, f"is no name of a role: letters, digits and _, none of {', '.join(_NO_ROLES)}")
+    _check_fields(found, study, (*place, "fields"), role.fields)
+    for number in {1, min(2, rounds.count)}:
+        task = round_task(arm, number, name)
+        own = "first" if number == 1 and role.first is not None else "prompt"
+        known = [*known_names(study, arm, task), *round_names(arm, first=number == 1, role=name)] if whole else None
+        _check_material(found, study, arm, task, (*place, own), known=known)
+
+
+_NO_ROLES = ("last", "others", "profile", "round", "answer_form")
+
+
+def _check_rounds(found: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool) -> None:
+    """Also that no material asks for what its round may not see: in the first there is no last one."""
+    rounds = arm.rounds
+    assert rounds is not None
+    if rounds.payoffs:
+        found.fault((*place, "rounds", "payoffs"), "need `roles`: each earns its own")
+    if not arm.shown:
+        _check_fields(found, study, (*place, "rounds", "fields"), rounds.fields or arm.fields or {})
+    for number in {1, min(2, rounds.count)}:
+        task = round_task(arm, number)
+        own = "first" if number == 1 and task.prompt == rounds.first else "prompt"
+        where = (*place, "prompt") if task.prompt == arm.prompt else (*place, "rounds", own)
+        known = [*known_names(study, arm, task), *round_names(arm, first=number == 1)] if whole else None
+        _check_material(found, study, arm, task, where, known=known)
+    if rounds.group is not None and arm.n is not None and arm.n < rounds.group:
+        found.fault((*place, "n"), f"is {arm.n}, and a group has {rounds.group}")
+
+
+def _check_fields(found: Checked, study: StudyFile, place: Place, fields: Mapping[str, Answered]) -> None:
+    if not fields:
+        found.fault(place, "is missing: it says what is answered, and how")
+    for name, one in fields.items():
+        here = (*place, name)
+        if not _NAME.match(name):
+            found.fault(here, "is the name of a column: letters, digits and _, beginning with a letter")
+        if name in own_columns(study) or name in study.attributes:
+            found.fault(here, "is also a column of its own in `responses`; call the field otherwise")
+        _check_field(found, here, one)
+
+
+def _check_relabelled(found: Checked, relabel: Relabelled | None, fields: Mapping[str, Answered], place: Place) -> None:
+    """What is answered to other amounts must be what `derive` counts: the same fields, types and labels."""
+    for name, one in (relabel.fields if relabel is not None else {}).items():
+        first = fields.get(name)
+        if first is None:
+            found.fault((*place, name), f"relabels no field of its own{did_you_mean(name, fields)}")
+        elif (one.type, one.labels, one.optional) != (first.type, first.labels, first.optional):
+            found.fault((*place, name), f"must stay a {first.type} with the same options: `derive` counts them")
+        else:
+            _check_field(found, (*place, name), one)
+
+
+def _check_field(found: Checked, place: Place, one: Answered) -> None:
+    if one.type in {"choice", "rank"}:
+        if len(one.labels) < 2:
+            found.fault(place, f"a {one.type} needs `options`: two or more")
+        folded = [label.casefold().strip() for label in one.labels]
+        if len(set(folded)) < len(folded):
+            found.fault((*place, "options"), "two options are the same but for upper and lower case")
+    elif one.options is not None:
+        found.fault((*place, "options"), f"are for choice and rank; this is a {one.type}")
+    low, high = one.range or (None, None)
+    if one.type == "likert" and (low is None or high is None):
+        found.fault(place, "a likert needs `range: [lowest, highest]`")
+    if one.type not in {"number", "likert"} and one.range is not None:
+        found.fault((*place, "range"), f"is for number and likert; this is a {one.type}")
+    if low is not None and high is not None and low >= high:
+        found.fault((*place, "range"), f"must go from low to high, got {low:g} to {high:g}")
+    for key, given in (("whole", one.whole), ("scale", one.scale != 1)):
+        if given and one.type != "number":
+            found.fault((*place, key), f"is for number; this is a {one.type}")
+
+
+def _check_material(
+    found: Checked, study: StudyFile, arm: Arm, task: Task, place: Place, *, known: Sequence[str] | None
+) -> None:
+    """`place`: of the prompt; `known`: what {{ … }} may be, None where that cannot be told."""
+    text = study.materials.get(task.prompt)
+    if text is None:
+        return  # that is a fault already
+    for name in names(text) if known is not None else ():
+        if name not in (known or ()):
+            hint = did_you_mean(name, known or (), listing=False)
+            found.fault(place, f"'{task.prompt}' asks for {{{{ {name} }}}}, which nothing gives{hint}")
+    unclosed = f"{task.prompt}: '{{{{' without '}}}}' behind it is shown as it stands"
+    if "{{" in _CLOSED.sub("", text) and unclosed not in found.notes:
+        found.notes.append(unclosed)
+    if ANSWER_FORM not in names(text):
+        told = forms_in(text, task.fields)
+        silent = [name for name in task.fields if name not in told]
+        if told and silent:
+            listed = ", ".join(f"'{name}:'" for name in silent)
+            found.fault(place, f"'{task.prompt}' does not say how to answer {listed}")
+    for name, one in task.fields.items():
+        unsaid = [label for label in one.labels if label not in one.meanings and not _stands_in(label, text, arm, task)]
+        if unsaid:
+            listed = ", ".join(f"'{label}'" for label in unsaid)
+            where = (*place[:-1], "fields", name, "options")
+            found.fault(where, f"'{task.prompt}' does not say what {listed} of '{name}' is")
+
+
+def _stands_in(label: str, text: str, arm: Arm, task: Task) -> bool:
+    values = " ".join(str(one) for one in (*arm.values.values(), *task.values.values()))
+    return re.search(rf"(?<!\w){re.escape(label)}(?!\w)", f"{text}\n{values}", re.IGNORECASE) is not None
+
+
+def _check_types(found: Checked, study: StudyFile) -> None:
+    """A column is of one type, in whichever arms it is answered."""
+    types: dict[str, tuple[str, str]] = {}
+    for name, arm in study.arms.items():
+        for column, one in arm.answered.items():
+            kind, first = types.setdefault(column, (column_type(one), name))
+            if kind != column_type(one):
+                found.fault(
+                    ("arms", name, "fields", column), f"is a {one.type} here and a {kind} in arm '{first}'; "
+                    "give one of them another name"
+                )  # fmt: skip
+
+
+def _check_people(found: Checked, study: StudyFile) -> None:
+    place: Place = ("participants", "profile")
+    for name, said in study.participants.profile.items():
+        if not _NAME.match(name) or name in own_columns(study):
+            found.fault((*place, name), "is the name of a column: letters, digits and _, and none of karat's own")
+        wrong = _profile_fault(said)
+        if wrong:
+            found.fault((*place, name), wrong)
+        elif doubt := _profile_doubt(said):
+            found.notes.append(f"participants.profile.{name}: {doubt}")
+    if study.participants.given is not None:
+        lacking = [at for at, person in enumerate(study.persons, 1) if set(person) != set(study.persons[0])]
+        if lacking:
+            found.fault(("participants", "given"), f"person {lacking[0]} has not the columns of the first")
+        for name in study.persons[0] if study.persons else ():
+            if not _NAME.match(name) or name in own_columns(study):
+                found.fault(("participants", "given"), f"'{name}' cannot be the name of an attribute")
+
+
+def _profile_fault(said: Any) -> str:
+    if isinstance(said, Mapping):
+        shares = list(said.values())
+        if not shares or not all(_is_number(one) and 0 <= one <= _MOST for one in shares):
+            return "must give each value its share: {female: 0.5, male: 0.5}"
+        return "" if sum(shares) > 0 else "the shares add up to 0"
+    if isinstance(said, list):
+        if not said or any(not isinstance(one, (str, bool, int, float)) for one in said):
+            return "must be [lowest, highest], or a list of values"
+        if len(said) == 2 and all(map(_is_number, said)) and said[0] > said[1]:
+            return f"must go from low to high, got {shown(said[0])} to {shown(said[1])}"
+    if said is None:
+        return "must be a value, a list, or values with shares, got nothing"
+    numbers = [one for one in (said if isinstance(said, list) else [said]) if isinstance(one, (int, float))]
+    return "" if all(abs(one) <= _MOST for one in numbers) else "numbers must be finite, and below 10^15"
+
+
+def _profile_doubt(said: Any) -> str:
+    """What can be drawn, and is seldom meant."""
+    if isinstance(said, str) and re.fullmatch(r"\d+\s?(?:-|–|to|\.\.)\s?\d+", said.strip()):
+        return f"everybody has {shown(said)}; [lowest, highest] draws from a range"
+    if isinstance(said, Mapping):
+        total = sum(float(share) for share in said.values())
+        whole = all(float(share).is_integer() for share in said.values())  # counts, or percentages
+        if not whole and not any(abs(total - all_) <= 0.02 * all_ for all_ in (1, 100)):
+            return f"the shares add up to {total:g}; each counts as its part of that"
+    return ""
+
+
+def _is_number(one: Any) -> bool:
+    return isinstance(one, (int, float)) and not isinstance(one, bool)
+
+
+def _check_ids(found: Checked, study: StudyFile) -> None:
+    seen: set[tuple[str, str]] = set()
+    for at, finding in enumerate(study.findings):
+        key = (finding.sub_study, finding.id)
+        if key in seen:
+            found.fault(("findings", at, "id"), f"'{finding.id}' is the id of another finding (of this sub_study)")
+        seen.add(key)
+        tests = [test.id for test in finding.tests]
+        for number, test in enumerate(tests):
+            if test in tests[:number]:
+                found.fault(("findings", at, "tests", number, "id"), f"'{test}' is the id of another test of it")

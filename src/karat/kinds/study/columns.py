@@ -1,0 +1,96 @@
+"""The columns of a study: what `responses` holds, what `derive` makes of it, and which answers a test needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from karat.kinds.study.format import Answered, StudyFile, Test
+from karat.templates import names
+
+if TYPE_CHECKING:
+    from karat.sql import Shape
+
+__all__ = [
+    "PAYOFF",
+    "attribute_type",
+    "column_type",
+    "fields_needed",
+    "own_columns",
+    "responses_types",
+    "shape_of_data",
+]
+
+OWN = {"participant": "text", "arm": "text", "group_id": "text", "round": "whole"}
+"""Columns of every study; the last two are filled in games only."""
+
+PAYOFF = "payoff"
+"""What a participant earned in a round: the column of `responses`, and the last part of {{ last.ROLE.payoff }}."""
+
+_OF_FIELDS = {"number": "number", "likert": "number", "choice": "text", "text": "text", "rank": "texts"}
+
+
+def column_type(field: Answered) -> str:
+    """Number, text or (for ranks, best first) texts."""
+    return _OF_FIELDS[field.type]
+
+
+def attribute_type(study: StudyFile, name: str) -> str:
+    """Number or text: what the persons' attribute is in `responses`."""
+    said = study.participants.profile.get(name)
+    if said is None:
+        values: list[Any] = [person.get(name) for person in study.persons]
+    elif isinstance(said, Mapping):
+        values = list(said)
+    else:
+        values = said if isinstance(said, list) else [said]
+    numeric = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values if one is not None)
+    return "number" if numeric else "text"
+
+
+def responses_types(study: StudyFile) -> dict[str, str]:
+    """The columns of `responses`: participant, arm, the profile, and one a field."""
+    profile = {name: attribute_type(study, name) for name in study.attributes}
+    return own_columns(study) | profile | {name: column_type(field) for name, field in study.fields.items()}
+
+
+def _paid_for(study: StudyFile) -> list[str]:
+    """The fields that payoffs are computed from."""
+    formulas = [one for arm in study.arms.values() if arm.rounds for one in (arm.rounds.payoffs or {}).values()]
+    return [name.split(".")[1] for formula in formulas for name in names(formula) if "." in name]
+
+
+def own_columns(study: StudyFile) -> dict[str, str]:
+    """The columns of `responses` that are neither answers nor the profile; `payoff` only where the study has any."""
+    return OWN | ({PAYOFF: "number"} if study.pays else {})
+
+
+def shape_of_data(study: StudyFile) -> Shape:
+    """What `derive` would give. Raises BadOption where it is no SELECT over `responses`."""
+    from karat.sql import shape_of
+
+    return shape_of(study.derive, {"responses": responses_types(study)}, place="derive")
+
+
+def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[str, ...]:
+    """The fields that a participant must have answered for the test: as the file says, or as `derive` shows.
+
+    Where a column is made of nothing that can be traced to a field, every field is needed. Without
+    `shape` only columns that are fields themselves are known.
+    """
+    if test.needs is not None:
+        return tuple(test.needs)
+    columns = [test.measure, *([test.against] if isinstance(test.against, str) else [])]
+    if test.groups is not None:
+        columns += [test.groups.column, *(test.factors or {})]
+    found: set[str] = set()
+    waiting = list(columns)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        waiting += shape.sources.get(name, ()) if shape is not None else ()
+        waiting += _paid_for(study) if name == PAYOFF and study.pays else ()
+    traced = tuple(name for name in study.fields if name in found)
+    return traced or (tuple(study.fields) if shape is not None else ())

@@ -1,0 +1,269 @@
+"""The human copy test: an agent that answers as people did must agree with them, by the same way as every other.
+
+Two layers. `statistic_copy` makes rows of `data` from the numbers that the human Bayes factor
+uses: that shows the tests. `answer_copy` reads the answers that come with a study: that shows
+the parser and `derive`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.errors import BadDataset, Fault, did_you_mean
+from karat.kinds._rows import read_rows
+from karat.kinds.study.fields import read_answers
+from karat.kinds.study.format import Answered, Arm, StudyFile, Test
+from karat.kinds.study.human import cell_sizes, human_side, levels_of
+from karat.kinds.study.sides import agent_side
+from karat.kinds.study.tests import Response
+
+if TYPE_CHECKING:
+    from karat.replication import Side, StudyTest
+
+__all__ = ["answer_copy", "statistic_copies", "statistic_copy"]
+
+Floats = NDArray[np.float64]
+_STEPS = 2_000  # of the search for a permutation with a given rank correlation
+
+
+def statistic_copies(study: StudyFile) -> list[StudyTest]:
+    """Every test with people's numbers on both sides: the agent's come out of rows, through the agent's way.
+
+    A test without usable human numbers has none on either side.
+    """
+    from karat.replication import Side, StudyTest
+
+    found = []
+    for finding, test in study.tests:
+        human = human_side(test, study.arms)
+        agent = (
+            Side(missing=human.missing) if human.missing is not None else agent_side(test, statistic_copy(test, human))
+        )
+        found.append(
+            StudyTest(
+                study=study.study, finding=finding.id, sub_study=finding.sub_study, test=test.id,
+                kind=test.statistic_kind,
+                domain=study.domain, human=human, agent=agent, coverage=1.0,
+            )
+        )  # fmt: skip
+    return found
+
+
+def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
+    """The answers of people's copy, through the parser: one row a participant of `copy.jsonl`.
+
+    A row has `participant`, `arm`, and `answers` (field → value) or `text` (what was said). To a relabelled
+    study the answers are given in its other amounts, so that they pass its parser.
+    Raises BadDataset for rows of no arm, with fields it does not have, or that cannot be read.
+    """
+    path = path or study.folder / "copy.jsonl"
+    rows = read_rows(path)
+    faults, found = list(rows.faults), []
+    for number, row in rows.rows:
+        place = f"{rows.unit} {number}"
+        arm = study.arms.get(str(row.get("arm")))
+        if arm is None:
+            hint = did_you_mean(str(row.get("arm")), study.arms)
+            faults.append(Fault(place=place, message=f"the study has no arm '{row.get('arm')}'{hint}"))
+            continue
+        said = row.get("answers")
+        scales = {name: one.scale for name, one in arm.answered.items() if one.scale != 1}
+        told = _shown(said, scales) if study.relabel and isinstance(said, dict) else said
+        text = _written(told) if isinstance(told, dict) else str(row.get("text", ""))
+        asked = _asked(arm, said)
+        read = read_answers(text, asked)
+        faults += [
+            Fault(place=place, message=f"arm '{row['arm']}' has no field '{name}'{did_you_mean(name, arm.answered)}")
+            for name in (said if isinstance(said, dict) else ())
+            if name not in arm.answered
+        ]
+        faults += [
+            Fault(place=place, message=f"'{name}' is {kind}") for name, kind in read.kinds.items()
+            if not asked[name].optional
+        ]  # fmt: skip
+        found.append(
+            Response(
+                participant=str(row.get("participant", number)), arm=str(row["arm"]),
+                values=_counted(read.values, scales), profile={name: row.get(name) for name in study.attributes},
+                group=row.get("group"), round=row.get("round"),
+                fields=tuple(asked) if len(asked) < len(arm.answered) else None,
+            )
+        )  # fmt: skip
+    if faults:
+        raise BadDataset(str(path), faults)
+    return found
+
+
+def _asked(arm: Arm, said: Any) -> Mapping[str, Answered]:
+    """The fields of a row: in a game with roles those of the role whose fields it has."""
+    roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
+    own = [role.fields for role in roles.values() if isinstance(said, dict) and set(role.fields) & set(said)]
+    return own[0] if len(own) == 1 else arm.answered
+
+
+def _shown(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:
+    """People's answers in the amounts of the relabelled form."""
+    return {
+        # 4.35 · 100 is 434.99999999999994
+        name: round(value * scales[name], 9) if name in scales and isinstance(value, (int, float)) else value
+        for name, value in answers.items()
+    }
+
+
+def _counted(values: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:
+    """Answers in the units of the study, as `derive` gets them."""
+    return {name: value / scales[name] if name in scales else value for name, value in values.items()}
+
+
+def _written(answers: dict[str, Any]) -> str:
+    """Answers as a participant gives them."""
+    return msgspec.json.encode(answers).decode()
+
+
+def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
+    """Rows of `data` that have the human statistic: column → values."""
+    column = test.groups.column if test.groups is not None else "everybody"
+    levels: list[Any] = list(test.groups.levels) if test.groups is not None else [True]
+    second = test.against if isinstance(test.against, str) else None
+    if test.factors:
+        return _factorial(test, human)
+    if test.kind == "contingency":
+        samples = _table(test, human)
+    elif test.kind in {"binomial", "proportion"}:
+        samples = [[True] * round(human.statistic) + [False] * round(human.n1 - human.statistic)]
+    elif test.kind in {"correlation", "spearman"}:
+        first, other = _pairs(test.kind, round(human.n1), human.statistic)
+        return {column: [levels[0]] * len(first), test.measure: first.tolist(), second or "against": other.tolist()}
+    elif test.kind in {"ttest_paired", "ttest_one", "wilcoxon"}:
+        apart = _apart(test.kind, human)
+        reference = 0.0 if second is not None or test.against is None else float(test.against)
+        samples = [(apart + reference).tolist()]
+    else:
+        samples = [one.tolist() for one in _groups(test.kind, human, len(levels))]
+    data: dict[str, list[Any]] = {
+        column: [level for level, one in zip(levels, samples, strict=False) for _ in one],
+        test.measure: [value for one in samples for value in one],
+    }
+    if second is not None:
+        data[second] = [0.0] * len(data[test.measure])
+    return data
+
+
+def _table(test: Test, human: Side) -> list[list[Any]]:
+    outcomes = test.outcomes or [True, False]
+    return [[one for one, count in zip(outcomes, row, strict=True) for _ in range(count)] for row in human.table or ()]
+
+
+def _pattern(n: int) -> Floats:
+    """N numbers with mean 0 and standard deviation 1."""
+    values = np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
+    return np.asarray(values / values.std(ddof=1)) if n > 1 else values
+
+
+def _apart(kind: str, human: Side) -> Floats:
+    """Differences with a given t, or with signed ranks as near to z as ranks allow."""
+    n = round(human.n1)
+    if kind != "wilcoxon":
+        return np.asarray(_pattern(n) + human.statistic / math.sqrt(n))
+    spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
+    left = round(min(max(human.statistic * spread + n * (n + 1) / 4, 0), n * (n + 1) / 2))
+    values = -np.arange(1.0, n + 1)
+    for rank in range(n, 0, -1):
+        if rank <= left:
+            values[rank - 1], left = rank, left - rank
+    return values
+
+
+def _groups(kind: str, human: Side, count: int) -> list[Floats]:
+    sizes = [round(one) for one in (human.sizes or (human.n1, human.n2)) if not math.isnan(one)]
+    if len(sizes) != count:
+        sizes = [max(2, round((human.df1 + 2 if kind != "anova" else human.df1 + human.df2 + 1) / count))] * count
+    patterns = [_pattern(n) for n in sizes]
+    if kind == "mannwhitney":
+        return _ranked(round(human.statistic), *sizes)
+    if kind == "variance_ratio":
+        return [patterns[0] * math.sqrt(human.statistic), patterns[1]]
+    if kind == "anova":
+        return _spread_means(human, patterns)
+    error = math.sqrt(sum(1 / n for n in sizes))
+    return [patterns[0] + human.statistic * error, patterns[1]]
+
+
+def _spread_means(human: Side, patterns: list[Floats]) -> list[Floats]:
+    """Groups whose means lie apart so that F comes out."""
+    means = _means_apart(human, np.array([len(one) for one in patterns], dtype=np.float64))
+    return [one + mean for one, mean in zip(patterns, means, strict=True)]
+
+
+def _means_apart(human: Side, sizes: Floats) -> Floats:
+    """The means of groups of these sizes, with sd 1 in each; the first above the second, where the sign says so."""
+    means = np.arange(len(sizes), 0, -1, dtype=np.float64) * (human.sign or 1)
+    grand = (sizes * means).sum() / sizes.sum()
+    between = (sizes * (means - grand) ** 2).sum() / (len(sizes) - 1)
+    return np.asarray(means * math.sqrt(human.statistic / between))
+
+
+def _factorial(test: Test, human: Side) -> dict[str, list[Any]]:
+    """The cells of a design in which the one effect alone is there: column → values."""
+    groups, per_cell = test.cells, len(test.cells[0])
+    sizes = cell_sizes(test, levels_of(test, {}))
+    if sizes is None:
+        sizes = [max(2, round((human.df2 / sum(map(len, groups))) + 1))] * sum(map(len, groups))
+    patterns = [_pattern(n) for n in sizes]
+    effective = [per_cell**2 / sum(1 / n for n in sizes[at : at + per_cell]) for at in range(0, len(sizes), per_cell)]
+    means = _means_apart(human, np.array(effective))
+    cells = [(cell, mean) for group, mean in zip(groups, means, strict=True) for cell in group]
+    columns: dict[str, list[Any]] = {name: [] for name in (*groups[0][0], test.measure)}
+    for (cell, mean), values in zip(cells, patterns, strict=True):
+        for name, level in cell.items():
+            columns[name] += [level] * len(values)
+        columns[test.measure] += (values + mean).tolist()
+    return columns
+
+
+def _ranked(u: int, n1: int, n2: int) -> list[Floats]:
+    """Two samples without ties whose first is above the second in u of all pairs."""
+    each, more = divmod(u, n1)
+    beaten = np.full(n1, each, dtype=np.float64)
+    beaten[:more] += 1
+    return [beaten - 0.5 + np.linspace(-0.1, 0.1, n1), np.arange(n2, dtype=np.float64)]
+
+
+def _pairs(kind: str, n: int, r: float) -> tuple[Floats, Floats]:
+    first = _pattern(n)
+    if kind == "spearman":
+        return np.arange(n, dtype=np.float64), _permutation(n, r)
+    bent = first**2 - (first**2).mean()  # orthogonal to the straight line, as it is symmetric
+    return first, np.asarray(r * first + math.sqrt(1 - r * r) * bent / bent.std(ddof=1))
+
+
+def _permutation(n: int, r: float) -> Floats:
+    """Ranks whose squared distances from 1 … n add up as near as can be to what r asks for.
+
+    Swapping two places changes the sum by 2·(i − j)·(their ranks' difference): the swap that comes
+    nearest is taken until none comes nearer; then two places are swapped at random, and on it goes.
+    """
+    places = np.arange(n, dtype=np.float64)
+    target = (1 - r) * n * (n * n - 1) / 6
+    order = places.copy() if r >= 0 else places[::-1].copy()
+    best, nearest = order.copy(), math.inf
+    dice = np.random.default_rng(n)  # any seed: the same copy each time
+    for _ in range(_STEPS):
+        missing = target - float(((order - places) ** 2).sum())
+        if abs(missing) < nearest:
+            best, nearest = order.copy(), abs(missing)
+        if nearest <= 1:  # the sum is even
+            break
+        changes = 2 * np.subtract.outer(places, places) * np.subtract.outer(order, order)
+        one, two = np.unravel_index(np.argmin(np.abs(changes - missing)), changes.shape)
+        if abs(changes[one, two] - missing) >= abs(missing):
+            one, two = dice.integers(n, size=2)
+        order[[one, two]] = order[[two, one]]
+    return best

@@ -1,0 +1,344 @@
+"""What a participant answered: the fields in a reply, each read, or with the reason why it is not.
+
+Nothing is turned into another answer: what is no option, out of range, refused or
+contradictory stays so. Every pattern has bounded parts, so a hostile reply costs time in
+proportion to its length.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from karat.kinds.study.format import Answered
+from karat.kinds.study.options import names_option
+from karat.kinds.study.prompts import described
+from karat.kinds.study.spoken import marked_answers, spoken
+from karat.kinds.study.values import CONTRADICTORY, INVALID, MISSING, REFUSED, Value, refuses, unfilled, value_of
+
+__all__ = ["KINDS", "Read", "read_answers"]
+
+KINDS = ("refused", "missing", "out_of_range", "contradictory", "invalid")
+"""Why a field has no answer."""
+
+_LONGEST = 200_000  # characters of a reply that are looked at: its end
+_OBJECTS = 20  # JSON objects that are tried
+_MARKS = 1_000  # places with a key that are looked at: the last ones
+_BLOCK = 4_000  # characters of an answer that goes on over lines
+_CLAUSE = 80  # characters behind a key in a sentence
+_SENTENCE_END = re.compile(r"[\n;?!]|\.(?!\d)")
+_CLAUSE_END = re.compile(r",|\band\b")  # `my first is A and my second is B`: the words of one field are not the other's
+_EXAMPLE = re.compile(r"\b(?:for example|e\.g\.|such as|like|not|never)\W{0,6}(?:```(?:json)?\s{0,3})?$", re.IGNORECASE)
+_MINE = re.compile(  # what may stand right before a key: nothing, `my`, `so the`; not `the average`, `a fair`
+    r"(?:(?:^|[|({])[\W\d]*(?:(?:so|therefore|thus|hence|ok|okay|then)\W+(?:the\W+)?)?"
+    r"|\bmy(?:\W+(?:own|final|new|chosen|answer|answer for))?\W+|\bfinal\W+)[\"'*_`(]*$",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(r"\b(?:if|suppose|supposing|assuming|unless|whether|when)\b", re.IGNORECASE)
+_NOT_OWN = re.compile(  # `the worst choice is A`, `most people's choice is A`, `I will not write choice: A`
+    r"\b(?:not|never|can ?not|refuse|avoid|against|nobody|reject|doubt|silly|wrong|worst|worse|bad|last|lowest|highest"
+    r"|least|second|first|other|others|most|some|people|friend|his|her|their|your|he|she|they|form|format|example)\b"
+    r"|n['’]t\b|(?<!\bit)(?<!\bthat)['’]s\b",
+    re.IGNORECASE,
+)
+_INTRODUCED = re.compile(  # `Most people would say:` in the line above; not `It is not easy, but here it is:`
+    r"(?:\b(?:not|never|refuse|wrong|worst|most people|others|(?<!as a )typical\w*|(?<!as an )average|(?<!as )someone"
+    r"|example|e\.g\.|suppos\w+|assuming|if (?!i (?:had|have|must)|forced|pressed))\b|n['’]t\b)"
+    r"(?:(?!\b(?:but|here|still|however)\b)[^\n.;!?]){0,80}(?::|\bwrite|\bbe|\bsay)\s*(?:```\w*\s*)?$",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(r"[^\n]*\n[ \t]*\|[ \t]*:?-{2,}[^\n]*\n[ \t]*\|")  # of a table: its words are no answers
+_REVOKED = re.compile(
+    r"[\s*_(`]*(?:actually|wait|correction|on second thought|scratch that|never ?mind|no\b(?! doubt| question)|sorry"
+    r"|edit|i (?:mean|meant|take that back)|(?:hmm+\W+)?on (?:further )?reflection"
+    r"|(?:hmm+\W+)?let me (?:reconsider|revise|rethink)|revised|i(?: have|['’]ve)? changed my mind)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Read:
+    """The answers of one reply. A field is in exactly one of the two."""
+
+    values: dict[str, float | str | list[str]] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)  # field → why there is none: one of KINDS
+
+    def complete(self, fields: Mapping[str, Answered]) -> bool:
+        """Whether every field that must be answered is."""
+        return all(name in self.values or one.optional for name, one in fields.items())
+
+
+def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
+    """The fields of a reply: by key in lines, in JSON, or in prose; a single field also without its key.
+
+    Lines and JSON go before the prose above them, which may weigh one answer against another; a
+    model's thoughts go before nothing. Else two answers to one field that differ are contradictory;
+    an answer beside something that is none is an answer.
+
+    >>> fields = {"choice": Answered(type="choice", options=["A", "B"])}
+    >>> read_answers("The second one is a gamble.\\nchoice: A", fields).values
+    {'choice': 'A'}
+    >>> read_answers("I cannot choose between them.", fields).kinds
+    {'choice': 'refused'}
+    """
+    text = spoken(text[-_LONGEST:])
+    firm, revoked = _in_json(text, fields), False
+    for name, found in _in_lines(text, fields).items():
+        firm.setdefault(name, []).extend(found)
+    if firm:
+        behind = text[_end_of_form(text, fields) :]
+        revoked = _REVOKED.match(behind) is not None
+        if len(fields) == 1:
+            (only, one), *_ = fields.items()
+            firm.setdefault(only, []).extend([*_called_answer(behind, one), *_marked(behind, only, one, only=True)])
+        for name, found in _in_prose(behind, fields, mine=False).items():
+            firm.setdefault(name, []).extend(found)  # a change of mind
+    loose = _in_prose(text, fields)
+    declined = refuses(text)
+    values: dict[str, float | str | list[str]] = {}
+    kinds: dict[str, str] = {}
+    for name, one in fields.items():
+        settled = _settled(firm.get(name, [])) or _settled(loose.get(name, []))
+        if revoked and settled is not None and settled.answer is not None:
+            settled = Value(kind=CONTRADICTORY)
+        if settled is None:
+            settled = _settled(_marked(text, name, one, only=len(fields) == 1))
+        if settled is None and len(fields) == 1:
+            settled = _alone(text, one) or _settled(_called_answer(text, one))
+        if settled is not None and settled.answer is not None:
+            values[name] = settled.answer
+        else:
+            kind = MISSING if settled is None or settled.kind is None else settled.kind
+            kinds[name] = REFUSED if declined and kind in {MISSING, INVALID} else kind
+    return Read(values=values, kinds=kinds)
+
+
+def _settled(found: list[Value]) -> Value | None:
+    """One answer out of all that were found for a field; None where there is nothing at all."""
+    said = [one for one in found if one.kind not in {MISSING, INVALID}]
+    if not said:
+        return next((one for one in found if one.kind == INVALID), found[0] if found else None)
+    if any(one != said[0] for one in said):
+        return Value(kind=CONTRADICTORY)
+    return said[0]
+
+
+def _alone(text: str, one: Answered) -> Value | None:
+    """A reply that is nothing but the answer to the only question."""
+    plain = text.strip()
+    if not plain:
+        return None
+    if one.type == "text":
+        if _bare(plain).endswith(_bare(described(one))) or unfilled(plain):
+            return None  # the form, said back
+        return Value(kind=REFUSED) if refuses(plain) else Value(answer=plain)
+    if len(plain) > 200 or "\n" in plain:
+        return None
+    found = value_of(plain, one, whole=True)
+    return found if found.kind != INVALID else None
+
+
+def _marked(text: str, name: str, one: Answered, *, only: bool) -> list[Value]:
+    """Answers in marks of their own; those without a name are of the only field."""
+    marks = marked_answers(text, (name.casefold(),))
+    return [value_of(said, one) for named, said in marks if named or only]
+
+
+def _called_answer(text: str, one: Answered) -> list[Value]:
+    """Lines such as `Final answer: A`, where there is one question that they can be the answer to."""
+    if one.type == "text":
+        return []
+    marks = list(_ANSWER_LINE.finditer(text))[-_MARKS:]
+    found = [value_of(match["said"], one) for match in marks]
+    if marks and _REVOKED.match(text, marks[-1].end()):
+        found.append(Value(kind=CONTRADICTORY))
+    return [value for value in found if value.kind != INVALID]
+
+
+class _Pairs(tuple[tuple[str, Any], ...]):
+    """A JSON object with every key it has: one that stands twice may say two things."""
+
+    __slots__ = ()
+
+
+def _in_json(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
+    found: dict[str, list[Value]] = {}
+    names = {_folded(name): name for name in fields}
+    for item in _objects(text):
+        for key, value in item:
+            if (name := names.get(_folded(key))) is not None:
+                one = fields[name]
+                read = _value_in(value, one, fields) if isinstance(value, str) else _of_json(value, one)
+                found.setdefault(name, []).append(read)
+    return found
+
+
+def _objects(text: str) -> Iterator[_Pairs]:
+    """The JSON objects of a text, as many as are worth trying; those that a sentence gives as an example are not."""
+    decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
+    at = text.find("{")
+    for _ in range(_OBJECTS):
+        if at < 0:
+            return
+        try:
+            item, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            if isinstance(item, _Pairs) and not _EXAMPLE.search(text[max(0, at - 40) : at]):
+                yield item
+        at = text.find("{", end)
+
+
+def _of_json(value: Any, one: Answered) -> Value:
+    if value is None or value in ("", []):
+        return Value(kind=MISSING)
+    if isinstance(value, _Pairs):
+        return Value(kind=INVALID)
+    if isinstance(value, list) and one.type == "rank":
+        flat = all(isinstance(item, (str, int, float)) for item in value)
+        return value_of(", ".join(map(str, value)), one) if flat else Value(kind=INVALID)
+    if isinstance(value, list):
+        return _of_json(value[0], one) if len(value) == 1 and not isinstance(value[0], list) else Value(kind=INVALID)
+    if isinstance(value, bool):
+        value = {True: "yes", False: "no"}[value] if {"yes", "no"} <= set(one.labels) else str(value).lower()
+    return value_of(str(value), one)
+
+
+def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
+    """Lines that begin with a key: `choice: A`, `**choice** = A`. Rank and text may go on in the next lines."""
+    found: dict[str, list[Value]] = {}
+    marks = list(_line_keys(tuple(fields)).finditer(text))[-_MARKS:]
+    names = {_folded(name): name for name in fields}
+    for at, mark in enumerate(marks):
+        name = names[_folded(mark["key"])]
+        one = fields[name]
+        end = marks[at + 1].start() if at + 1 < len(marks) else len(text)
+        line = text[mark.end() : min(end, mark.end() + _BLOCK)]
+        if mark["cell"] and _HEADER.match(line):
+            continue
+        if _INTRODUCED.search(text[max(0, mark.start() - 2 * _CLAUSE) : mark.start()]):
+            found.setdefault(name, []).append(Value(kind=CONTRADICTORY))  # another's answer, or one under a condition
+            continue
+        listed = _lists_options(line, one)
+        if one.type != "text":
+            first, _, rest = line.partition("\n")
+            line = rest.partition("\n\n")[0] if one.type == "rank" and not first.strip(" *_`") else first
+            line = _up_to_next(line, name, tuple(fields))
+        if _bare(line) == _bare(described(one)):
+            continue  # the form, said back
+        value = Value(kind=INVALID) if listed else _value_in(line, one, fields)
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _value_in(line: str, one: Answered, fields: Mapping[str, Answered]) -> Value:
+    """What a line says; `60% refuse` is no 60 where `refuse` may be chosen: of which option is it the share?"""
+    value = value_of(line, one)
+    if value.answer is None or one.type not in {"number", "likert"}:
+        return value
+    chosen = [other for other in fields.values() if other.type == "choice"]
+    return Value(kind=CONTRADICTORY) if any(names_option(line, other) for other in chosen) else value
+
+
+def _lists_options(block: str, one: Answered) -> bool:
+    """Whether what follows a key says what the options are: `First: A: a sure gain` above `B: a chance`."""
+    lines = [line for line in block.split("\n", 4)[:4] if line.strip()][:2]
+    heads = [label for line in lines for label in one.labels if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", line)]
+    return one.type == "choice" and len(set(heads)) > 1
+
+
+def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:
+    """A line up to the key of another field: `warm: 5, kind: 6`."""
+    for mark in _inline_keys(names).finditer(line):
+        if _folded(mark["key"]) != _folded(name):
+            return line[: mark.start()]
+    return line
+
+
+def _end_of_form(text: str, fields: Mapping[str, Answered]) -> int:
+    """Where the last line with a key, or the last JSON, ends; behind a text everything belongs to it."""
+    end = text.rfind("}") + 1
+    names = {_folded(name): name for name in fields}
+    for mark in _line_keys(tuple(fields)).finditer(text):
+        line_end = text.find("\n", mark.end())
+        goes_on = line_end < 0 or fields[names[_folded(mark["key"])]].type == "text"
+        end = max(end, len(text) if goes_on else line_end)
+    return end
+
+
+def _in_prose(text: str, fields: Mapping[str, Answered], *, mine: bool = True) -> dict[str, list[Value]]:
+    """Keys within sentences: `my choice is A`, `choice: A`. Only what is an answer counts."""
+    found: dict[str, list[Value]] = {}
+    names = {_folded(name): name for name in fields}
+    marks = list(_prose_keys(tuple(fields)).finditer(text))[-_MARKS:]
+    for at, mark in enumerate(marks):
+        name = names[_folded(mark["key"])]
+        if fields[name].type in {"text", "rank"} or not _own(text, mark.start(), mine=mine):
+            continue
+        end = min(mark.end() + _CLAUSE, marks[at + 1].start() if at + 1 < len(marks) else len(text))
+        said = _SENTENCE_END.split(text[mark.end() : end], maxsplit=1)[0]
+        asked_at = mark.end() + len(said)
+        if text[asked_at : asked_at + 1] == "?":
+            continue
+        said_alone = re.sub(r"\W+and(?:\W+(?:my|the|for my|for the))?\W*$", "", said)
+        value = _value_in(said_alone, fields[name], fields)
+        if value.kind not in {MISSING, INVALID} and _bare(said) != _bare(described(fields[name])):
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def _own(text: str, at: int, *, mine: bool) -> bool:
+    """Whether a key within a sentence is the participant's own answer, by the words before it."""
+    if _INTRODUCED.search(text[max(0, at - 2 * _CLAUSE) : at]):
+        return False
+    sentence = _SENTENCE_END.split(text[max(0, at - _CLAUSE) : at])[-1]
+    clause = _CLAUSE_END.split(sentence)[-1]
+    if _SUPPOSED.search(sentence) or _NOT_OWN.search(clause):
+        return False
+    return not mine or _MINE.search(clause) is not None
+
+
+@lru_cache(maxsize=256)
+def _line_keys(names: tuple[str, ...]) -> re.Pattern[str]:
+    marks = r"(?:\d{1,2}[.)]\s)?[ \t>*_`\"'#•-]{0,8}(?P<cell>\|[ \t*_`]{0,8})?"
+    link = r"(?(cell)[:=：＝|]|[:=：＝])"  # also a table's row: `| choice | A |`
+    return re.compile(rf"^{marks}(?P<key>{_any_of(names)})[*_`\"']{{0,4}}[ \t]{{0,4}}{link}[*_`]{{0,4}}", _FLAGS)
+
+
+@lru_cache(maxsize=256)
+def _inline_keys(names: tuple[str, ...]) -> re.Pattern[str]:
+    link = r"[*_`\"']{0,4}[ \t]{0,4}[:=：＝]"
+    return re.compile(rf"[\s,;|/]{{1,4}}(?:and\s)?[*_`\"']{{0,4}}(?<!\w)(?P<key>{_any_of(names)}){link}", _FLAGS)
+
+
+@lru_cache(maxsize=256)
+def _prose_keys(names: tuple[str, ...]) -> re.Pattern[str]:
+    link = r"[*_`\"']{0,4}[ \t]{0,4}(?:[:=：＝]|is\b|would be\b)"
+    return re.compile(rf"(?<!\w)(?P<key>{_any_of(names)}){link}", _FLAGS)
+
+
+_FLAGS = re.IGNORECASE | re.MULTILINE
+_ANSWER_LINE = re.compile(
+    r"^[ \t>*_`#•-]{0,8}(?:my |the )?(?:final )?answer[*_`]{0,4}[ \t]{0,4}[:：]"
+    r"[*_` \t]{0,8}(?P<said>[^\n]{1,400})",
+    _FLAGS,
+)
+
+
+def _any_of(names: tuple[str, ...]) -> str:
+    """Each name, longest first; an underscore may be written as a space."""
+    ordered = sorted(names, key=len, reverse=True)
+    return "|".join(re.escape(name).replace("_", r"[_ -]") for name in ordered)
+
+
+def _folded(key: Any) -> str:
+    return re.sub(r"[ -]", "_", str(key).strip().casefold())
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\W_]+", " ", text).strip().casefold()

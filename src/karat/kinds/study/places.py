@@ -1,0 +1,130 @@
+"""Where a study lies: a file, a folder, a name that comes with karat, or a folder of several studies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from karat.documents.reader import MAX_BYTES, parse
+from karat.errors import BadOption, did_you_mean
+from karat.files import open_regular
+from karat.formats import excerpt
+from karat.kinds import shipped_studies
+
+__all__ = ["SHIPPED", "WHERE", "Located", "is_study", "locate", "reads_as", "studies_below", "study_of"]
+
+WHERE = "study.yaml"
+_OURS = {"study", "arms", "findings", "participants", "derive", "domain"}
+_THEIRS = {"dataset", "agent", "conditions", "judge", "execution", "scorers"}
+
+SHIPPED = "shipped"
+"""The name of all studies that come with karat."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Located:
+    """A `study.yaml`, or a folder of study folders; and what should be said of the choice."""
+
+    path: Path
+    notes: tuple[str, ...] = ()
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder is one study's."""
+    try:
+        return (folder / WHERE).is_file()
+    except OSError:  # a folder that may not be looked into
+        return False
+
+
+def studies_below(folder: Path) -> list[Path]:
+    """The `study.yaml` of every folder in this one, in the order of their names."""
+    try:
+        return sorted(one / WHERE for one in folder.iterdir() if one.is_dir() and is_study(one))
+    except OSError:
+        return []
+
+
+def locate(text: str, *, folders: Sequence[Path], place: str = "dataset.path") -> Located:
+    """What a text names: looked for in the folders, in their order, then among what comes with karat.
+
+    Raises BadOption, naming `place`, with what was looked for and the nearest name.
+    """
+    if not text.strip() or "\0" in text:
+        raise BadOption(place, f"must be a study: a {WHERE}, a folder with one, or a name from `karat list studies`")
+    shipped = {**shipped_studies(), SHIPPED: Path(__file__).parent / "studies"}
+    try:
+        here = [found for folder in folders if (found := _there(folder / text)) is not None]
+    except OSError as error:  # a name that is too long
+        raise BadOption(place, f"'{excerpt(text, 60)}' cannot be looked for: {error.strerror}") from error
+    if here:
+        return Located(path=here[0], notes=tuple(_notes(text, here, shipped)))
+    if text in shipped:
+        return Located(path=shipped[text])
+    raise BadOption(place, _missing(text, folders, shipped))
+
+
+def study_of(path: Path) -> Path | None:
+    """What a path or a shipped name means, where that is a study or a folder of several; else None."""
+    if path.is_file() and path.name != WHERE:
+        return path if reads_as(path) == "study" else None
+    try:
+        return locate(str(path), folders=[Path.cwd()]).path
+    except BadOption:
+        return None
+
+
+def reads_as(path: Path) -> str:
+    """`study` or `experiment`, by the keys of a file; "" where it has neither's, or is no YAML."""
+    if path.suffix not in {".yaml", ".yml"}:
+        return ""
+    try:
+        with open_regular(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError:
+        return ""
+    root = parse(data).root
+    keys = set(root.value) if root is not None and isinstance(root.value, dict) else set()
+    ours, theirs = len(keys & _OURS), len(keys & _THEIRS)
+    return "study" if ours > theirs else "experiment" if theirs else ""
+
+
+def _there(path: Path) -> Path | None:
+    """The file or folder to read; None where there is no study."""
+    if path.is_file():
+        return path
+    if is_study(path):
+        return path / WHERE
+    return path if studies_below(path) else None
+
+
+def _notes(text: str, here: Sequence[Path], shipped: Collection[str]) -> Iterable[str]:
+    if text in shipped:
+        yield f"'{text}' lies here, and is also a name of what comes with karat; what lies here is used"
+    if any(not here[0].samefile(other) for other in here[1:]):
+        yield f"'{text}' is in the working directory and in the experiment's folder; the first is used"
+
+
+def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> str:
+    path = next((folder / text for folder in folders if (folder / text).exists()), None)
+    if path is not None and path.is_dir():
+        return f"'{text}' is a folder without a {WHERE}, and no folder in it has one"
+    if path is not None:
+        return f"'{text}' is not a regular file (but a device or a pipe); name a {WHERE}"
+    beside = {one.name for folder in folders for one in _entries((folder / text).parent)}
+    near = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
+    where = " or ".join(dict.fromkeys(_called(folder) for folder in folders))
+    return f"there is no file or folder '{text}' in {where}, and no study of that name comes with karat{near}"
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What could be meant: study files and folders with studies."""
+    try:
+        return [one for one in folder.iterdir() if one.suffix in {".yaml", ".yml"} or _there(one) is not None]
+    except OSError:
+        return []
+
+
+def _called(folder: Path) -> str:
+    return "the working directory" if folder == Path.cwd() else "the experiment's folder"

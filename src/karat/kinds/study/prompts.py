@@ -1,0 +1,164 @@
+"""What a participant reads: materials filled with values, in their order, each ending with the form of the answer."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from karat.kinds.study.format import Answered, Arm, StudyFile, Task
+from karat.templates import fill, names
+
+__all__ = ["ANSWER_FORM", "Shown", "answer_form", "described", "forms_in", "known_names", "prompt_text", "shown_to"]
+
+ANSWER_FORM = "answer_form"
+"""The name by which a material puts the form where it wants it: {{ answer_form }}."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """One task as one participant sees it."""
+
+    arm: str
+    task: str
+    text: str
+    fields: dict[str, Answered]
+
+
+def shown_to(study: StudyFile, arms: Sequence[str], profile: Mapping[str, Any], *, seed: str) -> list[Shown]:
+    """The tasks of a participant's arms, in the order of the file or, by the seed, in another.
+
+    With `order: random` the tasks of an arm change places, and the arms of a within design do;
+    tasks of different arms are not mixed. Raises BadOption where a material asks for what is not there.
+    """
+    dice = random.Random(seed)
+    order = list(arms)
+    if study.order == "random":
+        dice.shuffle(order)
+    found: list[Shown] = []
+    for name in order:
+        arm = study.arms[name]
+        tasks = list(arm.shown)
+        if study.order == "random":
+            dice.shuffle(tasks)
+        for task in tasks:
+            text = prompt_text(study, arm, task, profile)
+            found.append(Shown(arm=name, task=task.name or task.prompt, text=text, fields=task.fields))
+    return found
+
+
+def prompt_text(
+    study: StudyFile, arm: Arm, task: Task, profile: Mapping[str, Any], more: Mapping[str, Any] | None = None
+) -> str:
+    """The material with its values, and the form of the answer where the material does not give it itself."""
+    text = study.materials[task.prompt]
+    fields = {name: _reversed(one) for name, one in task.fields.items()} if study.reorder else task.fields
+    form = answer_form(fields)
+    values = {"profile": dict(profile), **arm.values, **task.values, ANSWER_FORM: form, **(more or {})}
+    filled = fill(text, values, place=task.prompt).strip()
+    if study.reorder:
+        filled = reordered(filled, task.fields)
+    if ANSWER_FORM in names(text) or forms_in(text, task.fields):
+        return filled
+    return f"{filled}\n\n{form}"
+
+
+def answer_form(fields: Mapping[str, Answered]) -> str:
+    """How to answer, in lines that can be read back.
+
+    >>> print(answer_form({"choice": Answered(type="choice", options=["A", "B"])}))
+    End your answer with one line in this form:
+    choice: A or B
+    """
+    lines = [f"{name}: {described(one)}" for name, one in fields.items()]
+    head = "End your answer with one line in this form:"
+    if len(lines) > 1:
+        head = f"End your answer with {len(lines)} lines in this form:"
+    return "\n".join([head, *lines])
+
+
+def reordered(text: str, fields: Mapping[str, Answered]) -> str:
+    """The text with each field's options the last one first, where every option has a line of its own: `A: …`.
+
+    A line that begins with no label belongs to the option above it, up to an empty line. The
+    answer's form in the text changes too, where it is as karat writes it. Labels stay what they are.
+
+    >>> fields = {"choice": Answered(type="choice", options=["A", "B"])}
+    >>> print(reordered("Which?\\nA: 200 are\\nsaved.\\nB: Perhaps all.\\n\\nchoice: A or B", fields))
+    Which?
+    B: Perhaps all.
+    A: 200 are
+    saved.
+    <BLANKLINE>
+    choice: B or A
+    """
+    for name, one in fields.items():
+        own, other = f"{name}: {described(one)}", f"{name}: {described(_reversed(one))}"
+        lines = [other if line == own else line for line in text.split("\n")]
+        blocks = [_block(lines, label) for label in one.labels]
+        found = [block for block in blocks if block is not None]
+        adjoining = all(above[1] == below[0] for above, below in pairwise(found))
+        if len(found) == len(one.labels) > 1 and adjoining:
+            moved = [line for start, end in reversed(found) for line in lines[start:end]]
+            lines[found[0][0] : found[-1][1]] = moved
+        text = "\n".join(lines)
+    return text
+
+
+def _block(lines: Sequence[str], label: str) -> tuple[int, int] | None:
+    """The lines of an option: from the one that begins with its label to the next label or empty line."""
+    starts = [at for at, line in enumerate(lines) if re.match(rf"\s*{re.escape(label)}[:.)]\s", line)]
+    if len(starts) != 1:
+        return None
+    end = starts[0] + 1
+    while end < len(lines) and lines[end].strip() and not re.match(r"\s*\w{1,12}[:.)]\s", lines[end]):
+        end += 1
+    return starts[0], end
+
+
+def _reversed(one: Answered) -> Answered:
+    if one.options is None:
+        return one
+    options = dict(reversed(one.options.items())) if isinstance(one.options, dict) else one.options[::-1]
+    return one.model_copy(update={"options": options})
+
+
+def described(one: Answered) -> str:
+    """What stands behind the key of a field in the form."""
+    if one.hint is not None:
+        return one.hint
+    if one.type == "choice":
+        return _either(one.labels)
+    if one.type == "rank":
+        return f"{', '.join(one.labels)} in your order, the first one first, with commas between"
+    if one.type == "text":
+        return "your words"
+    return f"a {'whole ' if one.whole or one.type == 'likert' else ''}number{_span(one)}"
+
+
+def forms_in(text: str, fields: Mapping[str, Answered]) -> list[str]:
+    """The fields whose answer a text shows as a line of its own: `choice: …`, also as a key of JSON."""
+    return [
+        name for name in fields if re.search(rf"^[ \t>*`\"'-]*{re.escape(name)}[\"'*`]*[ \t]*:", text, re.MULTILINE)
+    ]
+
+
+def known_names(study: StudyFile, arm: Arm, task: Task) -> list[str]:
+    """What {{ … }} of a material may be."""
+    return [ANSWER_FORM, *arm.values, *task.values, *(f"profile.{name}" for name in study.attributes)]
+
+
+def _span(one: Answered) -> str:
+    low, high = one.range or (None, None)
+    if low is not None and high is not None:
+        return f" from {low:g} to {high:g}"
+    if low is not None:
+        return f", {low:g} or more"
+    return f", {high:g} or less" if high is not None else ""
+
+
+def _either(labels: Sequence[str]) -> str:
+    return f"{', '.join(labels[:-1])} or {labels[-1]}" if len(labels) > 1 else "".join(labels)

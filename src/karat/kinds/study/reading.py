@@ -1,0 +1,335 @@
+"""A folder with `study.yaml` → a study, or every fault in it at once."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path, PurePath
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+import pydantic
+
+from karat import plugins
+from karat.documents.nodes import Node, Place, dotted, line_of, plain
+from karat.documents.reader import MAX_BYTES, parse
+from karat.errors import BadDataset, Fault, did_you_mean, unreadable
+from karat.files import open_regular
+from karat.kinds._rows import read_rows
+from karat.kinds.study.checks import Checked, check
+from karat.kinds.study.format import (
+    Arm,
+    Finding,
+    Human,
+    Level,
+    Participants,
+    Rounds,
+    StudyDraft,
+    StudyFile,
+    Test,
+    level_name,
+)
+from karat.kinds.study.forms import wordings
+from karat.kinds.study.relabel import WORDING, changes, relabelled
+
+__all__ = ["read_kept_study", "read_study"]
+
+Model = TypeVar("Model", bound=pydantic.BaseModel)
+_HUMAN = set(Human.model_fields) - {"levels"}
+_WHERE = "study.yaml"
+
+
+def read_study(path: Path, *, sql: bool = True, wording: str | None = None, relabel: bool = False) -> StudyFile:
+    """The study of a folder, or of its `study.yaml`. Raises BadDataset with every fault.
+
+    `sql=False` leaves out what a process of its own has to be started for: whether `derive` is
+    SQL that gives the columns the tests name. `wording`: take `gain.WORDING.md` for `gain.md`, where there is one.
+    `relabel`: the study in other names and amounts, as far as it has any.
+    """
+    try:
+        path = path / _WHERE if path.is_dir() else path
+        with open_regular(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        message = f"cannot be read: {unreadable(error)}; a study is a folder with a {_WHERE}"
+        raise BadDataset(str(path), [Fault(place="file", message=message)]) from error
+    document = parse(data, what="a study file")
+    if document.root is None or not isinstance(document.root.value, dict):
+        faults = document.faults or [Fault(place="file", message="must be a mapping: study, title, arms, findings, …")]
+        raise BadDataset(str(path), faults)
+    reader = _Reader(
+        root=document.root, folder=path.parent, wording=WORDING if relabel else wording, relabel=relabel,
+        faults=list(document.faults),
+    )  # fmt: skip
+    return _found(reader, path, data, document.warnings, sql=sql)
+
+
+def read_kept_study(path: Path, data: bytes, *, persons: Iterable[Mapping[str, Any]] = ()) -> StudyFile:
+    """A study out of a run folder, for its analysis: without materials, and without asking the SQL engine.
+
+    `persons`: what stands for those of a list. Everything else is checked as in a file. Raises BadDataset.
+    """
+    document = parse(data, what="a study file")
+    if document.root is None or not isinstance(document.root.value, dict):
+        raise BadDataset(str(path), document.faults or [Fault(place="file", message="is empty")])
+    kept = tuple(dict(person) for person in persons)
+    reader = _Reader(root=document.root, folder=path.parent, kept=kept, faults=list(document.faults))
+    return _found(reader, path, data, document.warnings, sql=False)
+
+
+def _found(reader: _Reader, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool) -> StudyFile:
+    found = reader.study(path, data, warnings, sql=sql)
+    if reader.faults or found is None:
+        ordered = sorted(dict.fromkeys(reader.faults), key=lambda fault: fault.line or 0)
+        raise BadDataset(str(path), ordered)
+    return found
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Takes a tree apart and notes faults with their lines."""
+
+    root: Node
+    folder: Path
+    wording: str | None = None
+    relabel: bool = False
+    kept: tuple[dict[str, Any], ...] | None = None  # of a run folder: persons; its materials are not there
+    reworded: int = 0  # materials that have this wording
+    faults: list[Fault] = field(default_factory=list)
+
+    def study(self, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool) -> StudyFile | None:
+        """The study; None where its parts cannot be put together. Faults are noted either way."""
+        values = plain(self.root)
+        draft = self.part(StudyDraft, values, ())
+        participants = self.part(Participants, values.get("participants", {}), ("participants",))
+        rounds = self.part(Rounds, values["rounds"], ("rounds",)) if values.get("rounds") is not None else None
+        arms = {name: self.part(Arm, one, ("arms", name)) for name, one in _pairs(values.get("arms"))}
+        good = {name: _with_rounds(arm, rounds) for name, arm in arms.items() if arm is not None}
+        others = self.relabel and any(changes(arm) for arm in good.values())
+        good = {name: relabelled(arm) for name, arm in good.items()} if others else good
+        findings = [self.part(Finding, one, ("findings", at)) for at, one in enumerate(_listed(values.get("findings")))]
+        materials = self._materials(good)
+        persons, persons_digest = self._persons(participants)
+        digest = sha256(data + b"relabelled" * others)
+        for one in [*(text for _, text in sorted(materials.items())), persons_digest]:
+            digest.update(len(one).to_bytes(8, "big") + one.encode("utf-8", "surrogatepass"))
+        said = draft or StudyDraft.model_construct(**{"derive": "", **_texts(values)})
+        found = StudyFile(
+            study=said.study, title=said.title, source=said.source, domain=said.domain, path=path,
+            sha256=digest.hexdigest(), participants=participants or Participants(), design=said.design, arms=good,
+            order=said.order, derive=said.derive, findings=tuple(one for one in findings if one is not None),
+            min_coverage=said.min_coverage, license=said.license, caveat=said.caveat, reducer=said.reducer,
+            materials=materials, persons=persons, warnings=tuple(warnings), data=data, relabel=self.relabel,
+            wording=None if self.relabel else self.wording,
+        )  # fmt: skip
+        whole = draft is not None and len(good) == len(arms) and participants is not None
+        tests = self._readable_tests(values)
+        checked = check(found, tests, node=self.root, whole=whole, sql=sql and whole, arms=tuple(arms))
+        self.faults += checked.faults
+        return _with_notes(found, checked) if whole and len(findings) == len(found.findings) else None
+
+    def part(self, model: type[Model], values: Any, place: Place) -> Model | None:
+        """One part of the file, its own parts first; None, and the faults noted, where it is wrong."""
+        if isinstance(values, model):
+            return values
+        if not isinstance(values, Mapping):
+            self.fault(place, f"must be a mapping, got {plugins.shown(values)}")
+            return None
+        kept = self._human(dict(values), place) if model is Test else dict(values)
+        wrong = [key for key in kept if not self._below(model, kept, key, place)]
+        try:
+            found = model.model_validate({key: value for key, value in kept.items() if key not in wrong})
+        except pydantic.ValidationError as error:
+            for fault in plugins.explain(error, kept, place="", model=model):
+                if fault.place not in wrong:
+                    below = [int(part) if part.isdecimal() else part for part in fault.place.split(".") if part]
+                    self.fault((*place, *below), fault.message)
+            return None
+        return None if wrong else found
+
+    def _below(self, model: type[Model], kept: dict[str, Any], key: str, place: Place) -> bool:
+        """Whether what stands under the key is right, as far as it is a part itself; it is put in place of its text."""
+        info = model.model_fields.get(key)
+        shape, inner = _nested(info.annotation) if info is not None else ("", None)
+        value = kept[key]
+        if inner is None or isinstance(value, inner):
+            return True
+        here = (*place, key)
+        if shape == "one" and isinstance(value, Mapping):
+            kept[key] = self.part(inner, value, here)
+            return kept[key] is not None
+        if shape == "map" and isinstance(value, Mapping):
+            kept[key] = {name: self.part(inner, one, (*here, name)) for name, one in value.items()}
+            return None not in kept[key].values()
+        if shape == "list" and isinstance(value, list):
+            kept[key] = [self.part(inner, one, (*here, at)) for at, one in enumerate(value)]
+            return None not in kept[key]
+        return True
+
+    def _human(self, test: dict[str, Any], place: Place) -> dict[str, Any]:
+        """The test with `human` as a value: its keys are statistics, or the names of groups."""
+        human = test.get("human")
+        if not isinstance(human, Mapping):
+            return test
+        groups = test.get("groups")
+        names = [level_name(one) for one in _listed(groups.get("levels"))] if isinstance(groups, Mapping) else []
+        here = (*place, "human")
+        for name in names:
+            if name in _HUMAN:
+                self.fault((*place, "groups", "levels"), f"'{name}' is also a statistic; call the group otherwise")
+        own: dict[str, Any] = {key: value for key, value in human.items() if key in _HUMAN}
+        levels: dict[str, Any] = {}
+        for key, value in human.items():
+            if key in _HUMAN:
+                continue
+            if key in names:
+                levels[key] = self.part(Level, value, (*here, key))
+            elif isinstance(value, Mapping):
+                self.fault((*here, key), f"no such group: groups.levels has {_list(names)}{_near(key, names)}")
+            else:
+                self.fault((*here, key), f"no such key{did_you_mean(key, [*_HUMAN, *names])}")
+        if None not in levels.values() and (found := self.part(Human, {**own, "levels": levels}, here)) is not None:
+            return {**test, "human": found}
+        return {**test, "human": Human()}  # the faults are noted
+
+    def _readable_tests(self, values: Mapping[str, Any]) -> list[tuple[Place, Test]]:
+        """Every test that can be read, with its place: also those of findings that cannot. Notes nothing again."""
+        quiet = _Reader(root=self.root, folder=self.folder)
+        found: list[tuple[Place, Test]] = []
+        for at, finding in enumerate(_listed(values.get("findings"))):
+            tests = finding.get("tests") if isinstance(finding, Mapping) else None
+            for number, one in enumerate(_listed(tests)):
+                place = ("findings", at, "tests", number)
+                before = len(quiet.faults)
+                test = quiet.part(Test, one, place) if isinstance(one, Mapping) else None
+                if test is not None and len(quiet.faults) == before:
+                    found.append((place, test))
+        return found
+
+    def fault(self, place: Place, message: str) -> None:
+        """Notes a fault with the line of the value, or of the nearest value above it."""
+        self.faults.append(Fault(place=dotted(place) or "file", message=message, line=line_of(self.root, place)))
+
+    def _materials(self, arms: Mapping[str, Arm]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        if self.kept is not None:
+            return found
+        for name, arm in arms.items():
+            for place, prompt in _prompts(arm):
+                if prompt not in found and (text := self._material(("arms", name, *place), prompt)) is not None:
+                    found[prompt] = text
+        if self.relabel and not self.reworded and not any(changes(arm) for arm in arms.values()):
+            message = f"the study has no other names and amounts: no `relabel:`, no material such as gain.{WORDING}.md"
+            self.fault(("relabel",), message)
+        elif self.wording is not None and found and not self.reworded and not self.relabel:
+            hint = did_you_mean(self.wording, wordings(self.folder / one for one in found))
+            self.fault(("wording",), f"no material has a wording '{self.wording}', as gain.{self.wording}.md{hint}")
+        return found
+
+    def _material(self, place: Place, prompt: str) -> str | None:
+        file = self.folder / prompt
+        if _leads_out(prompt):
+            self.fault(place, f"'{prompt}' lies outside of the study's folder")
+            return None
+        other = file.with_suffix(f".{self.wording}{file.suffix}") if self.wording is not None else file
+        try:
+            if other != file and other.is_file():
+                file, self.reworded = other, self.reworded + 1
+            with open_regular(file, at_most=MAX_BYTES) as opened:
+                text = opened.read().decode("utf-8-sig")
+        except FileNotFoundError:
+            there = [one.relative_to(self.folder).as_posix() for one in self.folder.rglob("*.md")]
+            self.fault(place, f"there is no file '{prompt}'{did_you_mean(prompt, there)}")
+        except (OSError, ValueError) as error:  # not UTF-8, or a null character in the name
+            self.fault(place, f"'{prompt}' cannot be read: {error}")
+        else:
+            if text.strip():
+                return text
+            self.fault(place, f"'{prompt}' is empty")
+        return None
+
+    def _persons(self, participants: Participants | None) -> tuple[tuple[dict[str, Any], ...], str]:
+        if participants is None or participants.given is None:
+            return (), ""
+        if self.kept is not None:
+            return self.kept, ""
+        place: Place = ("participants", "given")
+        if _leads_out(participants.given):
+            self.fault(place, f"'{participants.given}' lies outside of the study's folder")
+            return (), ""
+        try:
+            rows = read_rows(self.folder / participants.given)
+        except BadDataset as bad:
+            self.fault(place, "; ".join(str(fault) for fault in bad.faults))
+            return (), ""
+        for fault in rows.faults:
+            self.fault(place, str(fault))
+        return tuple(dict(row) for _, row in rows.rows), rows.sha256
+
+
+def _leads_out(path: str) -> bool:
+    return PurePath(path).is_absolute() or ".." in PurePath(path).parts
+
+
+def _prompts(arm: Arm) -> list[tuple[Place, str]]:
+    tasks = [(("tasks", at, "prompt"), task.prompt) for at, task in enumerate(arm.tasks or ())]
+    own: list[tuple[Place, str | None]] = [(("prompt",), arm.prompt)]
+    if arm.rounds is not None:
+        own += [(("rounds", "prompt"), arm.rounds.prompt), (("rounds", "first"), arm.rounds.first)]
+        for name, role in (arm.rounds.roles or {}).items():
+            own += [
+                (("rounds", "roles", name, "prompt"), role.prompt),
+                (("rounds", "roles", name, "first"), role.first),
+            ]
+    return [*((place, prompt) for place, prompt in own if prompt is not None), *tasks]
+
+
+def _with_rounds(arm: Arm, rounds: Rounds | None) -> Arm:
+    return arm if rounds is None or arm.rounds is not None else arm.model_copy(update={"rounds": rounds})
+
+
+def _with_notes(study: StudyFile, checked: Checked) -> StudyFile:
+    from dataclasses import replace
+
+    return replace(study, warnings=(*study.warnings, *checked.notes))
+
+
+def _nested(annotation: Any) -> tuple[str, type[pydantic.BaseModel] | None]:
+    """How a field holds parts of its own: one, a map or a list of them."""
+    origin, inside = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _nested(inside[0])
+    if origin in (Union, types.UnionType):
+        return next((found for one in inside if (found := _nested(one))[1] is not None), ("", None))
+    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+        return "one", annotation
+    if origin in (dict, list):
+        shape, inner = _nested(inside[-1])
+        return ("map" if origin is dict else "list", inner) if shape == "one" else ("", None)
+    return "", None
+
+
+def _pairs(values: Any) -> list[tuple[str, Any]]:
+    return list(values.items()) if isinstance(values, Mapping) else []
+
+
+def _listed(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, list) else []
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What can be said of a file whose top is wrong."""
+    known = {name: values.get(name) for name in StudyDraft.model_fields}
+    return {name: value if isinstance(value, str) else "" for name, value in known.items()} | {
+        "min_coverage": 0.5,
+        "reducer": None,
+    }
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    return did_you_mean(name, names, listing=False)

@@ -1,0 +1,217 @@
+"""Participants and groups as samples, what is asked in each turn, and their answers as rows of `responses`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from karat.errors import BadOption
+from karat.kinds import sample_digest
+from karat.kinds.study.columns import PAYOFF
+from karat.kinds.study.fields import Read, read_answers
+from karat.kinds.study.format import Answered, Arm, StudyFile
+from karat.kinds.study.people import Person
+from karat.kinds.study.prompts import shown_to
+from karat.kinds.study.rounds import filled_role, filled_round, payoffs_of, round_names, round_task, round_template
+from karat.kinds.study.tests import Response
+from karat.records import Sample, Turn
+from karat.templates import names
+
+__all__ = ["fields_of", "group_sample", "person_sample", "question_of", "responses_of", "said_in"]
+
+
+def person_sample(
+    study: StudyFile, person: Person, *, position: int, seed: int, stop_after_unread: int | None = None
+) -> Sample:
+    """One participant: their tasks are the turns, in their order.
+
+    `stop_after_unread`: after so many turns in a row of which nothing could be read they are asked no more.
+    """
+    shown = shown_to(study, person.arms, person.profile, seed=f"{seed}/{person.id}/order")
+    fields = [_as_data(one.fields) for one in shown]
+    texts = [one.text for one in shown]
+    stop = stop_after_unread if stop_after_unread is not None and len(shown) > stop_after_unread else None
+    turns = (
+        Turn(question=one.text, detail={"arm": one.arm, "task": one.task}, open=stop is not None and number >= stop)
+        for number, one in enumerate(shown)
+    )
+    return Sample(
+        id=person.id,
+        position=position,
+        digest=sample_digest([texts, fields, person.profile, *_stopping(stop).values()]),
+        turns=tuple(turns),
+        metadata={"arm": "+".join(person.arms), "participant": person.id, **person.profile},
+        detail={"study": study.study, "profile": person.profile, "fields": fields, **_stopping(stop)},
+    )
+
+
+def group_sample(
+    study: StudyFile,
+    arm: str,
+    members: Sequence[Person],
+    *,
+    name: str,
+    position: int,
+    stop_after_unread: int | None = None,
+) -> Sample:
+    """One group of a game. A turn is one member in one round, round by round: `detail` says which.
+
+    The question of a later round holds {{ last.… }} and {{ others.… }}: `question_of` gives what is asked.
+    `stop_after_unread`: after so many rounds in a row of which nothing could be read a member is asked no more.
+    """
+    rounds = study.arms[arm].rounds
+    assert rounds is not None
+    turns, fields = [], []
+    roles: list[str | None] = list(rounds.roles) if rounds.roles else [None] * len(members)
+    for number in range(1, rounds.count + 1):
+        for at, (member, role) in enumerate(zip(members, roles, strict=True)):
+            task = round_task(study.arms[arm], number, role)
+            text = round_template(study, study.arms[arm], member.profile, number, role)
+            filled = number > 1 or (role is not None and at > 0)
+            if filled:
+                _check_open(study.arms[arm], text, first=number == 1, role=role, who=member.id)
+            detail: dict[str, Any] = {"arm": arm, "task": task.prompt, "round": number, "member": at}
+            detail |= {} if role is None else {"role": role}
+            turns.append(Turn(question=text, detail=detail, seat=at, open=filled))
+            fields.append(_as_data(task.fields))
+    people = [{"participant": member.id, "profile": member.profile} for member in members]
+    paid = {} if not rounds.payoffs else {"payoffs": rounds.payoffs}
+    stop = stop_after_unread if stop_after_unread is not None and rounds.count > stop_after_unread else None
+    return Sample(
+        id=name,
+        position=position,
+        digest=sample_digest(
+            [[turn.question for turn in turns], fields, people, *_stopping(stop).values(), *paid.values()]
+        ),
+        turns=tuple(turns),
+        metadata={"arm": arm, "group": name, "members": len(members)},
+        detail={"study": study.study, "members": people, "fields": fields, **_stopping(stop), **paid},
+    )
+
+
+def _check_open(arm: Arm, text: str, *, first: bool, role: str | None, who: str) -> None:
+    """Raises BadOption where a value that was put in would be filled again, and cannot be."""
+    known = round_names(arm, first=first, role=role)
+    strange = [name for name in names(text) if name not in known]
+    if strange:
+        message = f"{{{{ {strange[0]} }}}} stands in a value of '{who}': values of games must not look like fields"
+        raise BadOption("participants", message)
+
+
+def _stopping(most: int | None) -> dict[str, int]:
+    """What a sample says of it, where it can happen at all."""
+    return {} if most is None else {"stop_after_unread": most}
+
+
+def question_of(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:
+    """What is asked in a turn (from 0), given the replies to all turns before it (None: there is none).
+
+    A later round sees the last one: one's own answers, and those of the other members who could be read.
+    """
+    detail = sample.turns[turn].detail
+    number = detail.get("round", 1)
+    if "role" in detail:
+        return _role_question(sample, turn, replies)
+    if number == 1:
+        return sample.turns[turn].question
+    members = len(sample.detail["members"])
+    before = [(number - 2) * members + at for at in range(members)]
+    answers = [_read(sample, at, replies[at]) for at in before]
+    own = answers.pop(detail["member"])
+    others = [one for one in answers if one]
+    return filled_round(sample.turns[turn].question, fields_of(sample, turn), own=own, others=others)
+
+
+def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:
+    """What a role is asked: earlier roles have answered in this round already, and all of them in the last one."""
+    detail, members = sample.turns[turn].detail, len(sample.detail["members"])
+    if not sample.turns[turn].open:
+        return sample.turns[turn].question
+    begin = turn - detail["member"]
+
+    def answers(turns: range) -> dict[str, dict[str, Any]]:
+        found = {}
+        for at in turns:
+            read = _read(sample, at, replies[at])
+            found[sample.turns[at].detail["role"]] = {name: read.get(name, "unknown") for name in fields_of(sample, at)}
+        return found
+
+    before = range(begin - members, begin) if detail["round"] > 1 else range(0)
+    last = answers(before)
+    if before and "payoffs" in sample.detail:
+        fields = {sample.turns[at].detail["role"]: fields_of(sample, at) for at in before}
+        earned = payoffs_of(sample.detail["payoffs"], fields, last)
+        last = {role: said | {PAYOFF: _or_unknown(earned.get(role))} for role, said in last.items()}
+    return filled_role(sample.turns[turn].question, now=answers(range(begin, turn)), last=last)
+
+
+def _or_unknown(value: Any) -> Any:
+    return "unknown" if value is None else value
+
+
+def fields_of(sample: Sample, turn: int) -> dict[str, Answered]:
+    """The fields that are answered in a turn."""
+    return {name: Answered.model_validate(one) for name, one in sample.detail["fields"][turn].items()}
+
+
+def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> list[Response]:
+    """Rows of `responses`, from the answers read in each turn (None: no reply; too short: the rest has none).
+
+    A participant has a row for each arm they were in; a member of a group one for each round.
+    """
+    rows: dict[tuple[str, str, int | None], list[Mapping[str, Any] | None]] = {}
+    asked: dict[tuple[str, str, int | None], tuple[str, ...]] = {}  # in games with roles: of each role its own
+    alone = sample.id.removeprefix(f"{sample.detail['study']}/")  # as in a run of this study alone
+    for at, turn in enumerate(sample.turns):
+        member = turn.detail.get("member")
+        who = alone if member is None else sample.detail["members"][member]["participant"]
+        said = _in_units(sample, at, values[at]) if at < len(values) else None
+        key = who, turn.detail["arm"], turn.detail.get("round")
+        rows.setdefault(key, []).append(said)
+        if "role" in turn.detail:
+            asked[key] = tuple(sample.detail["fields"][at])
+    profiles = {one["participant"]: one["profile"] for one in sample.detail.get("members", ())}
+    return [
+        Response(
+            participant=who,
+            arm=arm,
+            profile=profiles.get(who, sample.detail.get("profile", {})),
+            values={name: value for one in said if one is not None for name, value in one.items()},
+            answered=any(one is not None for one in said),
+            fields=asked.get((who, arm, number)),
+            group=alone if number is not None else None,
+            round=number,
+        )
+        for (who, arm, number), said in rows.items()
+    ]
+
+
+def _in_units(sample: Sample, turn: int, said: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The answers of a turn in the units of the study, whatever amounts were shown."""
+    scales = {name: one["scale"] for name, one in sample.detail["fields"][turn].items() if "scale" in one}
+    if said is None or not scales:
+        return said
+    return {name: value / scales[name] if name in scales else value for name, value in said.items()}
+
+
+def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, Any]:
+    return {} if reply is None else said_in(sample, turn, reply).values
+
+
+def said_in(sample: Sample, turn: int, reply: str) -> Read:
+    """What a participant answered in a turn. What was read just now is remembered: a whole group is shown it."""
+    return _said(reply, msgspec.json.encode(sample.detail["fields"][turn]))
+
+
+@lru_cache(maxsize=256)  # the last rounds of some groups
+def _said(reply: str, fields: bytes) -> Read:
+    return read_answers(
+        reply, {name: Answered.model_validate(one) for name, one in msgspec.json.decode(fields).items()}
+    )
+
+
+def _as_data(fields: Mapping[str, Answered]) -> dict[str, Any]:
+    return {name: one.model_dump(exclude_defaults=True) for name, one in fields.items()}

@@ -1,4 +1,4 @@
-"""The picture of the README, and the table in it, from a run of the example: ``python docs/images/demo.py RUN``.
+"""The picture of the README, from a run of the example: ``python docs/images/demo.py RUN``.
 
 Run the example from the top of the checkout first: ``karat run examples/support-kb/experiment.yaml``.
 """
@@ -21,9 +21,9 @@ COLUMNS = 100
 OWN_FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
 
 
-def report(run: karat.RunFolder, *, color: bool) -> str:
+def report(run: karat.RunFolder) -> str:
     """The terminal's report, with paths as they are in the checkout."""
-    terminal = Terminal(Terminal.Options(color=color, width=COLUMNS, lowest=2))
+    terminal = Terminal(Terminal.Options(color=True, width=COLUMNS, lowest=2))
     text = "".join(terminal.render(karat.summarize(run), run).values())
     return text.replace(f"{ROOT}/", "")
 
@@ -39,10 +39,5 @@ def picture(text: str) -> str:
 
 
 if __name__ == "__main__":
-    run = karat.open(sys.argv[1])
-    (ROOT / "docs" / "images" / "demo.svg").write_text(picture(report(run, color=True)), encoding="utf-8")
-    readme = ROOT / "README.md"
-    shown = report(run, color=False).partition("\nTrials")[0].rstrip()
-    table = f"```text\n{shown}\n…\n```"
-    page = re.sub(r"```text\n.*?\n```", lambda _: table, readme.read_text(encoding="utf-8"), count=1, flags=re.DOTALL)
-    readme.write_text(page, encoding="utf-8")
+    text = report(karat.open(sys.argv[1]))
+    (ROOT / "docs" / "images" / "demo.svg").write_text(picture(text), encoding="utf-8")

@@ -64,10 +64,13 @@ class Fault:
     place: str  # dotted path ("judge.repeats") or "line 7"
     message: str  # what was found and what is wanted, in one sentence
     line: int | None = None  # 1-based, as an editor counts
+    column: int | None = None  # 1-based, of that line
 
     def __str__(self) -> str:
-        where = f"{self.place} (line {self.line})" if self.line is not None else self.place
-        return f"{where}: {self.message}"
+        column = f", column {self.column}" if self.column is not None else ""
+        return (
+            f"{self.place} (line {self.line}{column}): {self.message}" if self.line else f"{self.place}: {self.message}"
+        )
 
 
 def did_you_mean(word: str, known: Iterable[str], *, listing: bool = True) -> str:

@@ -14,7 +14,7 @@ import importlib.util
 import inspect
 import pkgutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,21 +24,18 @@ import msgspec
 from karat.errors import BadPlugin, Caught, Fault, KaratError, UnknownPlugin, described, did_you_mean
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
-    from pydantic.fields import FieldInfo
+    from pydantic import BaseModel
 
 __all__ = [
     "Description",
     "build",
     "check_options",
     "describe",
-    "explain",
     "file_name",
     "find",
     "load",
     "names",
     "options_model",
-    "shown",
 ]
 
 
@@ -122,53 +119,16 @@ def check_options(plugin: type[Any], options: Mapping[str, Any], *, place: str) 
     if model is None:
         unknown = [Fault(place=f"{place}.{key}", message=f"{plugin.__name__} takes no options") for key in options]
         return {}, unknown
-    import pydantic
+    from pydantic import ValidationError
+
+    from karat.documents.nodes import dotted
+    from karat.documents.validation import explain
 
     try:
-        checked = model.model_validate(dict(options))
-    except pydantic.ValidationError as error:
-        return {}, explain(error, options, place=place, model=model)
-    return checked.model_dump(mode="python"), []
-
-
-def explain(error: ValidationError, values: Mapping[str, Any], *, place: str, model: type[BaseModel]) -> list[Fault]:
-    """What pydantic found wrong, in words that say what is wanted; one fault a place."""
-    sentences: dict[str, list[str]] = {}
-    for item in error.errors(include_url=False):
-        path = _real_place(item, values)
-        sentence = _sentence(item, path, model)
-        known = sentences.setdefault(".".join([place, *path] if place else path), [])
-        if sentence not in known:
-            known.append(sentence)
-    places = list(sentences)
-    return [
-        Fault(place=where, message=_either(what))
-        for where, what in sentences.items()
-        # of a union, what is wrong within one member says more than that it is not the other one
-        if not (all(map(_of_shape, what)) and any(below.startswith(f"{where}.") for below in places))
-    ]
-
-
-def _of_shape(sentence: str) -> bool:
-    return sentence.startswith(("must be a mapping, got a ", "must be a list, got a ", "must be text, got a "))
-
-
-def shown(value: Any) -> str:
-    """A value as it stands in a YAML file, cut where it is long."""
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return str(value).lower()
-        case str():
-            return f"'{value}'" if len(value) <= 60 else f"'{value[:57]}…'"
-        case int() | float():
-            return f"{value!r:.60}"
-        case Mapping():
-            return "a mapping"
-        case list() | tuple():
-            return "a list"
-    return f"a {type(value).__name__}"
+        return model.model_validate(dict(options)).model_dump(mode="python"), []
+    except ValidationError as error:
+        found = explain(error, options, model)
+        return {}, [Fault(place=dotted((place, *one.place)), message=one.message) for one in found]
 
 
 def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
@@ -299,98 +259,3 @@ def _as_class(found: Any, name: str) -> type[Any]:
     if not inspect.isclass(found):
         raise BadPlugin(name, f"must be a class, is a {type(found).__name__}")
     return found
-
-
-def _real_place(item: Mapping[str, Any], values: Any) -> list[str]:
-    """The error's place without what pydantic adds to it: the members of a union."""
-    path: list[str] = []
-    for part in item["loc"]:
-        if (isinstance(values, Mapping) and part in values) or (
-            isinstance(values, (list, tuple)) and isinstance(part, int) and part < len(values)
-        ):
-            values = values[part]
-        elif part != item["loc"][-1] or item["type"] != "missing":
-            continue
-        path.append(str(part))
-    return path
-
-
-def _either(sentences: Sequence[str]) -> str:
-    """Members of a union each have their own complaint; the wishes are put together."""
-    first, *others = sentences
-    wish = ", got "
-    if others and all(one.startswith("must be ") for one in sentences):
-        wishes = [one.partition(wish)[0].removeprefix("must be ") for one in sentences]
-        return f"must be {' or '.join(wishes)}{wish}{first.partition(wish)[2]}"
-    return first
-
-
-_WISHES = {
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_parsing_size": "a smaller number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "string_type": "text",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "model_attributes_type": "a mapping",
-    "string_too_short": "at least {min_length} characters long",
-    "too_short": "a list of at least {min_length}",
-    "too_long": "a list of at most {max_length}",
-    "greater_than_equal": "at least {ge:g}",
-    "greater_than": "more than {gt:g}",
-    "less_than_equal": "at most {le:g}",
-    "less_than": "less than {lt:g}",
-    "literal_error": "{expected}",
-    "path_type": "the path of a file",
-}
-
-
-def _sentence(item: Mapping[str, Any], path: Sequence[str], model: type[BaseModel]) -> str:
-    kind, got, context = item["type"], item.get("input"), item.get("ctx", {})
-    if kind == "extra_forbidden":
-        return f"no such key{did_you_mean(path[-1], _keys(model, path[:-1]))}"
-    if kind == "missing":
-        what = _field(model, path)
-        return f"is required: {what.description}" if what is not None and what.description else "is required"
-    if kind in {"string_too_short", "too_short"} and not got and context.get("min_length") == 1:
-        return "must not be empty"
-    if kind == "string_type" and isinstance(got, (bool, int, float)):
-        return f"must be text, got {shown(got)}; put it in quotes"
-    if kind in _WISHES:
-        known = _members(context.get("expected", "")) if isinstance(got, str) else ()
-        near = did_you_mean(str(got), known, listing=False)
-        return f"must be {_WISHES[kind].format(**context)}, got {shown(got)}{near}"
-    if kind == "value_error":
-        return str(context.get("error", item["msg"]))
-    return str(item["msg"][:1].lower() + item["msg"][1:])
-
-
-def _keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """The keys of the model that stands at `path` below `model`; none where that is no model."""
-    here: Any = model
-    if path:
-        field = _field(model, path)
-        here = field.annotation if field is not None else None
-    return [field.alias or name for name, field in getattr(here, "model_fields", {}).items()]
-
-
-def _field(model: type[BaseModel], path: Sequence[str]) -> FieldInfo | None:
-    """What the model says of the value at `path`; None where it is no field of a model."""
-    here: Any = model
-    field: FieldInfo | None = None
-    for part in path:
-        field = getattr(here, "model_fields", {}).get(part)
-        here = field.annotation if field is not None else None
-    return field
-
-
-def _members(expected: str) -> list[str]:
-    return [member for member in expected.split("'") if member.strip(", ") not in {"", "or"}]

@@ -70,7 +70,7 @@ def test_little_is_required(read: Read) -> None:
 
 def test_more_conditions_than_a_report_reads_are_refused_before_anything_is_asked() -> None:
     many: dict[str, Any] = {f"c{at}": {} for at in range(501)}
-    with pytest.raises(BadExperiment, match=r"conditions: at most 500, got 501"):
+    with pytest.raises(BadExperiment, match=r"conditions: at most 500 entries, got 501"):
         Experiment(dataset={"path": "q.jsonl"}, agent={"type": "floor"}, conditions=many, scorers=[])
 
 
@@ -196,7 +196,7 @@ def test_an_experiment_is_made_in_python_with_the_keys_of_the_file(folder: Path)
 def test_faults_of_an_experiment_made_in_python_come_all_at_once(folder: Path) -> None:
     with pytest.raises(BadExperiment) as caught:
         Experiment(dataset={"path": "gone.jsonl"}, agnt={}, conditions={}, judge={"type": "overlap"})
-    assert [fault.place for fault in caught.value.faults] == ["agnt", "dataset.path", "conditions"]
+    assert [fault.place for fault in caught.value.faults] == ["dataset.path", "conditions", "agnt"]
 
 
 def test_it_can_be_pickled_and_shows_no_secret(read: Read) -> None:
@@ -215,13 +215,16 @@ conditions: {no: {require_mcp_tool_success: on}}
 """
     assert list(read(text).warnings) == [
         (
-            "conditions.no (line 5): other YAML readers take the key no for true or false; here it is the text. "
-            'Write "no" to be sure'
+            "conditions.no (line 5, column 14): other YAML readers take the key no for true or false; here it is "
+            'the text. Write "no" to be sure'
         ),
-        'conditions.no.require_mcp_tool_success (line 5): YAML reads on as true; write true, or "on" for the text',
-        "mcp_servers.docs (line 4): no condition uses it",
-        "judge.temperature (line 3): above 0 the judge scores one answer differently from call to call",
-        "judge.model (line 3): is the agent's own model, and models tend to prefer their own answers",
+        (
+            "conditions.no.require_mcp_tool_success (line 5, column 45): YAML reads on as true; write true, "
+            'or "on" for the text'
+        ),
+        "mcp_servers.docs (line 4, column 15): no condition uses it",
+        "judge.temperature (line 3, column 28): above 0 the judge scores one answer differently from call to call",
+        "judge.model (line 3, column 9): is the agent's own model, and models tend to prefer their own answers",
     ]
 
 
@@ -313,10 +316,20 @@ def test_the_baseline_is_one_of_the_conditions(read):
 @pytest.mark.parametrize(
     ("traffic", "scope", "place", "words"),
     [
-        ("mcp: {replay: tapes}", "trial", "mcp.replay (line 6)", "sends no notifications and no requests of a server"),
-        ("mcp: {replay: tapes}", "run", "mcp.replay (line 6)", "sends no notifications and no requests of a server"),
-        ("mcp: {record: tapes}", "run", "mcp_servers.docs.scope (line 4)", "passes on tools only"),
-        ("", "run", "mcp_servers.docs.scope (line 4)", "passes on tools only"),
+        (
+            "mcp: {replay: tapes}",
+            "trial",
+            "mcp.replay (line 6, column 7)",
+            "sends no notifications and no requests of a server",
+        ),
+        (
+            "mcp: {replay: tapes}",
+            "run",
+            "mcp.replay (line 6, column 7)",
+            "sends no notifications and no requests of a server",
+        ),
+        ("mcp: {record: tapes}", "run", "mcp_servers.docs.scope (line 4, column 53)", "passes on tools only"),
+        ("", "run", "mcp_servers.docs.scope (line 4, column 53)", "passes on tools only"),
         ("mcp: {record: tapes}", "trial", None, None),
         ("", "trial", None, None),
     ],

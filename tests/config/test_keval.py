@@ -86,13 +86,14 @@ execution: {retry: {jitter: true}}
     path.write_text(text)
     said = [without_list(warning) for warning in loaded(path).warnings]
     assert said == [
-        "output (line 4): no such key; it is ignored",
-        "dataset.shuffle (line 1): no such key; it is ignored",
-        "agent.max_turn (line 2): no such key (did you mean 'max_turns'?); it is ignored",
-        "mcp_servers.docs.headers (line 5): a server of type stdio takes no `headers`; it is a program; write `env`",
-        "conditions.a.sytem_prompt (line 6): no such key (did you mean 'system_prompt'?); it is ignored",
-        "judge.timeout (line 3): no such key; it is ignored",
-        "execution.retry.jitter (line 7): no such key; it is ignored",
+        "dataset.shuffle (line 1, column 34): no such key; it is ignored",
+        "agent.max_turn (line 2, column 42): no such key (did you mean 'max_turns'?); it is ignored",
+        "judge.timeout (line 3, column 21): no such key; it is ignored",
+        "mcp_servers.docs.headers (line 5, column 40): a server of type stdio takes no `headers`; it is a program; "
+        "write `env`; it is ignored",
+        "conditions.a.sytem_prompt (line 6, column 18): no such key (did you mean 'system_prompt'?); it is ignored",
+        "execution.retry.jitter (line 7, column 21): no such key; it is ignored",
+        "output (line 4, column 1): no such key; it is ignored",
     ]
     path.write_text(text.replace("claude_code_sdk", "claude"))
     with pytest.raises(BadExperiment, match="7 faults"):
@@ -132,7 +133,7 @@ def test_files_of_earlier_versions_are_read_with_their_meaning(tmp_path: Path) -
     assert found.execution.num_repetitions == 2
     assert [condition.system_prompt for condition in found.conditions] == ["Use the server.", "Read the files.\n"]
     said = [without_list(warning) for warning in found.warnings]
-    assert said[0] == "conditions.files_only.allowed_tools (line 15): no such key; it is ignored"
-    assert said[1].startswith("execution.num_samples (line 19): is read as `num_repetitions`")
-    assert said[2].startswith("judge.temperature (line 5): above 0 the judge scores one answer differently")
+    assert said[1] == "conditions.files_only.allowed_tools (line 15, column 5): no such key; it is ignored"
+    assert said[0].startswith("execution.num_samples (line 19, column 3): is read as `num_repetitions`")
+    assert said[2].startswith("judge.temperature (line 5, column 45): above 0 the judge scores one answer differently")
     assert len(list(plan(found, found.load_dataset()))) == 12 * 2 * 2

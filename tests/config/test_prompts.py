@@ -68,7 +68,9 @@ def test_a_prompt_that_looks_like_a_path_is_warned_about(read: Read, folder: Pat
     (folder / "my prompt").write_text("There is such a file.")
     experiment = read(f"{START}  a: {{system_prompt: {json.dumps(prompt)}}}\n")
     (warning,) = experiment.warnings
-    assert warning.startswith("conditions.a.system_prompt (line 5): looks like a path or an address, and is sent ")
+    assert warning.startswith(
+        "conditions.a.system_prompt (line 5, column 7): looks like a path or an address, and is sent "
+    )
     assert "`system_prompt: {file: " in warning
     assert experiment.conditions[0].system_prompt == prompt
 
@@ -91,22 +93,23 @@ def test_words_are_no_path(read: Read, prompt: str) -> None:
 
 def test_files_that_are_no_prompts_are_faults_with_their_place(read: Read, folder: Path) -> None:
     os.mkfifo(folder / "fifo")
+    (folder / "good.txt").write_text("Be brief.")
     (folder / "large.txt").write_bytes(b"x" * 1_000_001)
     (folder / "latin.txt").write_bytes("größer".encode("latin-1"))
     files = ["nowhere.txt", "fifo", "/dev/zero", ".", "large.txt", "latin.txt", "a\\0b"]
     conditions = "".join(f'  c{n}: {{prompt_file: "{name}"}}\n' for n, name in enumerate(files))
     with pytest.raises(BadExperiment) as caught:
-        read(f"{START}{conditions}  two: {{prompt_file: large.txt, system_prompt: x}}\n")
+        read(f"{START}{conditions}  two: {{prompt_file: good.txt, system_prompt: x}}\n")
     said = [(fault.place, fault.message) for fault in caught.value.faults]
     assert said[0] == (
         "conditions.c0.prompt_file",
         "'nowhere.txt' cannot be read: No such file or directory; paths start at the experiment's folder",
     )
-    wanted = ["No such", "not a regular file", "not a regular file", "directory", "more than 1000000", "not UTF-8"]
+    wanted = ["No such", "not a regular file", "not a regular file", "folder", "larger than 1000000", "not UTF-8"]
     assert [word for word, (_, message) in zip(wanted, said, strict=False) if word not in message] == []
     assert said[7] == (
-        "conditions.two.system_prompt",
-        "leave out one of `system_prompt` and `prompt_file`: each is the system prompt",
+        "conditions.two.prompt_file",
+        "leave out one of `prompt_file` and `system_prompt`: each is the system prompt",
     )
 
 

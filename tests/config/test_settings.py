@@ -58,7 +58,7 @@ def test_a_variable_in_a_setting_is_filled(read: Read) -> None:
         ("a..b=5", "--set a..b: must be KEY=VALUE, e.g. --set execution.num_repetitions=5"),
         (
             "execution=[",
-            "--set execution: the value is not YAML, column 1: a value is missing, or a bracket or comma is too many",
+            "--set execution: the value is not YAML: a value is missing, or a bracket or comma is too many",
         ),
         ("name.first=x", "--set name.first: 'first' can stand only in a mapping; there is a plain value"),
         ("scorers.0.type=x", "--set scorers.0.type: '0' is no position in a list of 0"),

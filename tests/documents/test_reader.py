@@ -42,10 +42,11 @@ def test_what_yaml_writes_is_read_as_yaml_reads_it(tree: Any) -> None:
     assert read(text) == yaml.safe_load(text)
 
 
-def test_each_value_has_the_line_of_its_key() -> None:
+def test_each_value_has_the_line_and_the_column_of_its_key() -> None:
     text = "a: 1\nb:\n  c:\n    - x\n    - y\n  d: |\n    text\n    more\n"
     places: list[tuple[str | int, ...]] = [("a",), ("b",), ("b", "c"), ("b", "c", 1), ("b", "d")]
     assert [node(text, *place).line for place in places] == [1, 2, 3, 5, 6]
+    assert [node(text, *place).column for place in places] == [1, 1, 3, 7, 3]
 
 
 def test_aliases_and_merges_are_expanded_and_stay_apart() -> None:
@@ -62,10 +63,10 @@ def test_of_several_merges_the_first_wins() -> None:
 @pytest.mark.parametrize(
     ("text", "value", "warning"),
     [
-        ("no", False, 'a (line 1): YAML reads no as false; write false, or "no" for the text'),
-        ("On", True, 'a (line 1): YAML reads On as true; write true, or "On" for the text'),
-        ("1:30", 90, 'a (line 1): YAML reads 1:30 as 90 (base 60); write 90, or "1:30" for the text'),
-        ("010", 8, 'a (line 1): YAML reads 010 as 8; write 8, or "010" for the text'),
+        ("no", False, 'a (line 1, column 4): YAML reads no as false; write false, or "no" for the text'),
+        ("On", True, 'a (line 1, column 4): YAML reads On as true; write true, or "On" for the text'),
+        ("1:30", 90, 'a (line 1, column 4): YAML reads 1:30 as 90 (base 60); write 90, or "1:30" for the text'),
+        ("010", 8, 'a (line 1, column 4): YAML reads 010 as 8; write 8, or "010" for the text'),
         ("'no'", "no", None),
         ("true", True, None),
         ("0", 0, None),

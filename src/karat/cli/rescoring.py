@@ -73,8 +73,9 @@ def execution_of(run: RunFolder) -> Execution:
     """`execution` of the run's own experiment. Raises BadRun where it is none."""
     from pydantic import ValidationError
 
-    from karat import plugins
     from karat.config import Execution
+    from karat.documents.nodes import dotted
+    from karat.documents.validation import explain
 
     nested: dict[str, Any] = {}
     for key, choice in run.info.experiment.items():
@@ -87,8 +88,8 @@ def execution_of(run: RunFolder) -> Execution:
     try:
         return Execution.model_validate(nested)
     except ValidationError as error:
-        faults = plugins.explain(error, nested, place="execution", model=Execution)
-        raise BadRun(str(run.path), f"run.json is damaged: {'; '.join(map(str, faults))}") from error
+        problems = [f"execution.{dotted(one.place)}: {one.message}" for one in explain(error, nested, Execution)]
+        raise BadRun(str(run.path), f"run.json is damaged: {'; '.join(problems)}") from error
 
 
 class _Asked(msgspec.Struct):

@@ -1,20 +1,76 @@
-"""The models that options name: what may be said of a judge before it is paid, and the keys that are secret."""
+"""What is allowed and probably not meant: warnings about an experiment, before anything is paid."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from karat.config.model import ExperimentFile, PromptFile
+from karat.config.personas import prompt_problems
+from karat.config.prompts import prompt_advice
+from karat.config.reading import Plugged, Reading
+from karat.documents.nodes import Place
 from karat.errors import BadOption
 from karat.models import key_variable, parse_model
+from karat.records import Cassettes, Condition, McpServer
 
-__all__ = ["judge_advice", "keys_of", "models_of"]
+__all__ = ["advise", "judge_advice", "keys_of", "models_of"]
 
 _FAMILIES = {"o": "gpt", "chatgpt": "gpt", "codex": "gpt", "gemma": "gemini", "codestral": "mistral"}
 """Names that do not begin as those of their relatives do."""
 
 _FIRST_WORD = re.compile(r"[a-z]+")
+
+
+def advise(
+    reading: Reading,
+    file: ExperimentFile,
+    conditions: Sequence[Condition],
+    scorers: Sequence[tuple[Place, Plugged]],
+    cassettes: Cassettes | None,
+) -> None:
+    """Adds the warnings of a valid experiment."""
+    for name, condition in file.conditions.items():
+        place: Place = ("conditions", name)
+        key = "system_prompt.file" if isinstance(condition.system_prompt, PromptFile) else "system_prompt"
+        key = "prompt_file" if condition.prompt_file is not None else key
+        if condition.preset is None and (warning := prompt_advice(reading.folder, condition.prompt)):
+            reading.warn((*place, *key.split(".")), warning)
+        if condition.preset is not None:
+            _, warnings = prompt_problems(reading, str(condition.prompt or ""), condition.preset)
+            for warning in warnings:
+                reading.warn((*place, "preset"), warning)
+    used = {server.name: server for condition in conditions for server in condition.mcp_servers}
+    for name in file.mcp_servers:
+        if name not in used:
+            reading.warn(("mcp_servers", name), "no condition uses it")
+    if getattr(file.agent.plugin, "connects_itself", False):
+        _advise_on_proxies(reading, file.agent.type, used, cassettes)
+    if not scorers:
+        reading.warn(("scorers",), "there are none: answers are kept, but nothing is scored")
+    agents = {model for condition in conditions for model in models_of(condition.agent.options)}
+    for where, scorer in scorers:
+        for key, message in judge_advice(scorer.options, agents):
+            reading.warn((*where, key), message)
+
+
+def _advise_on_proxies(
+    reading: Reading, agent: str, used: Mapping[str, McpServer], cassettes: Cassettes | None
+) -> None:
+    """What an agent that connects to its MCP servers by itself does not see of them through karat's proxy."""
+    itself = f"the agent '{agent}' connects to its MCP servers by itself"
+    if cassettes is not None and cassettes.mode == "replay":
+        if used:
+            message = f"{itself}; a replay answers its requests, but sends no notifications and no requests of a server"
+            reading.warn(("mcp", "replay"), message)
+        return
+    for name in sorted(name for name, server in used.items() if server.scope == "run"):
+        message = (
+            f"{itself}, and reaches a shared server through a proxy that passes on tools only, over protocol "
+            "2025-11-25 or older: no resources, prompts or notifications. With `scope: trial` it sees all of the server"
+        )
+        reading.warn(("mcp_servers", name, "scope"), message)
 
 
 def models_of(options: Mapping[str, Any]) -> list[str]:

@@ -7,10 +7,10 @@ and settings that want a number take them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from karat.documents.nodes import Node, dotted, fault_at, walk
+from karat.documents.nodes import Node, Place, dotted, fault_at, walk
 from karat.errors import Fault, did_you_mean, unreadable
 from karat.files import open_regular
 
@@ -34,7 +34,7 @@ def fill(text: str, value: Callable[[str], str]) -> str:
 def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
     """Fills every text below `root`; every variable that is not set is a fault, with all its places."""
     faults: list[Fault] = []
-    unset: dict[str, list[tuple[str, Node]]] = {}
+    unset: dict[str, list[Place]] = {}
     for place, node in walk(root):
         if not isinstance(node.value, str) or "${" not in node.value:
             continue
@@ -44,14 +44,21 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
                 continue
             node.unset = True
             if is_variable(name):
-                unset.setdefault(name, []).append((dotted(place), node))
+                unset.setdefault(name, []).append(place)
             else:
-                faults.append(fault_at(dotted(place), node, _no_name(name)))
+                shown = f"${{{name}}}"
+                message = "is no environment variable (letters, digits and _); for the text itself write"
+                faults.append(fault_at(root, place, f"{shown} {message} ${shown}"))
         node.template, node.variables = node.value, tuple(variables)
         if variables and node.source == "file":
             node.source = "environment"
         node.value = fill(node.value, lambda name: env.get(name, f"${{{name}}}"))
-    return faults + [_not_set(name, places, env) for name, places in unset.items()]
+    for name, (place, *others) in unset.items():
+        also = f" (wanted also at {', '.join(dotted(other) for other in others)})" if others else ""
+        near = did_you_mean(name, env, listing=False)
+        message = f"the environment variable {name} is not set{near}{also}; set it, or name a file with --env-file"
+        faults.append(fault_at(root, place, message))
+    return faults
 
 
 def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
@@ -85,16 +92,3 @@ def _unquoted(value: str) -> str:
         inner = value[1:-1]
         return inner.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\") if value[0] == '"' else inner
     return re.split(r"\s#", value, maxsplit=1)[0].rstrip()
-
-
-def _no_name(name: str) -> str:
-    shown = f"${{{name}}}"
-    return f"{shown} is no environment variable (letters, digits and _); for the text itself write ${shown}"
-
-
-def _not_set(name: str, places: Sequence[tuple[str, Node]], env: Mapping[str, str]) -> Fault:
-    (place, node), *others = places
-    also = f" (wanted also at {', '.join(other for other, _ in others)})" if others else ""
-    near = did_you_mean(name, env, listing=False)
-    message = f"the environment variable {name} is not set{near}{also}; set it, or name a file with --env-file"
-    return fault_at(place, node, message)

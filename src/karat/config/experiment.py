@@ -4,30 +4,46 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from pydantic import ValidationError
+
 from karat import plugins
-from karat.config.environment import read_env_file
-from karat.config.model import DatasetSpec, Execution
-from karat.config.parts import read_parts
+from karat.config import digests
+from karat.config.advice import advise, keys_of, models_of
+from karat.config.environment import expand, read_env_file
+from karat.config.model import Execution, ExperimentFile, RemoteServer, StdioServer
+from karat.config.prompts import PromptText
+from karat.config.reading import Plugged, Reading
+from karat.config.secrets import Secrets
 from karat.config.settings import apply
 from karat.documents import reader as documents
-from karat.documents.nodes import Node, from_python, printable
+from karat.documents.nodes import Node, from_python, plain, printable
+from karat.documents.validation import explain
 from karat.errors import BadExperiment, Fault, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.journal.events import Choice
 from karat.journal.folder import slugged
 from karat.models import Price
-from karat.records import AgentSpec, Cassettes, Condition, McpServer, ScorerSpec
+from karat.records import AgentSpec, Cassettes, Condition, Gate, McpServer, ScorerSpec
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
     from karat.kinds import Dataset
 
-__all__ = ["Experiment", "load"]
+__all__ = ["DatasetSpec", "Experiment", "load"]
+
+
+class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Which file, read how."""
+
+    kind: str
+    path: Path
+    options: dict[str, Any]
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -120,8 +136,7 @@ def load(
     return experiment
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(msgspec.Struct, frozen=True, kw_only=True):
     """Where an experiment comes from."""
 
     path: Path | None
@@ -164,33 +179,220 @@ def _fill(
     warnings: Sequence[str] = (),
 ) -> None:
     """Reads the tree into a new experiment, or raises with all that is wrong."""
-    name = source.path.stem if source.path is not None else "experiment"
-    parts = read_parts(root, folder=source.folder, env=env, name=name, before=faults)
-    if parts.faults or parts.dataset is None or parts.agent is None:
-        raise BadExperiment(str(source.path or "experiment"), parts.faults)
-    masked = Redactor(parts.secrets)
-    values = {
-        "name": parts.name,
-        "slug": slugged(parts.name),
-        "version": parts.version,
+    faults = [*faults, *expand(root, env)]
+    reading = Reading(root, source.folder, env, Secrets(root, env))
+    file = _validated(reading, faults)
+    named = str(source.path or "experiment")
+    if faults or file is None:
+        literals = {f"SECRET_{index}": text for index, text in enumerate(reading.secrets.literals)}
+        hidden = Redactor({**literals, **reading.secrets.values()})
+        ordered = sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0)
+        raise BadExperiment(
+            named,
+            [Fault(place=one.place, message=hidden(one.message), line=one.line, column=one.column) for one in ordered],
+        )
+    values = _Builder(reading, file).values(source.path.stem if source.path is not None else "experiment")
+    masked = Redactor(values["secrets"])
+    told = dict.fromkeys([*warnings, *reading.secrets.warnings, *reading.warnings])
+    values |= {
+        "slug": slugged(values["name"]),
         "folder": source.folder,
         "path": source.path,
         "text": source.text,
         "masked_text": masked(source.text),
-        "kind": parts.dataset.spec.kind,
-        "dataset": parts.dataset.spec,
-        "agent": parts.agent.spec,
-        "conditions": tuple(part.spec for part in parts.conditions),
-        "servers": tuple(part.spec for part in parts.servers.values() if part is not None),
-        "scorers": tuple(part.spec for part in parts.scorers),
-        "execution": parts.execution,
-        "cassettes": parts.cassettes,
-        "prices": parts.prices,
         "env": env,
-        "secrets": parts.secrets,
-        "resolved": parts.resolved(root),
-        "warnings": tuple(masked(warning) for warning in [*warnings, *parts.warnings]),
+        "warnings": tuple(masked(warning) for warning in told),
         "rehearsed": False,
     }
     for field, value in values.items():
         object.__setattr__(experiment, field, value)
+
+
+def _validated(reading: Reading, faults: list[Fault]) -> ExperimentFile | None:
+    """The file's values, checked; None, and the faults added, where something is wrong."""
+    root = reading.root
+    kind = root.get("agent", "type")
+    lenient = kind is not None and kind.value == "claude_code_sdk"  # a k-eval file: unknown keys are warnings
+    execution = root.get("execution")
+    if lenient and execution is not None and isinstance(execution.value, dict):
+        if "num_samples" in execution.value and "num_repetitions" not in execution.value:
+            message = "is read as `num_repetitions`, the name that k-eval gave it later"
+            reading.warn(("execution", "num_samples"), message)
+            execution.value["num_repetitions"] = execution.value.pop("num_samples")
+    faults += reading.secrets.faults
+    for _ in range(2 if lenient else 1):
+        try:
+            return ExperimentFile.model_validate(plain(root), context=reading)
+        except ValidationError as error:
+            problems = explain(error, plain(root), ExperimentFile)
+        unknown = [one for one in problems if one.unknown_key] if lenient else []
+        for one in unknown:
+            reading.warn(one.place, f"{one.message}; it is ignored")
+            parent = root.get(*one.place[:-1])
+            if parent is not None and isinstance(parent.value, dict):
+                del parent.value[one.place[-1]]
+        if not unknown:
+            break
+    faults += [fault for one in problems if (fault := reading.fault(one)) is not None]
+    return None
+
+
+class _Builder:
+    """The specs of an experiment from its checked file."""
+
+    def __init__(self, reading: Reading, file: ExperimentFile) -> None:
+        self._reading, self._file, self._root = reading, file, reading.root
+        self._shown: dict[str, dict[str, Any]] = {"mcp_servers": {}, "conditions": {}}
+
+    def values(self, default_name: str) -> dict[str, Any]:
+        file, reading, kind = self._file, self._reading, self._file.dataset.kind
+        shown = reading.shown(file.agent.options, self._root.get("agent"))
+        agent = self._agent(file.agent, shown)
+        servers = {name: self._server(name, server) for name, server in file.mcp_servers.items()}
+        conditions = tuple(
+            self._condition(position, name, agent, shown, servers) for position, name in enumerate(file.conditions)
+        )
+        scorers = self._scorers()
+        specs = [ScorerSpec(type=one.type, name=one.name, options=one.options) for _, one in scorers]
+        named = [*(one.agent.options for one in conditions), *(one.options for one in specs)]
+        secrets = reading.secrets.values() | keys_of((model for one in named for model in models_of(one)), reading.env)
+        name = file.name or default_name
+        cassettes = self._cassettes()
+        advise(reading, file, conditions, scorers, cassettes)
+        return {
+            "name": name,
+            "version": file.version,
+            "kind": kind.type,
+            "dataset": DatasetSpec(kind=kind.type, path=file.dataset.path, options=kind.options),
+            "agent": agent,
+            "conditions": conditions,
+            "servers": tuple(servers.values()),
+            "scorers": tuple(specs),
+            "execution": file.execution,
+            "cassettes": cassettes,
+            "prices": {model: Price(**price.model_dump()) for model, price in file.prices.items()},
+            "secrets": secrets,
+            "resolved": self._resolved(name, shown, scorers),
+        }
+
+    def _agent(self, part: Plugged, shown: dict[str, Any]) -> AgentSpec:
+        return AgentSpec(
+            type=part.type, options=part.options, digest=digests.agent_digest(part.type, part.plugin, shown)
+        )
+
+    def _server(self, name: str, model: StdioServer | RemoteServer) -> McpServer:
+        settings = model.model_dump()
+        shown = self._reading.shown(settings, self._root.get("mcp_servers", name))
+        self._shown["mcp_servers"][name] = shown
+        defaults = {key: field.default for key, field in type(model).model_fields.items() if key != "type"}
+        digest = digests.server_digest({"name": name, **shown}, defaults)
+        settings["args"] = tuple(settings.get("args", ()))
+        return McpServer(name=name, digest=digest, **settings)
+
+    def _condition(
+        self, position: int, name: str, agent: AgentSpec, agent_shown: dict[str, Any], servers: dict[str, McpServer]
+    ) -> Condition:
+        model, node = self._file.conditions[name], self._root.get("conditions", name)
+        prompt = model.prompt
+        fields = model.model_dump(exclude={"agent", "prompt_file", "preset", "system_prompt"})
+        shown: dict[str, Any] = self._reading.shown({"system_prompt": prompt, **fields}, node)
+        if isinstance(prompt, PromptText):
+            shown["system_prompt"] = prompt.text
+            shown["prompt_file"] = {"path": prompt.path, "sha256": prompt.sha256}
+        if model.preset is not None:
+            shown |= {"system_prompt": prompt, "preset": model.preset}
+        if model.agent is not None:
+            own = self._root.get("conditions", name, "agent")
+            # A value shows the text it came from: the condition's where it has one, else the experiment's.
+            mine = self._reading.shown(model.agent.options, own)
+            both = {key: mine[key] if key in model.agent.given else agent_shown[key] for key in mine}
+            agent = self._agent(model.agent, both)
+            if model.agent.given:
+                shown["agent"] = {key: value for key, value in both.items() if key in model.agent.given}
+        self._shown["conditions"][name] = shown
+        chosen = tuple(servers[server] for server in model.mcp_servers)
+        gate = Gate(
+            require_mcp_tool_use=model.require_mcp_tool_use, require_mcp_tool_success=model.require_mcp_tool_success
+        )
+        return Condition(
+            name=name,
+            position=position,
+            digest=digests.condition_digest(shown["system_prompt"], [server.digest for server in chosen], gate),
+            agent=agent,
+            system_prompt=prompt.text if isinstance(prompt, PromptText) else prompt,
+            mcp_servers=chosen,
+            gate=gate,
+        )
+
+    def _scorers(self) -> list[tuple[tuple[str | int, ...], Plugged]]:
+        """The judge, then what the file lists, each with its place; of none the one of the dataset's kind."""
+        file, kind = self._file, self._file.dataset.kind.plugin
+        found: list[tuple[tuple[str | int, ...], Plugged]] = []
+        default = getattr(kind, "scorer", None)
+        if default is not None and file.scorers is None:
+            plugin = plugins.find("scorers", default, folder=self._reading.folder)
+            options, _ = plugins.check_options(plugin, {}, place="scorers.0")
+            found.append(((), Plugged(type=default, plugin=plugin, options=options, given={}, name=default)))
+        if file.judge is not None:
+            found.append((("judge",), file.judge))
+        return found + [(("scorers", at, *one.place), one) for at, one in enumerate(file.scorers or [])]
+
+    def _cassettes(self) -> Cassettes | None:
+        mcp, folder = self._file.mcp, self._reading.folder
+        if mcp.record:
+            return Cassettes(mode="record", folder=folder / mcp.record)
+        return Cassettes(mode="replay", folder=folder / mcp.replay) if mcp.replay else None
+
+    def _resolved(
+        self, name: str, agent: dict[str, Any], scorers: Iterable[tuple[tuple[str | int, ...], Plugged]]
+    ) -> dict[str, Choice]:
+        """Dotted key → value and source, secrets as ${NAME}."""
+        file, reading, root = self._file, self._reading, self._root
+        shown = {
+            place: {
+                "type": one.type,
+                "name": one.name,
+                **reading.shown(one.options, root.get(*place) if place else None),
+            }
+            for place, one in scorers
+        }
+        judge = shown.pop(("judge",), None)
+        path = root.get("dataset", "path")
+        settings: dict[str, Any] = {
+            "name": name,
+            "version": file.version,
+            "dataset": {
+                "kind": file.dataset.kind.type,
+                "path": reading.shown(path.value if path is not None else "", path),
+                **file.dataset.kind.options,
+            },
+            "agent": {"type": file.agent.type, **agent},
+            "judge": {key: value for key, value in judge.items() if key != "name"} if judge else None,
+            "mcp_servers": self._shown["mcp_servers"],
+            "conditions": self._shown["conditions"],
+            "execution": file.execution.model_dump(),
+            "scorers": list(shown.values()),
+            "secrets": list(file.secrets),
+            "prices": {model: price.model_dump() for model, price in file.prices.items()},
+        }
+        if file.baseline is not None:
+            settings["baseline"] = file.baseline
+        if file.mcp.record or file.mcp.replay:
+            settings["mcp"] = file.mcp.model_dump(exclude_none=True)
+        choices = dict(_choices(settings, root))
+        for condition, values in self._shown["conditions"].items():
+            if "prompt_file" in values:  # the text is the file's, under whichever key that was named
+                for key in ("system_prompt", "prompt_file.path", "prompt_file.sha256"):
+                    place = f"conditions.{condition}.{key}"
+                    choices[place] = msgspec.structs.replace(choices[place], source="file")
+        return choices
+
+
+def _choices(value: object, root: Node, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Choice]]:
+    """Dotted key → value and source; lists and empty mappings are values."""
+    if isinstance(value, Mapping) and (value or not place):
+        for key, below in value.items():
+            yield from _choices(below, root, (*place, str(key)))
+    else:
+        node = root.get(*place)
+        yield ".".join(place), Choice(value=printable(value), source="default" if node is None else node.strongest)

@@ -1,23 +1,53 @@
-"""The parts of an experiment file whose form is fixed, with their defaults and ranges.
+"""The experiment file as pydantic models: its keys, types, ranges and defaults, and what its sections say of each other.
 
-What an agent, a dataset kind or a scorer may be told is said by their `Options`, not here.
+What an agent, a dataset kind or a scorer takes is said by their `Options`. What a value is checked
+against (the folder, other sections) stands in the `Reading` that comes as validation context.
 """
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
-import msgspec
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    Strict,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticKnownError
+
+from karat.config.environment import is_variable
+from karat.config.personas import prompt_problems
+from karat.config.presets import presets
+from karat.config.prompts import PromptText, read_prompt
+from karat.config.reading import (
+    DatasetPart,
+    Plugged,
+    read_agent,
+    read_dataset,
+    read_judge,
+    read_scorer,
+    read_variant,
+    reading_of,
+)
+from karat.documents.validation import Problem, refusal, shown, validated
+from karat.errors import did_you_mean
 
 __all__ = [
     "Budget",
     "ConditionModel",
-    "DatasetSpec",
     "Execution",
+    "ExperimentFile",
     "McpTraffic",
     "PriceModel",
     "PromptFile",
@@ -28,7 +58,7 @@ __all__ = [
 ]
 
 
-def _no_bool(value: Any) -> Any:
+def _no_bool(value: object) -> object:
     # `num_repetitions: yes` is True in YAML, and Python takes True for 1.
     if isinstance(value, bool):
         raise ValueError(f"must be a number, got {str(value).lower()}")
@@ -62,18 +92,23 @@ ShareOrCount = Annotated[float, BeforeValidator(_no_bool), AfterValidator(_share
 Address = Annotated[str, Strict(), AfterValidator(_web_address)]
 
 
-class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Which file, read how."""
-
-    kind: str
-    path: Path
-    options: dict[str, Any]
-
-
-class Retry(BaseModel):
-    """When a failed attempt is tried again. Waits are drawn from 0 to initial × multiplier^k (full jitter)."""
+class Section(BaseModel):
+    """A mapping of the file. A key without a value is as if it were not there."""
 
     model_config = Strictly
+
+    elsewhere: ClassVar[Mapping[str, str]] = {}  # key that does not belong here → what to say of it
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        return {key: value for key, value in values.items() if value is not None or key not in cls.model_fields}
+
+
+class Retry(Section):
+    """When a failed attempt is tried again. Waits are drawn from 0 to initial × multiplier^k (full jitter)."""
 
     max_attempts: Count = Field(default=3, ge=1, le=100)  # the first one included
     initial_backoff_seconds: Number = Field(default=1.0, ge=0, le=86_400)  # the longest first wait
@@ -82,10 +117,8 @@ class Retry(BaseModel):
     timeouts: bool = False  # whether an attempt that took too long is tried again
 
 
-class PriceModel(BaseModel):
+class PriceModel(Section):
     """What a model costs, in dollars per million tokens; goes before the price table."""
-
-    model_config = Strictly
 
     input: Number = Field(ge=0, description="dollars per million input tokens")
     output: Number = Field(ge=0, description="dollars per million output tokens")
@@ -93,19 +126,15 @@ class PriceModel(BaseModel):
     cache_write: Number | None = Field(default=None, ge=0)  # null: as input
 
 
-class Budget(BaseModel):
+class Budget(Section):
     """What may be spent, judge and failed attempts included. None: no limit."""
-
-    model_config = Strictly
 
     usd: Number | None = Field(default=None, gt=0)  # dollars; null: no limit
     tokens: Count | None = Field(default=None, gt=0)  # input and output; null: no limit
 
 
-class Execution(BaseModel):
+class Execution(Section):
     """How the run is carried out; nothing here changes an answer."""
-
-    model_config = Strictly
 
     num_repetitions: Count = Field(default=3, ge=1, le=100_000)  # how often each question is asked, per condition
     max_concurrent: Count = Field(default=5, ge=1, le=10_000)  # attempts of the agent at a time
@@ -143,9 +172,7 @@ SHARE_FROM_FAILURES, SHARE_FROM_TRIALS = 5, 20
 """A share of failures stops a run from so many failures, or so many trials that have ended, on."""
 
 
-class _Server(BaseModel):
-    model_config = Strictly
-
+class _Server(Section):
     scope: Literal["trial", "run"] = "trial"  # a session for each trial, or one that all share
     init_timeout_seconds: Seconds = 60.0  # of start and handshake
     call_timeout_seconds: Seconds = 120.0  # of one tool call
@@ -154,7 +181,13 @@ class _Server(BaseModel):
 class StdioServer(_Server):
     """A program that speaks MCP on its standard input and output."""
 
-    type: Literal["stdio"]  # may be left out where there is a `command`
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "url": "a server of type stdio takes no `url`; it is started by its `command`; "
+        "to reach an address write `type: http`",
+        "headers": "a server of type stdio takes no `headers`; it is a program; write `env`",
+    }
+
+    type: Literal["stdio"] = "stdio"  # may be left out where there is a `command`
     command: Name = Field(description="the program to start, e.g. python")
     args: list[Text] = []  # its arguments; relative paths start at the experiment's folder
     env: dict[str, Text] = {}  # its variables, besides PATH, HOME and LANG
@@ -163,48 +196,242 @@ class StdioServer(_Server):
 class RemoteServer(_Server):
     """A server that is reached by its address."""
 
-    type: Literal["http", "sse"]  # http (the default where there is a `url`): streamable HTTP
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **{
+            key: f"a server of type http or sse takes no `{key}`; it is reached by its `url`; "
+            "to start a program write `type: stdio`"
+            for key in ("command", "args")
+        },
+        "env": "a server of type http or sse takes no `env`; karat does not start it; "
+        "write `headers`, or set the variable where it is started",
+    }
+
+    type: Literal["http", "sse"] = "http"  # http (the default where there is a `url`): streamable HTTP
     url: Address = Field(description="the server's address, e.g. http://localhost:8080/mcp")
     headers: dict[str, Text] = {}  # sent with each request
 
 
-class McpTraffic(BaseModel):
-    """Whether what MCP servers are asked and answer is recorded, or comes from a recording; only one of them."""
+def _server(value: object) -> StdioServer | RemoteServer:
+    values = {} if value is None else value
+    if not isinstance(values, Mapping):
+        raise PydanticKnownError("dict_type")
+    if not values:
+        raise ValueError("is empty; a server needs a `command` (stdio) or a `url` (http, sse)")
+    kind = values.get("type") or ("stdio" if "command" in values else "http" if "url" in values else None)
+    if kind not in ("stdio", "http", "sse"):
+        got = f", got '{kind}'{did_you_mean(kind, SERVER_TYPES, listing=False)}" if isinstance(kind, str) else ""
+        raise refusal([Problem(("type",), f"must be stdio, http or sse{got}")])
+    if kind == "stdio":
+        return validated(StdioServer, {**values, "type": kind})
+    return validated(RemoteServer, {**values, "type": kind})
 
-    model_config = Strictly
+
+SERVER_TYPES = ("stdio", "http", "sse")
+
+
+class McpTraffic(Section):
+    """Whether what MCP servers are asked and answer is recorded, or comes from a recording; only one of them."""
 
     record: Name | None = Field(default=None, description="a folder, made where it is not there; null: not recorded")
     replay: Name | None = Field(default=None, description="the folder of a recording; no server is started or reached")
 
-    @model_validator(mode="after")
-    def _one_of_them(self) -> McpTraffic:
-        if self.record and self.replay:
-            raise ValueError("takes `record` or `replay`, not both")
-        return self
+    @field_validator("replay")
+    @classmethod
+    def _is_recorded(cls, replay: str, info: ValidationInfo) -> str:
+        if info.data.get("record"):
+            raise ValueError("leave out one of `record` and `replay`")
+        folder = reading_of(info).folder / replay
+        if not folder.is_dir():
+            remedy = "`karat run FILE --set mcp.record=FOLDER` makes one (and leave out `replay`)"
+            raise ValueError(f"there is no folder '{folder}'; {remedy}")
+        return replay
 
 
-class PromptFile(BaseModel):
+def _prompt_of(name: object, info: ValidationInfo) -> PromptText:
+    if not isinstance(name, str):
+        raise PydanticKnownError("string_type")
+    return read_prompt(reading_of(info).folder, name)
+
+
+PromptName = Annotated[PromptText, PlainValidator(_prompt_of), WithJsonSchema({"type": "string", "minLength": 1})]
+
+
+class PromptFile(Section):
     """A system prompt in a file of its own."""
 
-    model_config = Strictly
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    file: Name = Field(description="the file, from the experiment's folder; UTF-8, at most 1 MB")
+    file: PromptName = Field(description="the file, from the experiment's folder; UTF-8, at most 1 MB")
 
 
-class ConditionModel(BaseModel):
+def _known_server(name: str, info: ValidationInfo) -> str:
+    servers = reading_of(info).names("mcp_servers")
+    if name not in servers:
+        hint = did_you_mean(name, servers) if servers else "; `mcp_servers` names none"
+        raise ValueError(f"no server is called '{name}'{hint}")
+    return name
+
+
+def _each_once(names: list[str]) -> list[str]:
+    twice = [index for index, name in enumerate(names) if name in names[:index]]
+    if twice:
+        raise refusal(Problem((index,), f"the server '{names[index]}' is here twice; remove one") for index in twice)
+    return names
+
+
+class ConditionModel(Section):
     """One condition as the file writes it."""
-
-    model_config = Strictly
 
     system_prompt: Text | PromptFile | None = Field(
         default=None,
         description="null: none; {file: PATH}: that file's text; of a study {{ profile.age }} is the participant's",
     )
-    prompt_file: Name | None = None  # the same as `system_prompt: {file: PATH}`
+    prompt_file: PromptName | None = None  # the same as `system_prompt: {file: PATH}`
     preset: Literal["empty", "human", "demographic", "background"] | None = (
         None  # studies: one of karat's system prompts
     )
-    mcp_servers: list[Name] = []  # names from `mcp_servers`; the agent sees these and no others
+    mcp_servers: Annotated[
+        list[Annotated[Name, AfterValidator(_known_server)]], AfterValidator(_each_once)
+    ] = []  # names from `mcp_servers`; the agent sees these and no others
     require_mcp_tool_use: bool = False  # an attempt without a call of an MCP tool fails
     require_mcp_tool_success: bool = False  # an attempt whose MCP calls all failed fails
-    agent: dict[str, Any] = {}  # options of the agent that differ under this condition
+    agent: Annotated[Plugged | None, PlainValidator(read_variant), WithJsonSchema({"type": "object"})] = (
+        None  # options of the agent that differ under this condition
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keval_name(cls, values: object) -> object:
+        if isinstance(values, Mapping) and "system_prompt_file" in values and "prompt_file" not in values:
+            return {"prompt_file" if key == "system_prompt_file" else key: value for key, value in values.items()}
+        return {} if values is None else values
+
+    @field_validator("system_prompt", "prompt_file", "preset")
+    @classmethod
+    def _prompt_is_usable(cls, value: object, info: ValidationInfo) -> object:
+        key = str(info.field_name)
+        for other in ("system_prompt", "prompt_file"):
+            if other != key and info.data.get(other) is not None:
+                raise ValueError(f"leave out one of `{key}` and `{other}`: each is the system prompt")
+        file = value.file if isinstance(value, PromptFile) else value
+        preset = str(value) if key == "preset" and value is not None else None
+        text = presets()[preset].text if preset else file.text if isinstance(file, PromptText) else file
+        problems, _ = prompt_problems(reading_of(info), str(text or ""), preset)
+        if problems:
+            raise refusal(Problem((), problem) for problem in problems)
+        return value
+
+    @field_validator("require_mcp_tool_use")
+    @classmethod
+    def _can_be_met(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("mcp_servers") == []:
+            raise ValueError("no trial can meet this: the condition has no mcp_servers")
+        return value
+
+    @property
+    def prompt(self) -> str | PromptText | None:
+        """The system prompt: a text or a file's."""
+        if self.preset is not None:
+            return presets()[self.preset].text
+        if isinstance(self.system_prompt, PromptFile):
+            return self.system_prompt.file
+        return self.prompt_file or self.system_prompt
+
+
+def _as_written(value: object, info: ValidationInfo) -> object:
+    """A number as the file spells it: version 1.10 is not version 1.1."""
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        node = reading_of(info).root.get(str(info.field_name))
+        text = value if isinstance(value, str) else (node.written if node is not None else None) or str(value)
+        if text.strip():
+            return text
+    raise ValueError(f"must be text, got {shown(value)}")
+
+
+def _file_name(name: str) -> str:
+    if "/" in name or not name.isprintable():
+        raise ValueError("must not hold a '/' or a line break, because files are called after it")
+    return name.strip()
+
+
+def _known_condition(name: str, info: ValidationInfo) -> str:
+    names = reading_of(info).names("conditions")
+    if names and name not in names:
+        raise ValueError(f"no condition is called '{name}'{did_you_mean(name, names)}")
+    return name
+
+
+def _can_be_printed(name: str) -> str:
+    if not name.strip() or not name.isprintable():
+        raise ValueError("needs a name that can be printed")
+    return name
+
+
+def _variable(name: object) -> object:
+    if not isinstance(name, str) or not is_variable(name):
+        raise ValueError(
+            "must be the name of an environment variable, not its value; write e.g. `secrets: [MY_PASSWORD]`"
+        )
+    return name
+
+
+TextOrNumber = Annotated[str, BeforeValidator(_as_written), WithJsonSchema({"type": ["string", "number"]})]
+Printable = Annotated[str, AfterValidator(_can_be_printed), WithJsonSchema({"type": "string", "pattern": r"\S"})]
+Variable = Annotated[
+    str, BeforeValidator(_variable), WithJsonSchema({"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_]*$"})
+]
+MOST_CONDITIONS = 500
+"""As many as a summary reads: every two of them are compared."""
+
+
+class ExperimentFile(Section):
+    """An experiment."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        key: f"no such key here; it belongs under '{home}'"
+        for home, keys in {
+            "execution": ("num_repetitions", "max_concurrent", "retry", "timeout_seconds", "budget", "max_failures"),
+            "execution.num_repetitions": ("repetitions",),
+            "execution.retry": ("max_attempts",),
+            "dataset": ("question_key", "answer_key", "id_key", "sample_size"),
+            "conditions.NAME": ("system_prompt", "require_mcp_tool_use"),
+            "agent": ("model",),
+            "judge": ("rubric",),
+        }.items()
+        for key in keys
+    }
+
+    name: Annotated[TextOrNumber, AfterValidator(_file_name)] | None = Field(default=None, examples=["support-kb"])
+    version: TextOrNumber = Field(default="1", examples=['"1.2"'])
+    dataset: Annotated[DatasetPart, PlainValidator(read_dataset)] = Field(examples=[{"path": "questions.jsonl"}])
+    agent: Annotated[Plugged, PlainValidator(read_agent)] = Field(examples=[{"type": "floor"}])
+    judge: Annotated[Plugged | None, PlainValidator(read_judge)] = Field(
+        default=None, validate_default=True, examples=[{"type": "overlap"}]
+    )
+    scorers: list[Annotated[Plugged, PlainValidator(read_scorer)]] | None = Field(
+        default=None, examples=[["equals", {"regex": {"pattern": "^yes"}}]]
+    )
+    mcp_servers: dict[Printable, Annotated[StdioServer | RemoteServer, PlainValidator(_server)]] = Field(
+        default={}, examples=[{"docs": {"command": "python", "args": ["server.py"]}}]
+    )
+    mcp: McpTraffic = Field(default=McpTraffic(), examples=[{"record": "cassettes"}])
+    conditions: dict[Printable, ConditionModel] = Field(
+        min_length=1, max_length=MOST_CONDITIONS, examples=[{"baseline": {"system_prompt": "Answer briefly."}}]
+    )
+    baseline: Annotated[TextOrNumber, AfterValidator(_known_condition)] | None = None
+    execution: Execution = Field(default=Execution(), examples=[{"num_repetitions": 3}])
+    prices: dict[str, PriceModel] = Field(default={}, examples=[{"openai:my-model": {"input": 2.5, "output": 10}}])
+    secrets: list[Variable] = Field(default=[], examples=[["MY_PASSWORD"]])
+
+    @field_validator("scorers")
+    @classmethod
+    def _names_differ(cls, scorers: list[Plugged] | None, info: ValidationInfo) -> list[Plugged] | None:
+        names = ["judge"] if info.data.get("judge") is not None else [""]
+        names += [one.name for one in scorers or []]
+        twice = [at for at, name in enumerate(names) if name in names[:at]]
+        if twice:
+            message = "is a second scorer called '{}'; give it a `name` of its own"
+            raise refusal(Problem((at - 1,), message.format(names[at])) for at in twice)
+        return scorers

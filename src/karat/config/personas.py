@@ -5,92 +5,81 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from karat import plugins
-from karat.config.conditions import ConditionPart
-from karat.config.reader import Reader
-from karat.config.sections import DatasetPart
+from karat.config.reading import DatasetPart, Reading
 from karat.errors import BadDataset, BadOption, did_you_mean
 from karat.kinds import persona_names
 
-__all__ = ["check_personas"]
+__all__ = ["prompt_problems"]
 
 Attributes = Mapping[str, Collection[str]]
 
 
-def check_personas(read: Reader, dataset: DatasetPart, conditions: Collection[ConditionPart]) -> None:
-    """Notes what no participant could be told. Outside studies `{{ … }}` is text like any other.
+def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[list[str], list[str]]:
+    """Faults and warnings of a system prompt. Outside of studies `{{ … }}` is text like any other.
 
-    A study that cannot be read is left to where it is loaded: there all its faults are told.
+    A study that cannot be read has none: its faults are reported where it is loaded.
     """
-    if not hasattr(dataset.plugin, "attributes"):
-        for part in conditions:
-            if part.shown.get("preset") is not None:
-                message = f"describes a participant of a study, and this dataset is of kind {dataset.spec.kind}"
-                read.fault(f"conditions.{part.spec.name}.preset", f"{message}; write a `system_prompt`")
-        return
-    open_ = [part for part in conditions if "{{" in (part.spec.system_prompt or "")]
-    known = _attributes(read, dataset) if open_ else {}
-    for part in open_ if known else ():
-        if part.shown.get("preset") is None:
-            _check_prompt(read, part, known)
-        else:
-            _check_preset(read, part, known)
+    dataset = reading.dataset
+    if dataset is None:
+        return [], []
+    if not hasattr(dataset.kind.plugin, "attributes"):
+        message = f"describes a participant of a study, and this dataset is of kind {dataset.kind.type}"
+        return [f"{message}; write a `system_prompt`"] if preset is not None else [], []
+    if "{{" not in text:
+        return [], []
+    if reading.attributes is None:
+        reading.attributes = _attributes(reading, dataset)
+    if not reading.attributes:
+        return [], []
+    return _of_preset(text, preset, reading.attributes) if preset else (_of_text(text, reading.attributes), [])
 
 
-def _attributes(read: Reader, dataset: DatasetPart) -> Attributes:
+def _attributes(reading: Reading, dataset: DatasetPart) -> Attributes:
     """Study → the attributes of its participants; empty where it cannot be read."""
     try:
-        kind = plugins.build(dataset.plugin, dataset.spec.options, folder=read.folder)
-        found: Attributes = kind.attributes(dataset.spec.path)
+        kind = plugins.build(dataset.kind.plugin, dataset.kind.options, folder=reading.folder)
+        found: Attributes = kind.attributes(dataset.path)
     except (BadDataset, BadOption):
         return {}
     return found
 
 
-def _check_prompt(read: Reader, part: ConditionPart, known: Attributes) -> None:
-    """One fault a name, with the studies that do not have it."""
+def _of_text(text: str, known: Attributes) -> list[str]:
+    """One problem a name, with the studies that do not have it."""
     lacking: dict[str, list[str]] = {}
     for study, attributes in known.items():
-        for name in persona_names(str(part.spec.system_prompt), attributes).missing:
+        for name in persona_names(text, attributes).missing:
             lacking.setdefault(name, []).append(study)
-    everywhere = {name for attributes in known.values() for name in attributes}
-    asked = persona_names(str(part.spec.system_prompt), everywhere)
-    for name in asked.optional:
-        if name not in asked.known:
-            lacking[name] = list(known)
-    place = f"conditions.{part.spec.name}.system_prompt"
+    asked = persona_names(text, {name for attributes in known.values() for name in attributes})
+    lacking |= {name: list(known) for name in asked.optional if name not in asked.known}
+    problems = []
     for name, studies in lacking.items():
-        asks = f"asks for {{{{ {name} }}}}"
         if name.startswith("?"):
-            read.fault(place, f"{{{{{name} }}}} must stand at the beginning of the line that is left out")
+            problems.append(f"{{{{{name} }}}} must stand at the beginning of the line that is left out")
         elif name in asked.known:
             remedy = f"begin the line with {{{{? {name} }}}}, and it is left out there"
-            read.fault(place, f"{asks}, which {_listed(studies)} not have; {remedy}")
+            problems.append(f"asks for {{{{ {name} }}}}, which {_listed(studies)} not have; {remedy}")
         elif not asked.known:
-            read.fault(place, f"{asks}, and the study says nothing of its participants (`participants.profile`)")
+            nothing = "the study says nothing of its participants (`participants.profile`)"
+            problems.append(f"asks for {{{{ {name} }}}}, and {nothing}")
         else:
-            read.fault(place, f"{asks}, which no participant has{did_you_mean(name, asked.known)}")
+            problems.append(f"asks for {{{{ {name} }}}}, which no participant has{did_you_mean(name, asked.known)}")
+    return problems
 
 
-def _check_preset(read: Reader, part: ConditionPart, known: Attributes) -> None:
+def _of_preset(text: str, name: str, known: Attributes) -> tuple[list[str], list[str]]:
     """A preset that would say nothing of anybody is another preset by a wrong name."""
-    text, name = str(part.spec.system_prompt), part.shown["preset"]
-    silent = [study for study, attributes in known.items() if not _says(text, attributes)]
+    names = {study: persona_names(text, attributes) for study, attributes in known.items()}
+    silent = [study for study, asked in names.items() if not set(asked.optional) & set(asked.known)]
     if not silent:
-        return
-    place = f"conditions.{part.spec.name}.preset"
+        return [], []
     asked = dict.fromkeys(persona_names(text, ()).optional)
     wanted = [one.removeprefix("profile.") for one in asked if one != "rest"]
     which = "anything of participants" if "rest" in asked else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
     without = f"'{name}' says who somebody is, and {_listed(silent)} not say {which}"
     if len(silent) == len(known):
-        read.fault(place, f"{without}; use `preset: human`, or write a `system_prompt`")
-    else:
-        read.warn(place, f"{without}: there participants are told that they take part, and nothing else")
-
-
-def _says(text: str, attributes: Collection[str]) -> bool:
-    asked = persona_names(text, attributes)
-    return bool(set(asked.optional) & set(asked.known))
+        return [f"{without}; use `preset: human`, or write a `system_prompt`"], []
+    return [], [f"{without}: there participants are told that they take part, and nothing else"]
 
 
 def _listed(studies: Collection[str]) -> str:

@@ -23,7 +23,7 @@ from karat.config.environment import fill, is_variable
 from karat.documents.nodes import Node, Place, dotted, fault_at, walk
 from karat.errors import Fault
 
-__all__ = ["Secrets", "find_secrets", "sounds_secret"]
+__all__ = ["Secrets", "sounds_secret"]
 
 _WORDS = {
     *("key", "apikey", "accesskey", "secretkey", "privatekey"),
@@ -45,52 +45,91 @@ def sounds_secret(name: str) -> bool:
 
 
 class Secrets:
-    """The secret variables, and every fault in a secret position."""
+    """The secret variables of an experiment, and every fault in a secret position."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Node, env: Mapping[str, str]) -> None:
+        self._root, self._env = root, env
         self.variables: set[str] = set()
         self.faults: list[Fault] = []
         self.warnings: list[str] = []
         self.literals: list[str] = []  # of faults: never to be shown in a message
+        named = root.get("secrets")
+        for place, node in walk(named) if named is not None else ():
+            self._named(("secrets", *place), node)
+        for place, node in walk(root):
+            if isinstance(node.value, str):
+                self.variables.update(name for name in node.variables if sounds_secret(name))
+                self._look(place, node, node.value)
 
-    def values(self, env: Mapping[str, str]) -> dict[str, str]:
+    def values(self) -> dict[str, str]:
         """Name → value of every secret variable that is set."""
-        return {name: env[name] for name in sorted(self.variables) if name in env}
+        return {name: self._env[name] for name in sorted(self.variables) if name in self._env}
 
-    def shown(self, node: Node, env: Mapping[str, str]) -> str:
+    def shown(self, node: Node) -> str:
         """A text with its variables filled in, but for the secret ones."""
         if node.template is None:
             return str(node.value)
-        return fill(
-            node.template, lambda name: env[name] if name in env and name not in self.variables else f"${{{name}}}"
-        )
+        env = self._env
+        known = env.keys() - self.variables
+        return fill(node.template, lambda name: env[name] if name in known else f"${{{name}}}")
 
+    def _named(self, place: Place, node: Node) -> None:
+        if not isinstance(node.value, str) or not is_variable(node.value):
+            self.literals += [] if isinstance(node.value, (list, dict)) else [str(node.value)]
+        elif len(place) == 2:
+            self.variables.add(node.value)
+            if node.value not in self._env:
+                self.warnings.append(f"{dotted(place)}: {node.value} is not set, so there is nothing to mask")
 
-def find_secrets(root: Node, env: Mapping[str, str]) -> Secrets:
-    """Looks through every text of the experiment."""
-    secrets = Secrets()
-    _named(root, env, secrets)
-    for place, node in walk(root):
-        if not isinstance(node.value, str):
-            continue
-        secrets.variables.update(name for name in node.variables if sounds_secret(name))
-        _look(place, node, env, secrets)
-    return secrets
+    def _look(self, place: Place, node: Node, text: str) -> None:
+        option = _option(place)
+        if not option:
+            return
+        key = str(option[-1]).lower()
+        if key.startswith("api_key") and key.endswith("_env"):
+            self._variable_name(place, text)
+        elif key.startswith("api_key"):
+            self._take(place, node, text, literal=True)
+        elif len(option) >= 2 and option[-2] in ("headers", "env"):
+            self._take(place, node, text, literal=sounds_secret(str(option[-1])))
+        elif key == "url" or key.endswith("_url"):
+            self._url(place, node.template or text)
 
+    def _literal(self, place: Place, text: str, message: str) -> None:
+        self.faults.append(fault_at(self._root, place, message))
+        self.literals.append(text)
 
-def _look(place: Place, node: Node, env: Mapping[str, str], secrets: Secrets) -> None:
-    option = _option(place)
-    if not option:
-        return
-    key = str(option[-1]).lower()
-    if key.startswith("api_key") and key.endswith("_env"):
-        _variable_name(place, node, env, secrets)
-    elif key.startswith("api_key"):
-        _take(place, node, secrets, literal=True)
-    elif len(option) >= 2 and option[-2] in ("headers", "env"):
-        _take(place, node, secrets, literal=sounds_secret(str(option[-1])))
-    elif key == "url" or key.endswith("_url"):
-        _url(place, node, secrets)
+    def _variable_name(self, place: Place, text: str) -> None:
+        if text in self._env:
+            self.variables.add(text)
+        elif re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
+            message = f"the environment variable {text} is not set; set it, or name a file with --env-file"
+            self.faults.append(fault_at(self._root, place, message))
+        else:  # never shown: people do paste the key itself here
+            message = "must be the name of an environment variable that is set, e.g. MY_API_KEY; not the key itself"
+            self._literal(place, text, message)
+
+    def _take(self, place: Place, node: Node, text: str, *, literal: bool) -> None:
+        self.variables.update(node.variables)
+        if literal and text and not node.variables:
+            name = re.sub(r"[^A-Z0-9]+", "_", str(place[-1]).upper()).strip("_") or "SECRET"
+            remedy = f"write `${{{name}}}` and set that environment variable"
+            self._literal(place, text, f"a secret must not stand in the file; {remedy}")
+
+    def _url(self, place: Place, template: str) -> None:
+        # The unfilled text is split: a value with "@" or "?" in it would move the borders.
+        try:
+            parts = urlsplit(template)
+        except ValueError:
+            return  # the model of the option says what is wrong
+        user, _, password = parts.netloc.rpartition("@")[0].rpartition(":")
+        self.variables.update(_VARIABLE.findall(user))
+        for name, text in [("", password), *parse_qsl(parts.query)]:
+            self.variables.update(_VARIABLE.findall(text))
+            if text and "${" not in text and (not name or sounds_secret(name)):
+                where = f"in the query parameter '{name}'" if name else "before the '@'"
+                message = f"a secret must not stand in the file ({where}); write `${{NAME}}` and set that variable"
+                self._literal(place, text, message)
 
 
 def _option(place: Place) -> Place:
@@ -101,57 +140,3 @@ def _option(place: Place) -> Place:
         case ("conditions", _, "agent", *rest):
             return tuple(rest)
     return ()
-
-
-def _named(root: Node, env: Mapping[str, str], secrets: Secrets) -> None:
-    listed = root.get("secrets")
-    for index, node in listed.children() if listed is not None else []:
-        place = f"secrets.{index}"
-        if not isinstance(node.value, str) or not is_variable(node.value):
-            message = "must be the name of an environment variable, not its value; write e.g. `secrets: [MY_PASSWORD]`"
-            secrets.faults.append(fault_at(place, node, message))
-            secrets.literals.append(str(node.value))
-            continue
-        secrets.variables.add(node.value)
-        if node.value not in env:
-            secrets.warnings.append(f"{place}: {node.value} is not set, so there is nothing to mask")
-
-
-def _variable_name(place: Place, node: Node, env: Mapping[str, str], secrets: Secrets) -> None:
-    # The value is shown only where it looks like a name: people do paste the key itself here.
-    if not re.fullmatch(r"[A-Z][A-Z0-9_]*", node.value) and node.value not in env:
-        message = "must be the name of an environment variable that is set, e.g. MY_API_KEY; not the key itself"
-        secrets.literals.append(node.value)
-    elif node.value not in env:
-        message = f"the environment variable {node.value} is not set; set it, or name a file with --env-file"
-    else:
-        secrets.variables.add(node.value)
-        return
-    secrets.faults.append(fault_at(dotted(place), node, message))
-
-
-def _take(place: Place, node: Node, secrets: Secrets, *, literal: bool) -> None:
-    secrets.variables.update(node.variables)
-    if literal and node.value and not node.variables:
-        name = re.sub(r"[^A-Z0-9]+", "_", str(place[-1]).upper()).strip("_") or "SECRET"
-        message = f"a secret must not stand in the file; write `${{{name}}}` and set that environment variable"
-        secrets.faults.append(fault_at(dotted(place), node, message))
-        secrets.literals.append(node.value)
-
-
-def _url(place: Place, node: Node, secrets: Secrets) -> None:
-    # The unfilled text is split: a value with "@" or "?" in it would move the borders.
-    template = node.template or node.value
-    try:
-        parts = urlsplit(template)
-    except ValueError:
-        return  # the model of the option says what is wrong
-    user, _, password = parts.netloc.rpartition("@")[0].rpartition(":")
-    secrets.variables.update(_VARIABLE.findall(user))
-    for name, text in [("", password), *parse_qsl(parts.query)]:
-        secrets.variables.update(_VARIABLE.findall(text))
-        if text and "${" not in text and (not name or sounds_secret(name)):
-            where = f"in the query parameter '{name}'" if name else "before the '@'"
-            message = f"a secret must not stand in the file ({where}); write `${{NAME}}` and set that variable"
-            secrets.faults.append(fault_at(dotted(place), node, message))
-            secrets.literals.append(text)

@@ -1,54 +1,62 @@
-"""A file as a tree of nodes: every value keeps its line, its spelling and its source."""
+"""A file as a tree of nodes: every value keeps its line, its column, its spelling and its source."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+import msgspec
 from pydantic import BaseModel
 
 from karat.errors import Fault
 
-__all__ = ["Node", "Place", "dotted", "fault_at", "from_python", "line_of", "plain", "printable", "walk"]
+__all__ = ["Node", "Place", "dotted", "fault_at", "from_python", "plain", "printable", "walk"]
 
 Place = tuple[str | int, ...]
 Source = Literal["default", "file", "environment", "flag"]
 
 
-@dataclass(slots=True)
-class Node:
+class Node(msgspec.Struct, eq=False):
     """One value of the file: a scalar, a mapping of nodes, or a list of nodes."""
 
-    value: Any
+    value: object
     line: int | None = None  # 1-based, of the key; None: not from a file
+    column: int | None = None  # 1-based, likewise
     written: str | None = None  # an unquoted scalar as it stands in the file
     source: Source = "file"
     template: str | None = None  # the text before ${NAME} was filled in; None: it names no variable
-    variables: tuple[str, ...] = field(default=())  # the environment variables that the text names
+    variables: tuple[str, ...] = ()  # the environment variables that the text names
     unset: bool = False  # one of them has no value: nothing can be said of this value
 
     def get(self, *place: str | int) -> Node | None:
-        """What stands at `place` below this node; None where nothing does."""
-        found: Node | None = self
-        for key in place:
-            below = found.value if found is not None else None
-            if isinstance(below, dict):
-                found = below.get(key)
-            elif isinstance(below, list) and isinstance(key, int) and 0 <= key < len(below):
-                found = below[key]
+        """The node at `place` below this one; None where there is none."""
+        node, rest = self.nearest(place)
+        return None if rest else node
+
+    def nearest(self, place: Place) -> tuple[Node, Place]:
+        """The deepest node on the way to `place`, and the rest of the place, which is not there."""
+        node = self
+        for depth, key in enumerate(place):
+            below = node.value
+            if (isinstance(below, dict) and key in below) or (
+                isinstance(below, list) and isinstance(key, int) and 0 <= key < len(below)
+            ):
+                node = below[key]
             else:
-                return None
-        return found
+                return node, place[depth:]
+        return node, ()
 
     def children(self) -> list[tuple[str | int, Node]]:
-        """Keys or positions, and what stands there; nothing for a scalar."""
+        """Keys or positions with their nodes; nothing for a scalar."""
         if isinstance(self.value, dict):
             return list(self.value.items())
-        if isinstance(self.value, list):
-            return list(enumerate(self.value))
-        return []
+        return list(enumerate(self.value)) if isinstance(self.value, list) else []
+
+    @property
+    def strongest(self) -> Source:
+        """Where the value comes from; of a list, the strongest source of what it holds."""
+        return max([self.source, *(child.strongest for _, child in self.children())], key=get_args(Source).index)
 
 
 def dotted(place: Place) -> str:
@@ -56,20 +64,14 @@ def dotted(place: Place) -> str:
     return ".".join(str(part) for part in place)
 
 
-def fault_at(place: str, node: Node, message: str) -> Fault:
-    """A fault in a value, with its line, or the flag that it came from."""
+def fault_at(root: Node, place: Place, message: str) -> Fault:
+    """A fault with its line and column, or the flag that the value came from; of a missing value, its parent's."""
+    node, _ = root.nearest(place)
     if node.source == "flag":
-        return Fault(place=f"--set {place}", message=message)
-    return Fault(place=place, message=message, line=node.line)
-
-
-def line_of(root: Node, place: Place) -> int | None:
-    """The line of what stands at a place; of the nearest value above it, where nothing stands there."""
-    for end in range(len(place), -1, -1):
-        node = root.get(*place[:end])
-        if node is not None and node.line is not None:
-            return node.line
-    return None
+        return Fault(place=f"--set {dotted(place)}", message=message)
+    if node is root:
+        return Fault(place=dotted(place) or "file", message=message)
+    return Fault(place=dotted(place), message=message, line=node.line, column=node.column)
 
 
 def plain(node: Node) -> Any:
@@ -81,7 +83,7 @@ def plain(node: Node) -> Any:
     return node.value
 
 
-def printable(value: Any) -> Any:
+def printable(value: object) -> Any:
     """A value as YAML and JSON can hold it: a function by its name, another object by its type's."""
     if isinstance(value, Mapping):
         return {str(key): printable(below) for key, below in value.items()}
@@ -103,7 +105,7 @@ def walk(node: Node, place: Place = ()) -> list[tuple[Place, Node]]:
     return found
 
 
-def from_python(value: Any) -> Node:
+def from_python(value: object) -> Node:
     """Mappings, models, sequences, texts and paths as nodes; anything else (a function, say) stays itself."""
     if isinstance(value, BaseModel):
         value = value.model_dump(exclude_unset=True)

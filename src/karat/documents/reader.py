@@ -9,10 +9,10 @@ without expanding.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import yaml
 
 from karat.documents.nodes import Node, dotted
@@ -25,41 +25,41 @@ MAX_NODES = 20_000  # after alias expansion
 MAX_DEPTH = 100
 
 # libyaml is some ten times faster; its absence changes nothing else.
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Mark = Any  # yaml.Mark, or libyaml's
 _PLAIN = (None, "")  # the style of an unquoted scalar, by PyYAML's own parser and by libyaml's
 _CONTROL = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x84\x86-\x9f\ufffe\uffff]")
 _PREFIX = "tag:yaml.org,2002:"
 
 
-@dataclass(slots=True)
-class Document:
+class Document(msgspec.Struct):
     """A parsed file. `root` is None where it could not be parsed or is empty."""
 
     root: Node | None = None
-    faults: list[Fault] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    faults: list[Fault] = []
+    warnings: list[str] = []
 
 
 def parse(data: bytes, *, what: str = "an experiment file") -> Document:
     """The document in `data`, with every fault that can be seen at once. `what`: the kind of file, in their words."""
+    message, at = "", -1  # and the byte at which the fault is, where it has a line
     if len(data) > MAX_BYTES:
-        size = f"is larger than {MAX_BYTES // 1_000_000} MB; {what} holds no data: keep them in a file beside it"
-        return Document(faults=[Fault(place="file", message=size)])
-    if b"\0" in data:
-        binary = f"is not a text file; {what} is YAML in UTF-8"
-        return Document(faults=[Fault(place="file", message=binary)])
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        found = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        return Document(faults=[Fault(place="file", message=found, line=line)])
-    control = _CONTROL.search(text)
-    if control is not None:
-        line = text.count("\n", 0, control.start()) + 1
-        message = f"a control character (U+{ord(control[0]):04X}), which YAML does not allow; remove it"
-        return Document(faults=[Fault(place="file", message=message, line=line)])
-    return _Builder(text, what).document()
+        message = f"is larger than {MAX_BYTES // 1_000_000} MB; {what} holds no data: keep them in a file beside it"
+    elif b"\0" in data:
+        message = f"is not a text file; {what} is YAML in UTF-8"
+    else:
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            message, at = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8", error.start
+        else:
+            control = _CONTROL.search(text)
+            if control is None:
+                return _Builder(text, what).document()
+            message = f"a control character (U+{ord(control[0]):04X}), which YAML does not allow; remove it"
+            at = data.index(control[0].encode())
+    line = data.count(b"\n", 0, at) + 1 if at >= 0 else None
+    return Document(faults=[Fault(place="file", message=message, line=line)])
 
 
 def parse_value(text: str) -> tuple[Node, str]:
@@ -76,54 +76,41 @@ def parse_value(text: str) -> tuple[Node, str]:
     return root, ""
 
 
-_MAKERS: dict[str, Any] = {
-    _PREFIX + "null": lambda loader, node: None,
-    _PREFIX + "bool": _Loader.construct_yaml_bool,
-    _PREFIX + "int": _Loader.construct_yaml_int,
-    _PREFIX + "float": _Loader.construct_yaml_float,
-    _PREFIX + "str": lambda loader, node: node.value,
-    _PREFIX + "timestamp": lambda loader, node: node.value,  # a date is the text that stands there
-    _PREFIX + "value": lambda loader, node: node.value,
-    _PREFIX + "merge": lambda loader, node: node.value,
+_MAKERS: dict[str, Callable[[yaml.SafeLoader, yaml.ScalarNode], object]] = {
+    "null": lambda loader, node: None,
+    "bool": _Loader.construct_yaml_bool,
+    "int": _Loader.construct_yaml_int,
+    "float": _Loader.construct_yaml_float,
+    **dict.fromkeys(("str", "timestamp", "value", "merge"), lambda loader, node: node.value),  # a date is its text
 }
 
 
 class _Stop(Exception):
-    def __init__(self, place: str, message: str, line: int | None) -> None:
-        self.fault = Fault(place=place, message=message, line=line)
+    def __init__(self, place: str, message: str, mark: Mark) -> None:
+        self.fault = _fault(place, message, mark)
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct, eq=False):
     """A mapping or list whose end has not come yet."""
 
     node: Node
     anchor: str | None
     key: str | None = None  # the mapping's key that waits for its value
-    key_line: int = 0
+    mark: Mark | None = None  # of that key
     merge: bool = False  # that key is `<<`
-    merged: list[Node] = field(default_factory=list)
-    size: int = 1  # in values, aliases expanded
-    height: int = 1  # in levels, likewise
-    lines: dict[str, int] = field(default_factory=dict)  # key → its line
-
-
-@dataclass(slots=True)
-class _Closed:
-    """A value that is whole, and can be referred to."""
-
-    node: Node
-    size: int = 1
-    height: int = 0
+    merged: list[Node] = []
+    lines: dict[str, int] = {}  # key → its line
 
 
 class _Builder:
+    """Puts events together, without recursion."""
+
     def __init__(self, text: str, what: str) -> None:
         self._loader = _Loader(text)
         self._what = what
         self._lines = text.split("\n")
         self._stack: list[_Open] = []
-        self._anchors: dict[str, _Closed] = {}
+        self._anchors: dict[str, Node] = {}
         self._document = Document()
         self._nodes = 0
         self._documents = 0
@@ -131,7 +118,7 @@ class _Builder:
     def document(self) -> Document:
         try:
             while self._loader.check_event():
-                self._take(self._loader.get_event())
+                self._take(self._loader.get_event())  # type: ignore[no-untyped-call]  # types-PyYAML leaves it out
         except _Stop as stop:
             self._document.faults.append(stop.fault)
             self._document.root = None
@@ -142,147 +129,132 @@ class _Builder:
             self._loader.dispose()
         return self._document
 
-    def _take(self, event: Any) -> None:
-        line = event.start_mark.line + 1
+    def _take(self, event: yaml.Event) -> None:
         match event:
             case yaml.DocumentStartEvent():
                 self._documents += 1
                 if self._documents > 1:
-                    raise _Stop("file", f"a second document starts here ('---'); {self._what} holds one", line)
+                    message = f"a second document starts here ('---'); {self._what} holds one"
+                    raise _Stop("file", message, event.start_mark)
             case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
-                self._open(event, line)
+                mapping = isinstance(event, yaml.MappingStartEvent)
+                node = self._node({} if mapping else [], event.start_mark)
+                if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
+                    self._foreign_tag(event.tag, node, event.start_mark)
+                self._stack.append(_Open(node, event.anchor))
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                self._close()
+                done = self._stack.pop()
+                for source in done.merged:  # a key of its own wins, then the first of several
+                    done.node.value = {**source.value, **done.node.value}  # type: ignore[dict-item]  # mappings both
+                self._add(done.node, done.anchor)
             case yaml.ScalarEvent():
-                self._scalar(event, line)
+                frame = self._stack[-1] if self._stack else None
+                if frame is not None and isinstance(frame.node.value, dict) and frame.key is None:
+                    self._key(frame, event)
+                else:
+                    self._scalar(event)
             case yaml.AliasEvent():
-                self._alias(str(event.anchor), line)
+                self._alias(str(event.anchor), event.start_mark)
 
-    def _open(self, event: Any, line: int) -> None:
-        self._check_depth(1, line)
-        mapping = isinstance(event, yaml.MappingStartEvent)
-        self._expect_value(line)
-        self._check_size(1, line)
-        node = Node({} if mapping else [], line=line)
-        if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
-            node.unset = self._foreign_tag(event.tag, line)
-        self._stack.append(_Open(node, event.anchor))
-
-    def _close(self) -> None:
-        done = self._stack.pop()
-        if done.merged:
-            inherited: dict[str, Node] = {}
-            for source in done.merged:
-                inherited = {**source.value, **inherited}
-            done.node.value = {**inherited, **done.node.value}
-        self._add(_Closed(done.node, done.size, done.height), done.anchor)
-
-    def _alias(self, anchor: str, line: int) -> None:
-        if any(frame.anchor == anchor for frame in self._stack):
-            raise _Stop(self._place() or "file", f"the alias *{anchor} stands inside what it refers to", line)
-        if anchor not in self._anchors:
-            raise _Stop(self._place() or "file", f"no anchor &{anchor} stands before the alias *{anchor}", line)
-        closed = self._anchors[anchor]
-        self._check_size(closed.size, line)
-        self._check_depth(closed.height, line)
-        self._expect_value(line)
-        self._add(_Closed(_copy(closed.node), closed.size, closed.height), None)
-
-    def _scalar(self, event: Any, line: int) -> None:
-        frame = self._stack[-1] if self._stack else None
-        if frame is not None and isinstance(frame.node.value, dict) and frame.key is None:
-            self._key(frame, event, line)
-            return
-        self._check_size(1, line)
-        node = Node(None, line=line, written=event.value if event.style in _PLAIN else None)
-        tag = self._tag(event)
-        try:
-            if tag in _MAKERS:
-                node.value = _MAKERS[tag](self._loader, yaml.ScalarNode(tag, event.value))
-            else:
-                node.unset = self._foreign_tag(tag, line)
-        except (ValueError, yaml.YAMLError):
-            node.unset = True
-            self._fault(f"'{event.value[:40]}' is no {tag.removeprefix(_PREFIX)}; put it in quotes", line)
-        warning = _misreading(node)
-        if warning:
-            self._document.warnings.append(f"{self._place() or 'file'} (line {line}): {warning}")
-        self._add(_Closed(node), event.anchor)
-
-    def _key(self, frame: _Open, event: Any, line: int) -> None:
-        if event.value == "<<" and event.style in _PLAIN:
-            frame.key, frame.key_line, frame.merge = "<<", line, True
-            return
-        key = event.value
-        frame.key, frame.key_line, frame.merge = key, line, False
-        if event.style in _PLAIN:
-            if not key or key == "~":
-                self._fault("a key is empty; give it a name", line)
-            elif key.lower() in {"yes", "no", "on", "off"}:
-                self._document.warnings.append(
-                    f"{self._place()} (line {line}): other YAML readers take the key {key} for true or false; "
-                    f'here it is the text. Write "{key}" to be sure'
-                )
-        if key in frame.lines:
-            message = f"the key '{key}' stands here twice, first in line {frame.lines[key]}; remove one of them"
-            self._fault(message, line)
-        frame.lines.setdefault(key, line)
-
-    def _tag(self, event: Any) -> str:
-        if event.tag in (None, "!"):
-            return str(self._loader.resolve(yaml.ScalarNode, event.value, event.implicit))
-        return str(event.tag)
-
-    def _foreign_tag(self, tag: str, line: int) -> bool:
-        shown = tag.replace(_PREFIX, "!!")
-        self._fault(f"the tag {shown} is not allowed here; write plain YAML", line)
-        return True
-
-    def _expect_value(self, line: int) -> None:
-        frame = self._stack[-1] if self._stack else None
-        if frame is not None and isinstance(frame.node.value, dict) and frame.key is None:
-            raise _Stop(self._place() or "file", "a key must be text, not a list, mapping or alias", line)
-
-    def _check_size(self, size: int, line: int) -> None:
-        self._nodes += size
+    def _node(self, value: object, mark: Mark, levels: int = 1) -> Node:
+        """A new node, as far as there may be another one here."""
+        self._nodes += 1
         if self._nodes > MAX_NODES:
             message = f"holds more than {MAX_NODES} values (aliases expanded); keep data in a file beside it"
-            raise _Stop("file", message, line)
+            raise _Stop("file", message, mark)
+        if isinstance(value, (dict, list)) and len(self._stack) + levels > MAX_DEPTH:
+            raise _Stop(self._place().partition(".")[0], f"is nested deeper than {MAX_DEPTH} levels", mark)
+        if levels == 1 and self._stack and isinstance(self._stack[-1].node.value, dict) and self._stack[-1].key is None:
+            raise _Stop(self._place(), "a key must be text, not a list, mapping or alias", mark)
+        return Node(value, line=mark.line + 1, column=mark.column + 1)
 
-    def _check_depth(self, more: int, line: int) -> None:
-        if len(self._stack) + more > MAX_DEPTH:
-            raise _Stop(self._place().partition(".")[0] or "file", f"is nested deeper than {MAX_DEPTH} levels", line)
+    def _alias(self, anchor: str, mark: Mark) -> None:
+        if any(frame.anchor == anchor for frame in self._stack):
+            raise _Stop(self._place(), f"the alias *{anchor} stands inside what it refers to", mark)
+        if anchor not in self._anchors:
+            raise _Stop(self._place(), f"no anchor &{anchor} stands before the alias *{anchor}", mark)
+        self._add(self._copy(self._anchors[anchor], mark), None)
 
-    def _add(self, closed: _Closed, anchor: str | None) -> None:
-        node = closed.node
+    def _copy(self, node: Node, mark: Mark, level: int = 1) -> Node:
+        """A node again; its places stay those of the anchor. Each counts, so that no file grows by aliases."""
+        copied, value = self._node(node.value, mark, level), node.value
+        if isinstance(value, dict):
+            copied.value = {key: self._copy(child, mark, level + 1) for key, child in value.items()}
+        elif isinstance(value, list):
+            copied.value = [self._copy(child, mark, level + 1) for child in value]
+        copied.line, copied.column, copied.written = node.line, node.column, node.written
+        return copied
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        mark: Mark = event.start_mark
+        node = self._node(None, mark)
+        node.written = event.value if event.style in _PLAIN else None
+        tag = event.tag
+        if tag in (None, "!"):
+            tag = str(self._loader.resolve(yaml.ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]  # types-PyYAML leaves it out
+        maker = _MAKERS.get(tag.removeprefix(_PREFIX)) if tag.startswith(_PREFIX) else None
+        try:
+            if maker is None:
+                self._foreign_tag(tag, node, mark)
+            else:
+                node.value = maker(self._loader, yaml.ScalarNode(tag, event.value))
+        except (ValueError, yaml.YAMLError):
+            node.unset = True
+            self._note(f"'{event.value[:40]}' is no {tag.removeprefix(_PREFIX)}; put it in quotes", mark)
+        if warning := _misreading(node):
+            self._document.warnings.append(str(_fault(self._place(), warning, mark)))
+        self._add(node, event.anchor)
+
+    def _key(self, frame: _Open, event: yaml.ScalarEvent) -> None:
+        key = event.value
+        mark: Mark = event.start_mark
+        frame.key, frame.mark, frame.merge = key, mark, key == "<<" and event.style in _PLAIN
+        if frame.merge:
+            return
+        if event.style in _PLAIN:
+            if not key or key == "~":
+                self._note("a key is empty; give it a name", mark)
+            elif key.lower() in {"yes", "no", "on", "off"}:
+                message = (
+                    f"other YAML readers take the key {key} for true or false; here it is the text. "
+                    f'Write "{key}" to be sure'
+                )
+                self._document.warnings.append(str(_fault(self._place(), message, mark)))
+        if key in frame.lines:
+            message = f"the key '{key}' stands here twice, first in line {frame.lines[key]}; remove one of them"
+            self._note(message, mark)
+        frame.lines.setdefault(key, mark.line + 1)
+
+    def _foreign_tag(self, tag: str, node: Node, mark: Mark) -> None:
+        node.unset = True
+        self._note(f"the tag {tag.replace(_PREFIX, '!!')} is not allowed here; write plain YAML", mark)
+
+    def _add(self, node: Node, anchor: str | None) -> None:
         if anchor is not None:
-            self._anchors[anchor] = closed
+            self._anchors[anchor] = node
         if not self._stack:
             self._document.root = node
             return
         frame = self._stack[-1]
-        frame.size += closed.size
-        frame.height = max(frame.height, closed.height + 1)
         if isinstance(frame.node.value, list):
             frame.node.value.append(node)
             return
+        assert isinstance(frame.node.value, dict)
         assert frame.key is not None
+        assert frame.mark is not None
         if frame.merge:
-            self._merge(frame, node)
+            sources = node.value if isinstance(node.value, list) else [node]
+            if all(isinstance(source.value, dict) for source in sources):
+                frame.merged.extend(sources)
+            else:
+                self._note("'<<' takes a mapping (an alias such as *defaults) or a list of them", frame.mark)
         else:
-            node.line = frame.key_line
+            node.line, node.column = frame.mark.line + 1, frame.mark.column + 1
             frame.node.value.setdefault(frame.key, node)
         frame.key, frame.merge = None, False
 
-    def _merge(self, frame: _Open, node: Node) -> None:
-        sources = node.value if isinstance(node.value, list) else [node]
-        if all(isinstance(source.value, dict) for source in sources):
-            frame.merged.extend(sources)
-        else:
-            self._fault("'<<' takes a mapping (an alias such as *defaults) or a list of them", frame.key_line)
-
-    def _fault(self, message: str, line: int) -> None:
-        self._document.faults.append(Fault(place=self._place() or "file", message=message, line=line))
+    def _note(self, message: str, mark: Mark) -> None:
+        self._document.faults.append(_fault(self._place(), message, mark))
 
     def _place(self) -> str:
         parts: list[str | int] = []
@@ -291,16 +263,11 @@ class _Builder:
                 parts.append(len(frame.node.value))
             elif frame.key is not None:
                 parts.append(frame.key)
-        return dotted(tuple(parts))
+        return dotted(tuple(parts)) or "file"
 
 
-def _copy(node: Node) -> Node:
-    value = node.value
-    if isinstance(value, dict):
-        value = {key: _copy(child) for key, child in value.items()}
-    elif isinstance(value, list):
-        value = [_copy(child) for child in value]
-    return Node(value, line=node.line, written=node.written)
+def _fault(place: str, message: str, mark: Mark) -> Fault:
+    return Fault(place=place, message=message, line=mark.line + 1, column=mark.column + 1)
 
 
 def _misreading(node: Node) -> str:
@@ -349,4 +316,4 @@ def _syntax_fault(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> Fault:
         return Fault(place="file", message=f"not YAML: {message}")
     if mark.line < len(lines) and re.search(r"[{,:]\s*\$\{", lines[mark.line]):
         message = 'inside of braces a variable must be in quotes: "${NAME}"'
-    return Fault(place="file", message=f"not YAML, column {mark.column + 1}: {message}", line=mark.line + 1)
+    return _fault("file", f"not YAML: {message}", mark)

@@ -11,7 +11,7 @@ import msgspec
 from karat.errors import BadDataset, did_you_mean
 from karat.kinds import Doubted
 from karat.kinds._rows import read_rows
-from karat.plugins import shown
+from karat.documents.validation import shown
 
 __all__ = ["Quarantine", "read_quarantine", "written"]
 

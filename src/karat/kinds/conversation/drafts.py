@@ -9,7 +9,7 @@ from typing import Any
 from karat.formats import count as counted
 from karat.formats import plural
 from karat.kinds.conversation.table import Table, wrong_with
-from karat.plugins import shown
+from karat.documents.validation import shown
 
 __all__ = ["Draft", "DraftTurn", "Record", "plain_answer", "sized_wrong"]
 

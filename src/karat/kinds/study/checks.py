@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from karat.documents.nodes import Node, Place, dotted, line_of
+from karat.documents.nodes import Node, Place, fault_at
 from karat.errors import BadOption, Fault, did_you_mean
 from karat.kinds.study.columns import column_type, fields_needed, own_columns, shape_of_data
 from karat.kinds.study.format import Answered, Arm, Relabelled, Rounds, StudyFile, Task, Test
@@ -16,7 +16,7 @@ from karat.kinds.study.prompts import ANSWER_FORM, forms_in, known_names
 from karat.kinds.study.rounds import check_payoff, round_names, round_task
 from karat.kinds.study.test_checks import arms_of, check_test, test_label
 from karat.kinds.study.unread import counted_unread
-from karat.plugins import shown
+from karat.documents.validation import shown
 from karat.templates import names
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Checked:
 
     def fault(self, place: Place, message: str) -> None:
         """Notes a fault."""
-        self.faults.append(Fault(place=dotted(place), message=message, line=line_of(self.root, place)))
+        self.faults.append(fault_at(self.root, place, message))
 
 
 def check(

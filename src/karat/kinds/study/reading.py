@@ -11,9 +11,9 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import pydantic
 
-from karat import plugins
-from karat.documents.nodes import Node, Place, dotted, line_of, plain
+from karat.documents.nodes import Node, Place, fault_at, plain
 from karat.documents.reader import MAX_BYTES, parse
+from karat.documents.validation import explain, shown
 from karat.errors import BadDataset, Fault, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.kinds._rows import read_rows
@@ -134,17 +134,16 @@ class _Reader:
         if isinstance(values, model):
             return values
         if not isinstance(values, Mapping):
-            self.fault(place, f"must be a mapping, got {plugins.shown(values)}")
+            self.fault(place, f"must be a mapping, got {shown(values)}")
             return None
         kept = self._human(dict(values), place) if model is Test else dict(values)
         wrong = [key for key in kept if not self._below(model, kept, key, place)]
         try:
             found = model.model_validate({key: value for key, value in kept.items() if key not in wrong})
         except pydantic.ValidationError as error:
-            for fault in plugins.explain(error, kept, place="", model=model):
-                if fault.place not in wrong:
-                    below = [int(part) if part.isdecimal() else part for part in fault.place.split(".") if part]
-                    self.fault((*place, *below), fault.message)
+            for problem in explain(error, kept, model):
+                if problem.place not in [(key,) for key in wrong]:
+                    self.fault((*place, *problem.place), problem.message)
             return None
         return None if wrong else found
 
@@ -209,7 +208,7 @@ class _Reader:
 
     def fault(self, place: Place, message: str) -> None:
         """Notes a fault with the line of the value, or of the nearest value above it."""
-        self.faults.append(Fault(place=dotted(place) or "file", message=message, line=line_of(self.root, place)))
+        self.faults.append(fault_at(self.root, place, message))
 
     def _materials(self, arms: Mapping[str, Arm]) -> dict[str, str]:
         found: dict[str, str] = {}

@@ -12,7 +12,7 @@ from karat.kinds.study.format import Answered, StudyFile, Test
 from karat.kinds.study.sides import columns_of, group_rows
 from karat.kinds.study.test_checks import arms_of
 from karat.kinds.study.tests import Response, data_of_each
-from karat.plugins import shown
+from karat.documents.validation import shown
 
 if TYPE_CHECKING:
     from karat.sql import Shape

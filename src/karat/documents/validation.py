@@ -1,0 +1,232 @@
+"""The one place that turns pydantic's errors into problems in plain words: where, what was found, what is wanted."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, TypeVar, Union, get_args, get_origin
+
+import msgspec
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from karat.documents.nodes import Place
+from karat.errors import did_you_mean
+
+__all__ = ["Problem", "explain", "refusal", "shown", "validated"]
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that is wrong in a tree of values."""
+
+    place: Place
+    message: str
+    unknown_key: bool = False  # a reader of another program's files may skip such a key
+
+
+def validated(model: type[Model], values: object, *, context: object = None) -> Model:
+    """The values as the model. Raises ValidationError, with messages that `explain` passes on unchanged.
+
+    For validators that choose a model by the values: their errors keep the names of this model's keys.
+    """
+    try:
+        return model.model_validate(values, context=context)
+    except ValidationError as error:
+        raise refusal(explain(error, values, model)) from None
+
+
+def refusal(problems: Iterable[Problem]) -> ValidationError:
+    """What a validator raises that found several problems, or one below its own place."""
+    details: list[InitErrorDetails] = [
+        {
+            "type": PydanticCustomError(
+                _UNKNOWN if one.unknown_key else _PROBLEM, "{message}", {"message": one.message}
+            ),
+            "loc": one.place,
+            "input": None,
+        }
+        for one in problems
+    ]
+    return ValidationError.from_exception_data("problems", details)
+
+
+def explain(error: ValidationError, values: object, model: type[BaseModel]) -> list[Problem]:
+    """What pydantic found wrong; one problem a place, and one for a key that is misspelt and required."""
+    found: dict[Place, list[Problem]] = {}
+    errors = error.errors(include_url=False)
+    meant = {place for item in errors for place in _meant(item, values, model)}
+    for item in errors:
+        place = _place(item, values, model)
+        if item["type"] == "missing" and place in meant:
+            continue
+        if item["type"] in (_PROBLEM, _UNKNOWN):
+            problem = Problem(place, item["ctx"]["message"], item["type"] == _UNKNOWN)
+            found.setdefault((*place, problem.message), []).append(problem)
+            continue
+        problem = Problem(place, _sentence(item, place, model), item["type"] == "extra_forbidden")
+        if problem not in found.setdefault(place, []):
+            found[place].append(problem)
+    return [
+        msgspec.structs.replace(problems[0], message=_either([one.message for one in problems]))
+        for place, problems in found.items()
+        # of a union, what is wrong within one member says more than that it is not the other one
+        if not (
+            all(one.message.startswith(_SHAPES) for one in problems)
+            and any(below[: len(place)] == place and len(below) > len(place) for below in found)
+        )
+    ]
+
+
+def shown(value: object) -> str:
+    """A value as it stands in a YAML file, cut where it is long."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"'{value}'" if len(value) <= 60 else f"'{value[:57]}…'"
+        case int() | float():
+            return f"{value!r:.60}"
+        case Mapping():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+    return f"a {type(value).__name__}"
+
+
+_PROBLEM, _UNKNOWN = "karat_problem", "karat_unknown_key"
+_SHAPES = ("must be a mapping, got a ", "must be a list, got a ", "must be text, got a ")
+
+
+def _place(item: ErrorDetails, values: object, model: type[BaseModel]) -> Place:
+    """The error's place without what pydantic adds to it: the members of a union, and `[key]`."""
+    if item["type"] in (_PROBLEM, _UNKNOWN):
+        return item["loc"]
+    place: list[str | int] = []
+    for part in item["loc"]:
+        if (isinstance(values, Mapping) and part in values) or (
+            isinstance(values, (list, tuple)) and isinstance(part, int) and part < len(values)
+        ):
+            values = values[part]  # type: ignore[index]  # a list has an int, a mapping any of its keys
+        elif part != item["loc"][-1] or _field(model, (*place, part)) is None:
+            continue  # else a key that should be there
+        place.append(part)
+    return tuple(place)
+
+
+def _meant(item: ErrorDetails, values: object, model: type[BaseModel]) -> Iterator[Place]:
+    """The place of the key that an unknown key probably is."""
+    if item["type"] == "extra_forbidden":
+        *above, key = _place(item, values, model)
+        near = did_you_mean(str(key), _keys(model, tuple(above)), listing=False)
+        if near:
+            yield (*above, near.split("'")[1])
+
+
+def _either(sentences: list[str]) -> str:
+    """Members of a union each have their own complaint; the wishes are put together."""
+    first, *others = sentences
+    wish = ", got "
+    if others and all(one.startswith("must be ") for one in sentences):
+        wishes = [one.partition(wish)[0].removeprefix("must be ") for one in sentences]
+        return f"must be {' or '.join(wishes)}{wish}{first.partition(wish)[2]}"
+    return first
+
+
+_WISHES = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "string_too_short": "at least {min_length} characters long",
+    "too_short": "a list of at least {min_length}",
+    "too_long": "a list of at most {max_length}",
+    "greater_than_equal": "at least {ge:g}",
+    "greater_than": "more than {gt:g}",
+    "less_than_equal": "at most {le:g}",
+    "less_than": "less than {lt:g}",
+    "literal_error": "{expected}",
+    "path_type": "the path of a file",
+}
+
+
+def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
+    kind, got, context = item["type"], item["input"], item.get("ctx", {})
+    if kind == "extra_forbidden":
+        for parent in _models(model, place[:-1]):
+            if (elsewhere := getattr(parent, "elsewhere", {}).get(place[-1])) is not None:
+                return str(elsewhere)
+        return f"no such key{did_you_mean(str(place[-1]), _keys(model, place[:-1]))}"
+    field = _field(model, place)
+    example = f"; write e.g. `{place[-1]}: {_flow(field.examples[0])}`" if field is not None and field.examples else ""
+    if kind == "missing":
+        return f"is required{f': {field.description}' if field and field.description and not example else ''}{example}"
+    if kind in {"string_too_short", "too_short"} and not got and context.get("min_length") == 1:
+        return f"{'is empty' if example else 'must not be empty'}{example}"
+    if got is None and example and kind in {"dict_type", "model_type", "list_type"}:
+        return f"is empty{example}"
+    if kind == "string_type" and isinstance(got, (bool, int, float)):
+        return f"must be text, got {shown(got)}; put it in quotes"
+    if kind == "too_long" and isinstance(got, Mapping):
+        return f"at most {context['max_length']} entries, got {len(got)}"
+    if kind in _WISHES:
+        known = context.get("expected", "").split("'")[1::2] if isinstance(got, str) else ()
+        near = did_you_mean(str(got), known, listing=False)
+        return f"must be {_WISHES[kind].format(**context)}, got {shown(got)}{near}{example}"
+    if kind == "value_error":
+        return str(context.get("error", item["msg"]))
+    return item["msg"][:1].lower() + item["msg"][1:]
+
+
+def _flow(value: object) -> str:
+    """A value as YAML in one line."""
+    text: str = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000)
+    return text.removesuffix("...\n").strip()
+
+
+def _models(annotation: object, place: Place) -> Iterator[type[BaseModel]]:
+    """The models that a value at `place` below a value of this type may be."""
+    origin, inside = get_origin(annotation), get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if not place:
+            yield annotation
+        elif (field := _by_key(annotation, place[0])) is not None:
+            yield from _models(field.annotation, place[1:])
+    elif origin in (dict, list, tuple) and place and inside:
+        yield from _models(inside[-1] if origin is dict else inside[0], place[1:])
+    elif origin is Annotated:
+        yield from _models(inside[0], place)
+    elif origin in (Union, types.UnionType):
+        for member in inside:
+            yield from _models(member, place)
+
+
+def _by_key(model: type[BaseModel], key: str | int) -> FieldInfo | None:
+    return next((field for name, field in model.model_fields.items() if key == (field.alias or name)), None)
+
+
+def _keys(model: type[BaseModel], place: Place) -> list[str]:
+    """The keys of the models at a place; none where there is no model."""
+    return [field.alias or name for one in _models(model, place) for name, field in one.model_fields.items()]
+
+
+def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:
+    """What the models say of the value at a place; None where it is no field of a model."""
+    fields = [_by_key(parent, place[-1]) for parent in _models(model, place[:-1])] if place else []
+    return next((field for field in fields if field is not None), None)

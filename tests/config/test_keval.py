@@ -89,8 +89,10 @@ execution: {retry: {jitter: true}}
         "dataset.shuffle (line 1, column 34): no such key; it is ignored",
         "agent.max_turn (line 2, column 42): no such key (did you mean 'max_turns'?); it is ignored",
         "judge.timeout (line 3, column 21): no such key; it is ignored",
-        "mcp_servers.docs.headers (line 5, column 40): a server of type stdio takes no `headers`; it is a program; "
-        "write `env`; it is ignored",
+        (
+            "mcp_servers.docs.headers (line 5, column 39): a server of type stdio takes no `headers`; it is a program; "
+            "write `env`; it is ignored"
+        ),
         "conditions.a.sytem_prompt (line 6, column 18): no such key (did you mean 'system_prompt'?); it is ignored",
         "execution.retry.jitter (line 7, column 21): no such key; it is ignored",
         "output (line 4, column 1): no such key; it is ignored",

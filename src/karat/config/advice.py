@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from karat.config.model import ExperimentFile, PromptFile
+from karat.config.model import ConditionModel, ExperimentFile, PromptFile
 from karat.config.personas import prompt_problems
 from karat.config.prompts import prompt_advice
 from karat.config.reading import Plugged, Reading
@@ -32,15 +32,7 @@ def advise(
 ) -> None:
     """Adds the warnings of a valid experiment."""
     for name, condition in file.conditions.items():
-        place: Place = ("conditions", name)
-        key = "system_prompt.file" if isinstance(condition.system_prompt, PromptFile) else "system_prompt"
-        key = "prompt_file" if condition.prompt_file is not None else key
-        if condition.preset is None and (warning := prompt_advice(reading.folder, condition.prompt)):
-            reading.warn((*place, *key.split(".")), warning)
-        if condition.preset is not None:
-            _, warnings = prompt_problems(reading, str(condition.prompt or ""), condition.preset)
-            for warning in warnings:
-                reading.warn((*place, "preset"), warning)
+        _advise_on_prompt(reading, name, condition)
     used = {server.name: server for condition in conditions for server in condition.mcp_servers}
     for name in file.mcp_servers:
         if name not in used:
@@ -53,6 +45,17 @@ def advise(
     for where, scorer in scorers:
         for key, message in judge_advice(scorer.options, agents):
             reading.warn((*where, key), message)
+
+
+def _advise_on_prompt(reading: Reading, name: str, condition: ConditionModel) -> None:
+    place: Place = ("conditions", name)
+    if condition.preset is not None:
+        _, warnings = prompt_problems(reading, str(condition.prompt or ""), condition.preset)
+        for warning in warnings:
+            reading.warn((*place, "preset"), warning)
+    elif warning := prompt_advice(reading.folder, condition.prompt):
+        in_file = ("system_prompt", "file") if isinstance(condition.system_prompt, PromptFile) else ("system_prompt",)
+        reading.warn((*place, *(in_file if condition.prompt_file is None else ("prompt_file",))), warning)
 
 
 def _advise_on_proxies(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from karat.config.reading import Plugged, Reading
 from karat.config.secrets import Secrets
 from karat.config.settings import apply
 from karat.documents import reader as documents
-from karat.documents.nodes import Node, from_python, plain, printable
+from karat.documents.nodes import Node, Place, from_python, plain, printable
 from karat.documents.validation import explain
 from karat.errors import BadExperiment, Fault, did_you_mean, unreadable
 from karat.files import open_regular
@@ -213,12 +213,12 @@ def _validated(reading: Reading, faults: list[Fault]) -> ExperimentFile | None:
     root = reading.root
     kind = root.get("agent", "type")
     lenient = kind is not None and kind.value == "claude_code_sdk"  # a k-eval file: unknown keys are warnings
-    execution = root.get("execution")
-    if lenient and execution is not None and isinstance(execution.value, dict):
-        if "num_samples" in execution.value and "num_repetitions" not in execution.value:
-            message = "is read as `num_repetitions`, the name that k-eval gave it later"
-            reading.warn(("execution", "num_samples"), message)
-            execution.value["num_repetitions"] = execution.value.pop("num_samples")
+    execution = root.get("execution") or root
+    if lenient and execution.keys() & {"num_samples", "num_repetitions"} == {"num_samples"}:
+        message = "is read as `num_repetitions`, the name that k-eval gave it later"
+        reading.warn(("execution", "num_samples"), message)
+        named = {"num_samples": "num_repetitions"}
+        execution.value = {named.get(str(key), key): node for key, node in execution.children()}
     faults += reading.secrets.faults
     for _ in range(2 if lenient else 1):
         try:
@@ -324,10 +324,10 @@ class _Builder:
             gate=gate,
         )
 
-    def _scorers(self) -> list[tuple[tuple[str | int, ...], Plugged]]:
+    def _scorers(self) -> list[tuple[Place, Plugged]]:
         """The judge, then what the file lists, each with its place; of none the one of the dataset's kind."""
         file, kind = self._file, self._file.dataset.kind.plugin
-        found: list[tuple[tuple[str | int, ...], Plugged]] = []
+        found: list[tuple[Place, Plugged]] = []
         default = getattr(kind, "scorer", None)
         if default is not None and file.scorers is None:
             plugin = plugins.find("scorers", default, folder=self._reading.folder)
@@ -344,19 +344,12 @@ class _Builder:
         return Cassettes(mode="replay", folder=folder / mcp.replay) if mcp.replay else None
 
     def _resolved(
-        self, name: str, agent: dict[str, Any], scorers: Iterable[tuple[tuple[str | int, ...], Plugged]]
+        self, name: str, agent: dict[str, Any], scorers: Sequence[tuple[Place, Plugged]]
     ) -> dict[str, Choice]:
         """Dotted key → value and source, secrets as ${NAME}."""
         file, reading, root = self._file, self._reading, self._root
-        shown = {
-            place: {
-                "type": one.type,
-                "name": one.name,
-                **reading.shown(one.options, root.get(*place) if place else None),
-            }
-            for place, one in scorers
-        }
-        judge = shown.pop(("judge",), None)
+        judge = [self._shown_scorer(*one) for one in scorers if one[0] == ("judge",)]
+        others = [self._shown_scorer(*one) for one in scorers if one[0] != ("judge",)]
         path = root.get("dataset", "path")
         settings: dict[str, Any] = {
             "name": name,
@@ -367,11 +360,11 @@ class _Builder:
                 **file.dataset.kind.options,
             },
             "agent": {"type": file.agent.type, **agent},
-            "judge": {key: value for key, value in judge.items() if key != "name"} if judge else None,
+            "judge": {key: value for key, value in judge[0].items() if key != "name"} if judge else None,
             "mcp_servers": self._shown["mcp_servers"],
             "conditions": self._shown["conditions"],
             "execution": file.execution.model_dump(),
-            "scorers": list(shown.values()),
+            "scorers": others,
             "secrets": list(file.secrets),
             "prices": {model: price.model_dump() for model, price in file.prices.items()},
         }
@@ -379,13 +372,19 @@ class _Builder:
             settings["baseline"] = file.baseline
         if file.mcp.record or file.mcp.replay:
             settings["mcp"] = file.mcp.model_dump(exclude_none=True)
-        choices = dict(_choices(settings, root))
+        return self._with_prompt_files(dict(_choices(settings, root)))
+
+    def _with_prompt_files(self, choices: dict[str, Choice]) -> dict[str, Choice]:
+        """The text is the file's, under whichever key that was named."""
         for condition, values in self._shown["conditions"].items():
-            if "prompt_file" in values:  # the text is the file's, under whichever key that was named
-                for key in ("system_prompt", "prompt_file.path", "prompt_file.sha256"):
-                    place = f"conditions.{condition}.{key}"
-                    choices[place] = msgspec.structs.replace(choices[place], source="file")
+            for key in ("system_prompt", "prompt_file.path", "prompt_file.sha256") if "prompt_file" in values else ():
+                place = f"conditions.{condition}.{key}"
+                choices[place] = msgspec.structs.replace(choices[place], source="file")
         return choices
+
+    def _shown_scorer(self, place: Place, part: Plugged) -> dict[str, Any]:
+        options = self._reading.shown(part.options, self._root.get(*place) if place else None)
+        return {"type": part.type, "name": part.name, **options}
 
 
 def _choices(value: object, root: Node, place: tuple[str, ...] = ()) -> Iterator[tuple[str, Choice]]:

@@ -1,4 +1,4 @@
-"""The experiment file as pydantic models: its keys, types, ranges and defaults, and what its sections say of each other.
+"""The experiment file as pydantic models: keys, types, ranges, defaults, and how sections refer to each other.
 
 What an agent, a dataset kind or a scorer takes is said by their `Options`. What a value is checked
 against (the folder, other sections) stands in the `Reading` that comes as validation context.

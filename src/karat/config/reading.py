@@ -147,7 +147,8 @@ def read_dataset(value: object, info: ValidationInfo) -> DatasetPart:
         raise refusal(problems + explain(error, values, model)) from None
     if reading.kind is None:
         raise refusal(problems)
-    reading.dataset = DatasetPart(kind=_plugged("kinds", kind, reading.kind, checked, values), path=checked.path)  # type: ignore[attr-defined]
+    part = _plugged("kinds", kind, reading.kind, checked, values)
+    reading.dataset = DatasetPart(kind=part, path=dict(checked)["path"])
     return reading.dataset
 
 
@@ -248,7 +249,7 @@ def _find(family: str, name: object, reading: Reading, key: str) -> Plugin:
         return plugins.find(family, name, folder=reading.folder)
     except UnknownPlugin as unknown:
         hint = did_you_mean(name, unknown.known)
-        message = f"no {_ONE[family]} is called '{name}'{hint}; `karat list {_LISTS.get(family, family)}` describes them"
+        message = f"no {_ONE[family]} is called '{name}'{hint}; `karat list {family}` describes them"
     except (BadPlugin, MissingExtra) as error:
         message = str(error)
     raise refusal([Problem((key,) if key else (), message)])
@@ -332,9 +333,7 @@ _KEYS: dict[str, dict[str, Any]] = {
         ),
         "path": (
             Annotated[Path, PlainValidator(_path), WithJsonSchema({"type": "string"})],
-            Field(
-                description="the dataset, e.g. questions.jsonl; tried from the working directory, then from this file's folder"
-            ),
+            Field(description="the dataset, e.g. questions.jsonl, from the working directory or this file's folder"),
         ),
     },
 }

@@ -38,13 +38,10 @@ class Node(msgspec.Struct, eq=False):
         """The deepest node on the way to `place`, and the rest of the place, which is not there."""
         node = self
         for depth, key in enumerate(place):
-            below = node.value
-            if (isinstance(below, dict) and key in below) or (
-                isinstance(below, list) and isinstance(key, int) and 0 <= key < len(below)
-            ):
-                node = below[key]
-            else:
+            below = dict(node.children()).get(key)
+            if below is None:
                 return node, place[depth:]
+            node = below
         return node, ()
 
     def children(self) -> list[tuple[str | int, Node]]:
@@ -52,6 +49,10 @@ class Node(msgspec.Struct, eq=False):
         if isinstance(self.value, dict):
             return list(self.value.items())
         return list(enumerate(self.value)) if isinstance(self.value, list) else []
+
+    def keys(self) -> set[str | int]:
+        """Its keys or positions."""
+        return {key for key, _ in self.children()}
 
     @property
     def strongest(self) -> Source:

@@ -168,19 +168,15 @@ _WISHES = {
 
 def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
     kind, got, context = item["type"], item["input"], item.get("ctx", {})
-    if kind == "extra_forbidden":
-        for parent in _models(model, place[:-1]):
-            if (elsewhere := getattr(parent, "elsewhere", {}).get(place[-1])) is not None:
-                return str(elsewhere)
-        return f"no such key{did_you_mean(str(place[-1]), _keys(model, place[:-1]))}"
     field = _field(model, place)
     example = f"; write e.g. `{place[-1]}: {_flow(field.examples[0])}`" if field is not None and field.examples else ""
+    if kind == "extra_forbidden":
+        return _unknown_key(place, model)
     if kind == "missing":
-        return f"is required{f': {field.description}' if field and field.description and not example else ''}{example}"
+        about = f": {field.description}" if field and field.description and not example else ""
+        return f"is required{about}{example}"
     if kind in {"string_too_short", "too_short"} and not got and context.get("min_length") == 1:
-        return f"{'is empty' if example else 'must not be empty'}{example}"
-    if got is None and example and kind in {"dict_type", "model_type", "list_type"}:
-        return f"is empty{example}"
+        return f"is empty{example}" if example else "must not be empty"
     if kind == "string_type" and isinstance(got, (bool, int, float)):
         return f"must be text, got {shown(got)}; put it in quotes"
     if kind == "too_long" and isinstance(got, Mapping):
@@ -189,9 +185,15 @@ def _sentence(item: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
         known = context.get("expected", "").split("'")[1::2] if isinstance(got, str) else ()
         near = did_you_mean(str(got), known, listing=False)
         return f"must be {_WISHES[kind].format(**context)}, got {shown(got)}{near}{example}"
-    if kind == "value_error":
-        return str(context.get("error", item["msg"]))
-    return item["msg"][:1].lower() + item["msg"][1:]
+    return str(context["error"]) if kind == "value_error" else item["msg"][:1].lower() + item["msg"][1:]
+
+
+def _unknown_key(place: Place, model: type[BaseModel]) -> str:
+    for parent in _models(model, place[:-1]):
+        elsewhere: Mapping[str | int, str] = getattr(parent, "elsewhere", {})
+        if place[-1] in elsewhere:
+            return elsewhere[place[-1]]
+    return f"no such key{did_you_mean(str(place[-1]), _keys(model, place[:-1]))}"
 
 
 def _flow(value: object) -> str:

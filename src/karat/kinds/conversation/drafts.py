@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from karat.documents.validation import shown
 from karat.formats import count as counted
 from karat.formats import plural
 from karat.kinds.conversation.table import Table, wrong_with
-from karat.documents.validation import shown
 
 __all__ = ["Draft", "DraftTurn", "Record", "plain_answer", "sized_wrong"]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from karat.documents.validation import shown
 from karat.errors import Fault, did_you_mean
 from karat.kinds._rows import Rows
 from karat.kinds.conversation.drafts import Draft, DraftTurn, Record, plain_answer
 from karat.kinds.conversation.table import Table
-from karat.documents.validation import shown
 
 __all__ = ["NAMES", "by_conversation", "column_names", "looks_like_turns"]
 

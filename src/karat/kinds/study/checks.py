@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from karat.documents.nodes import Node, Place, fault_at
+from karat.documents.validation import shown
 from karat.errors import BadOption, Fault, did_you_mean
 from karat.kinds.study.columns import column_type, fields_needed, own_columns, shape_of_data
 from karat.kinds.study.format import Answered, Arm, Relabelled, Rounds, StudyFile, Task, Test
@@ -16,7 +17,6 @@ from karat.kinds.study.prompts import ANSWER_FORM, forms_in, known_names
 from karat.kinds.study.rounds import check_payoff, round_names, round_task
 from karat.kinds.study.test_checks import arms_of, check_test, test_label
 from karat.kinds.study.unread import counted_unread
-from karat.documents.validation import shown
 from karat.templates import names
 
 if TYPE_CHECKING:

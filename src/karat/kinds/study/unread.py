@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from karat.documents.validation import shown
 from karat.errors import BadOption
 from karat.kinds.study.columns import fields_needed
 from karat.kinds.study.format import Answered, StudyFile, Test
 from karat.kinds.study.sides import columns_of, group_rows
 from karat.kinds.study.test_checks import arms_of
 from karat.kinds.study.tests import Response, data_of_each
-from karat.documents.validation import shown
 
 if TYPE_CHECKING:
     from karat.sql import Shape

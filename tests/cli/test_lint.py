@@ -171,7 +171,7 @@ def test_a_study_without_doubts(karat):
         (["framng"], "and no study of that name comes with karat (did you mean 'framing'?)"),
         (["e.yaml"], "is an experiment file: `karat check` looks at it"),
         (["plain"], "'plain' is a folder without a study.yaml"),
-        (["bad.yaml"], "study (line 1): "),
+        (["bad.yaml"], "study (line 1, column 1): "),
         (["framing", "--quarantine", "x"], "--quarantine: is for conversations"),
         (["framing", "--set", "arm=x"], "no such key (did you mean 'arms'?)"),
     ],

@@ -78,7 +78,8 @@ class Reading(msgspec.Struct, eq=False):
 
     def warn(self, place: Place, message: str) -> None:
         """Notes a warning, with its line."""
-        self.warnings.append(str(fault_at(self.root, place, message)))
+        fault = fault_at(self.root, place, message)
+        self.warnings.append(str(fault).removeprefix("--set "))
 
     def fault(self, problem: Problem) -> Fault | None:
         """The problem with its line; None of a value whose variable is not set: that is a fault already."""

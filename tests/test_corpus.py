@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.corpus.outputs import HERE, RUNS, expected, karat, numbers
 
+LARGE = {"ten-studies", "framing-designs"}  # bootstraps of many tests
 
-@pytest.mark.parametrize("name", RUNS)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in RUNS]
+)
 def test_every_number_of_an_old_run_is_the_same(name, tmp_path):
     before, now = expected(name), numbers(HERE / "runs" / name, tmp_path)
     places = sorted(before.keys() | now.keys())

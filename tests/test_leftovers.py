@@ -70,6 +70,7 @@ def aged(folder):
     return folder
 
 
+@pytest.mark.slow
 def test_a_viewer_removes_what_a_killed_one_left_and_nothing_of_one_that_runs(tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 IGNORING = """
 import os, signal, sys
@@ -15,6 +17,7 @@ os.execv(sys.executable, [sys.executable, "-m", "pytest", "-q", "-p", "no:cachep
 """
 
 
+@pytest.mark.slow
 def test_tests_that_send_signals_pass_where_the_parent_ignores_them():
     test = "tests/execution/test_ends.py::test_one_signal_finishes_what_is_in_flight"
     command = [sys.executable, "-c", IGNORING, test]

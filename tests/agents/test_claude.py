@@ -119,6 +119,7 @@ def test_several_questions_are_one_conversation_and_each_costs_its_own(trials: T
     assert first.dollars == pytest.approx(second.dollars) == pytest.approx(10 * 3e-6 + 10 * 15e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scope", ["trial", "run"])
 def test_a_canary_of_the_parent_is_in_neither_environment(trials: Trials, scope: str) -> None:
     """In the program's, in its servers', whoever starts them."""
@@ -229,6 +230,7 @@ def test_without_its_server_a_trial_asks_nothing(trials: Trials, said: str) -> N
     assert asked(server) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("utterance", "slug"),
     [(call("crash"), "mcp_server_down"), (call("hang"), "mcp_call_timeout")],
@@ -258,6 +260,7 @@ def test_a_timeout_leaves_nothing_not_even_what_ignores_signals(trials: Trials) 
     assert not alive(child)
 
 
+@pytest.mark.slow
 def test_what_was_spent_before_a_timeout_is_known(trials: Trials) -> None:
     trials.timeout = 8
 

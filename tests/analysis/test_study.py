@@ -59,6 +59,7 @@ def small(folder: Path, say: Say | None = None, *, spoil: int = 0, by: str = "",
     return put_through(folder, studies / "side_effects", say, **more)
 
 
+@pytest.mark.slow
 def test_the_human_copies_of_all_studies_agree_with_people_in_every_finding(copies: RunFolder) -> None:
     summary = summarize(copies)
     found = only(summary)
@@ -84,6 +85,7 @@ def test_the_human_copies_of_all_studies_agree_with_people_in_every_finding(copi
     assert people.stopped == 0
 
 
+@pytest.mark.slow
 def test_levels_are_plain_means_of_what_is_below_them(copies: RunFolder) -> None:
     found = only(summarize(copies))
 
@@ -108,12 +110,14 @@ def test_levels_are_plain_means_of_what_is_below_them(copies: RunFolder) -> None
         assert finding.pas.value == pytest.approx(pooled)
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_numbers_and_survives_json(copies: RunFolder) -> None:
     first, second = summarize(copies), summarize(copies)
     assert msgspec.json.encode(first) == msgspec.json.encode(second)
     assert msgspec.json.decode(msgspec.json.encode(first), type=Summary) == first
 
 
+@pytest.mark.slow
 def test_who_was_drawn_again_is_said_with_the_tests_whose_rows_are_of_too_few(copies: RunFolder) -> None:
     """Second players of the trust game are in eighteen arms by what they were sent."""
     summary = summarize(copies)
@@ -298,6 +302,7 @@ def test_a_run_without_a_line_in_its_journal_has_no_score(tmp_path: Path) -> Non
     assert found.participants.planned > 0
 
 
+@pytest.mark.slow
 def test_scores_of_a_scoring_that_was_cut_short_do_not_count(tmp_path: Path) -> None:
     """A participant of several turns of whom only the first has a row."""
     studies = studies_of(tmp_path)
@@ -416,6 +421,7 @@ class TestHostileFolders:
         return RunFolder.open(run.path)
 
 
+@pytest.mark.slow
 def test_the_run_keeps_its_study_whatever_becomes_of_the_folder(tmp_path: Path) -> None:
     run = small(tmp_path)
     before = msgspec.json.encode(summarize(RunFolder.open(run.path)))
@@ -423,6 +429,7 @@ def test_the_run_keeps_its_study_whatever_becomes_of_the_folder(tmp_path: Path) 
     assert msgspec.json.encode(summarize(RunFolder.open(run.path))) == before
 
 
+@pytest.mark.slow
 def test_persons_of_a_list_are_not_kept_but_their_columns_are(copies: RunFolder) -> None:
     copy = next(one for one in copies.info.studies if one.study == "alcohol_norms")
     assert copy.columns == {"gender": "text"}

@@ -49,6 +49,7 @@ def only(found: Comparison) -> StudyPairing:
     return pairing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", ["bargaining", "side_effects"])
 def test_who_does_the_same_in_other_names_and_amounts_has_no_difference(tmp_path: Path, study: str) -> None:
     path, say = as_people(tmp_path, study)
@@ -90,6 +91,7 @@ def test_who_knows_the_paper_alone_is_found_out(tmp_path: Path, golden: Any) -> 
     golden("compare-study.txt", str(compared))
 
 
+@pytest.mark.slow
 def test_noise_around_nothing_changes_signs_and_flips_no_test(tmp_path: Path) -> None:
     path, _ = as_people(tmp_path, "side_effects")
 
@@ -112,6 +114,7 @@ def test_noise_around_nothing_changes_signs_and_flips_no_test(tmp_path: Path) ->
     assert "holds 0 or is not known: it may be chance, and is not counted" in str(compared)
 
 
+@pytest.mark.slow
 def test_two_conditions_of_a_run_differ_as_its_own_report_says(tmp_path: Path) -> None:
     run = story(tmp_path)
     summary = summarize(run)
@@ -124,6 +127,7 @@ def test_two_conditions_of_a_run_differ_as_its_own_report_says(tmp_path: Path) -
     assert msgspec.json.decode(msgspec.json.encode(found), type=StudyPairing) == found
 
 
+@pytest.mark.slow
 def test_a_study_alone_and_among_others_has_the_same_participants(tmp_path: Path) -> None:
     path, say = as_people(tmp_path / "one", "side_effects")
     alone = put_through(tmp_path / "alone", path, say)
@@ -138,6 +142,7 @@ def test_a_study_alone_and_among_others_has_the_same_participants(tmp_path: Path
     assert "only in the second: representativeness" in str(found)
 
 
+@pytest.mark.slow
 def test_other_persons_are_not_paired(tmp_path: Path) -> None:
     path, say = as_people(tmp_path, "side_effects")
     first = put_through(tmp_path / "first", path, say)
@@ -149,6 +154,7 @@ def test_other_persons_are_not_paired(tmp_path: Path) -> None:
     assert "other participants: drawn apart" in str(found)
 
 
+@pytest.mark.slow
 def test_of_unequal_repetitions_the_first_ones_are_compared(tmp_path: Path) -> None:
     path, say = as_people(tmp_path, "side_effects")
     once = put_through(tmp_path / "once", path, say)

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.browser.looking import Tab, looking
 from tests.browser.made import all_kinds
 from tests.viewer.serving import Viewer
+
+HERE = Path(__file__).parent
+QUICK = {  # of each file the test that goes furthest in a few seconds; all others are left to `make test-slow`
+    "test_a_page_is_quiet_and_fits_and_can_be_used_by_all[golden-one]",
+    "test_a_list_is_walked_opened_and_left_with_single_keys",
+    "test_names_that_are_hostile_are_shown_everywhere[/samples]",
+    "test_a_page_of_a_study_is_quiet_and_fits_and_can_be_used_by_all[study-studies/framing]",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+    """Marks all tests in a browser as slow but for a few."""
+    for item in items:
+        if item.path.parent == HERE and item.name not in QUICK:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -205,6 +205,7 @@ def test_sql_that_depends_on_the_order_of_answers_is_told(karat, bridge, derive,
         assert f"derive: {name} comes out otherwise where the same answers stand in another order" in line
 
 
+@pytest.mark.slow
 def test_no_shipped_study_depends_on_the_order_of_answers():
     for name, folder in shipped_studies().items():
         study = read_study(folder)

@@ -124,6 +124,7 @@ def test_a_run_on_a_terminal(hostile, flags):
     assert "It is" in shown or "gnp" in shown
 
 
+@pytest.mark.slow
 def test_every_command_that_prints(carried, hostile):
     run = str(carried)
     commands = [

@@ -66,6 +66,7 @@ def test_init_writes_conversations_that_run_as_they_stand(process, here):
     assert "numerical" in done.out
 
 
+@pytest.mark.slow
 def test_init_writes_a_study_that_checks_and_runs_as_it_stands(process, here):
     made = process("init", "study", "mine")
     assert made.out.splitlines() == [
@@ -83,6 +84,7 @@ def test_init_writes_a_study_that_checks_and_runs_as_it_stands(process, here):
     assert all(name in process("report", "latest").out for name in ("empty", "human", "demographic", "background"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["golden", "conversation", "study"])
 def test_the_commands_of_the_example_s_readme_work(process, here, kind):
     process("init", kind, ".")
@@ -129,6 +131,7 @@ def test_every_plug_in_is_listed_with_its_options(karat, family):
         assert all(f"  {option['name']}: " in shown.out for option in one["options"])
 
 
+@pytest.mark.slow
 def test_shipped_studies_are_listed(karat):
     names = list(shipped_studies())
     found = karat("list", "studies", "--json").json

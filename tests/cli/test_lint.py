@@ -150,6 +150,7 @@ def test_many_findings_are_counted_and_the_first_are_shown(karat, here):
     assert shown[-1] == "  … and 10 more; --json or --quarantine FILE has all"
 
 
+@pytest.mark.slow
 def test_studies_show_the_numbers_that_nothing_checks(karat):
     done = karat("lint", "framing")
     assert (done.code, done.err) == (0, "")

@@ -176,6 +176,7 @@ HUGE = {
 }
 
 
+@pytest.mark.slow
 def test_whole_numbers_of_any_size_are_written_with_every_digit(karat, run, here):
     sql = f"SELECT {', '.join(f'{sql} AS {name}' for name, (sql, _) in HUGE.items())}, 'é\x1b[1m' AS text FROM trials"
     wanted = {name: value for name, (_, value) in HUGE.items()}

@@ -54,6 +54,7 @@ def test_a_report_says_what_was_shown(karat: Callable[..., Any], runs: tuple[str
     assert "Scores\n" not in plain
 
 
+@pytest.mark.slow
 def test_both_forms_are_compared_condition_by_condition(karat: Callable[..., Any], runs: tuple[str, str]) -> None:
     done = karat("compare", *runs)
     assert done.code == 0

@@ -68,6 +68,7 @@ def test_each_participant_is_told_who_they_are(karat, folder):
         assert "{{" not in who + everything
 
 
+@pytest.mark.slow
 def test_another_study_is_added_to_a_run_that_is_there(karat, folder):
     karat("run", "e.yaml", "--quiet")
     first = asked(folder)

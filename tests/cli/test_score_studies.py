@@ -76,6 +76,7 @@ def test_participants_without_an_answer_count_as_missing(karat, answers):
     assert flagged
 
 
+@pytest.mark.slow
 def test_a_run_is_scored_again(karat, answers):
     first = karat("score", answers, "--dataset", "small", "--kind", "study", "--json")
     run = first.json["run"]

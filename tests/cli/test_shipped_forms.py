@@ -41,6 +41,7 @@ def without_ids(text: str) -> str:
     return re.sub(r"\b[0-9a-f]{8}\b", "RUN", text)
 
 
+@pytest.mark.slow
 def test_each_form_finds_the_memory_that_the_page_says(karat, page, here):
     told = dict(re.findall(r"^\| `(words|figures)` \|(.*)\|$", page, re.MULTILINE))
     runs: dict[str, Path] = {}
@@ -67,6 +68,7 @@ def test_what_lacks_a_form_is_named_with_what_has_it(karat, page):
     assert "all but `alcohol_norms` and `impressions`" in page
 
 
+@pytest.mark.slow
 def test_several_studies_are_run_and_compared_in_each_form(karat, page, here):
     some = f"--set=dataset.studies=[{', '.join(SOME)}]"
     first = carried_out(karat, here, "forms.yaml", *FEW, some)

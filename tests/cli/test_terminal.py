@@ -136,6 +136,7 @@ def answers(folder: Path) -> int:
     return (run / "journal.jsonl").read_text(encoding="utf-8").count('{"event":"answer"')
 
 
+@pytest.mark.slow
 def test_the_first_ctrl_c_lets_trials_finish_with_their_servers_alive(terminal, slow):
     shown = terminal("run", "experiment.yaml")
     shown.read_until("in flight 3")
@@ -179,6 +180,7 @@ def test_ctrl_c_before_the_first_trial_leaves_nothing(terminal, slow):
     assert await_none(str(slow)) == []
 
 
+@pytest.mark.slow
 def test_a_second_run_on_the_same_folder_is_told_who_holds_it(terminal, slow, process):
     shown = terminal("run", "experiment.yaml")
     shown.read_until("in flight 3")
@@ -208,6 +210,7 @@ def test_the_live_line_counts(terminal, slow):
     assert shown.seen.rstrip().endswith("# for a spreadsheet")
 
 
+@pytest.mark.slow
 def test_a_page_is_not_poured_over_the_terminal(tmp_path, journals):
     journals.table(tmp_path / "run", {"only": [[1], [2]]})
     words = ("report", str(tmp_path / "run"), "--to", "html")

@@ -138,6 +138,7 @@ def test_specs_keep_to_the_published_schema(every):
             assert not faults, (name, jsonschema.exceptions.best_match(faults).message)
 
 
+@pytest.mark.slow
 def test_altair_takes_them(every):
     for chart in every.values():
         assert chart.to_altair(dark=True).to_dict()["description"] == chart.spec["description"]

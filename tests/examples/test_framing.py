@@ -47,6 +47,7 @@ def summary(recorded: Path) -> Summary:
     return karat.summarize(recorded)
 
 
+@pytest.mark.slow
 def test_chance_does_not_depend_on_who_it_is_told_to_be(tmp_path):
     summary = karat.summarize(carried_out(tmp_path, str(FOLDER / "experiment.yaml")))
     found = conditions(summary)
@@ -85,6 +86,7 @@ def test_what_few_could_be_read_of_is_flagged_or_has_no_score(summary):
     ]
 
 
+@pytest.mark.slow
 def test_in_other_names_only_the_one_who_remembers_loses_agreement(recorded, capsys, tmp_path):
     relabelled = ("--set=dataset.relabel=true", "--set=agent.path=answers.relabelled.jsonl")
     other = carried_out(tmp_path, str(FOLDER / "recorded.yaml"), *relabelled)
@@ -104,6 +106,7 @@ def test_it_is_exported_and_compared(recorded, capsys, tmp_path):
     assert compared.startswith("demographic is closer to people than human")
 
 
+@pytest.mark.slow
 def test_it_is_drawn(recorded, capsys, tmp_path):
     pytest.importorskip("altair", reason="the extra 'plots' draws")
     told_by(capsys, "plot", str(recorded), "--out", str(tmp_path))

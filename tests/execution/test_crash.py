@@ -11,9 +11,16 @@ import pytest
 CRASH = Path(__file__).resolve().parents[2] / "benchmarks" / "crash.py"
 
 
-@pytest.mark.parametrize("size", [["--trials", "300"], ["--trials", "120", "--turns", "4"]], ids=["trials", "turns"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(["--rounds", "1", "--trials", "40", "--turns", "2"], id="small"),
+        pytest.param(["--rounds", "3", "--trials", "300"], id="trials", marks=pytest.mark.slow),
+        pytest.param(["--rounds", "3", "--trials", "120", "--turns", "4"], id="turns", marks=pytest.mark.slow),
+    ],
+)
 def test_after_kill_9_a_resumed_run_has_every_trial_once_and_asked_nothing_twice(size: list[str]) -> None:
-    command = [sys.executable, str(CRASH), "--rounds", "3", *size, "--seed", "11"]
+    command = [sys.executable, str(CRASH), *size, "--seed", "11"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "every trial once, nothing asked twice, summaries equal" in done.stdout

@@ -223,6 +223,7 @@ def test_work_that_cancels_its_task_leaves_no_trace(late: bool) -> None:
     assert asyncio.run(within()) == ("done" if late else "cancelled", 0)
 
 
+@pytest.mark.slow
 def test_work_that_is_left_ends_where_it_stands() -> None:
     ended: list[str] = []
 

@@ -61,6 +61,7 @@ def test_one_signal_finishes_what_is_in_flight(experiment: Write, name: str) -> 
     assert not list(run.events_of(Failure))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_second_signal_cuts_off_what_is_in_flight(experiment: Write, name: str) -> None:
     again = f"os.kill(os.getpid(), signal.{name}); await asyncio.sleep(30)"

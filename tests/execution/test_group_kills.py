@@ -48,6 +48,7 @@ MOMENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_game_goes_on_with_the_same_prompts_and_nothing_is_asked_or_paid_twice(
     experiment: Write, run: Run, tmp_path: Path, moment: str

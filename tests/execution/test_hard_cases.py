@@ -113,6 +113,7 @@ class Scorer:
     assert kinds(outcome) == {("agent", "crash"): 1, ("judge", "crash"): 1}
 
 
+@pytest.mark.slow
 def test_an_agent_that_does_not_stop_is_given_up(experiment: Write) -> None:
     code = """
 import asyncio

@@ -29,17 +29,23 @@ def processes(mark: str) -> list[str]:
     return [line for line in listed.splitlines() if mark in line]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("mcp", [None, {"record": "tapes"}], ids=["plain", "recorded"])
-def test_two_hundred_trials_leave_no_process_and_no_descriptor(
-    experiment: Write, run: Run, tmp_path: Path, mcp: dict[str, Any] | None
+@pytest.mark.parametrize(
+    ("questions", "mcp"),
+    [
+        pytest.param(4, None, id="few"),
+        pytest.param(100, None, id="plain", marks=pytest.mark.slow),
+        pytest.param(100, {"record": "tapes"}, id="recorded", marks=pytest.mark.slow),
+    ],
+)
+def test_trials_with_their_own_servers_leave_no_process_and_no_descriptor(
+    experiment: Write, run: Run, tmp_path: Path, questions: int, mcp: dict[str, Any] | None
 ) -> None:
     mark = f"mark-of-{tmp_path.name}"
     server = {"command": "python", "args": ["-m", "karat.testing.mcp_server", "--words", mark]}
     sections: dict[str, Any] = {"mcp": mcp} if mcp else {}
     file = experiment(
-        questions=100,
+        questions=questions,
         agent={"type": "floor"},
         mcp_servers={"shelf": {**server, "scope": "trial"}},
         conditions={"docs": {"mcp_servers": ["shelf"], "require_mcp_tool_use": True}},
@@ -49,7 +55,7 @@ def test_two_hundred_trials_leave_no_process_and_no_descriptor(
     run(experiment_of_one(file))  # what is opened once and kept (selectors, libraries) is open now
     before = descriptors()
     outcome = run(file)
-    assert len(list(outcome.run.events_of(Answer))) == 200
+    assert len(list(outcome.run.events_of(Answer))) == 2 * questions
     assert processes(mark) == []
     assert descriptors() <= before
 

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+LARGE = {"false_consensus", "impressions"}  # studies of so many answers that a test of one takes seconds
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+    """Leaves tests of the largest studies to `make test-slow`."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec is not None and callspec.params.get("name") in LARGE:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

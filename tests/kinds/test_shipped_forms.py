@@ -167,6 +167,7 @@ def test_the_readme_speaks_of_every_form(name: str) -> None:
     assert ("## Relabelled `relabel: true` shows" in text) == (name not in CANNOT)
 
 
+@pytest.mark.slow
 def test_all_shipped_studies_run_in_a_paraphrase_at_once() -> None:
     found = Study(Study.Options(wording="paraphrase", per_arm=1)).load(shipped_studies()["framing"].parents[1])
     assert [one.study for one in found.studies] == list(shipped_studies())

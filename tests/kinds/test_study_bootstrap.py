@@ -325,6 +325,7 @@ def test_a_condition_without_some_participants_keeps_the_draw_of_the_others() ->
     np.testing.assert_allclose(both[1].draws.log_bf, kept[:, 0], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_paired_difference_is_narrower_than_one_drawn_apart() -> None:
     """An agent that answers as another one but for a few participants."""
     study = read_study(SHIPPED["false_consensus"])

@@ -176,6 +176,7 @@ def test_a_name_that_files_cannot_carry_is_a_fault(name, tmp_path):
     assert [fault.place for fault in caught.value.faults] == ["study"]
 
 
+@pytest.mark.slow
 def test_a_folder_of_groups_keeps_them_apart():
     found = Study(Study.Options(findings=["beauty_contest/four_rounds/F4"])).load(locate("shipped", folders=[]).path)
     assert {sample.id.split("-")[0] for sample in found} == {"beauty_contest/half", "beauty_contest/two_thirds"}

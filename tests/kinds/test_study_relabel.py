@@ -125,6 +125,7 @@ def test_a_study_without_other_names_says_so() -> None:
         load("alcohol_norms", relabel=True)
 
 
+@pytest.mark.slow
 def test_of_several_studies_those_that_have_the_form_are_named(tmp_path: Path) -> None:
     shipped = shipped_studies()["framing"].parents[1]
     with pytest.raises(BadDataset) as caught:

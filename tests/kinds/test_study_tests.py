@@ -363,6 +363,7 @@ def test_half_of_the_answers_is_a_flagged_finding(tmp_path: Path) -> None:
     assert finding.flagged and not math.isnan(finding.pas)
 
 
+@pytest.mark.slow
 def test_derive_may_not_reach_out_nor_go_on_forever(tmp_path: Path) -> None:
     endless = "FROM responses, range(100000000000) AS many WHERE many.range % 7 > 8"
     study = read(tmp_path, STUDY.replace("FROM responses", endless))

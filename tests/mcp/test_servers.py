@@ -230,6 +230,7 @@ def test_every_trial_has_a_process_of_its_own_unless_the_server_is_shared(toolbo
     assert len(set(asyncio.run(story("run")))) == 1
 
 
+@pytest.mark.slow
 def test_calls_to_a_shared_server_do_not_wait_for_each_other(toolbox, condition):
     async def one(box, server):
         async with box.open(condition(server)) as tools:

@@ -165,6 +165,7 @@ RUNS = {"PAS of the benchmark": 500, "PAS of one test": 2_000, "ECS for new stud
         "ECS, participants drawn": 120}  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "low", "high"), coverage.BANDS)
 def test_intervals_cover_as_they_claim(what, low, high):
     """The short version of benchmarks/coverage.py; the margin is two Monte Carlo errors."""

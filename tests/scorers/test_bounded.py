@@ -69,6 +69,7 @@ def test_a_pattern_that_repeats_nothing_needs_no_process():
     scorer.close()
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_its_scorer():
     scorer = Regex(Regex.Options(pattern="a+"))
     assert say(scorer, "caat") is True

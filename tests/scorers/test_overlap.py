@@ -313,6 +313,7 @@ def test_any_golden_answer_is_its_own_best_answer(golden):
     assert levels(("q", golden), golden) in {(5, 5, 5), (None, None, None)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -87,6 +87,7 @@ def kept_alive(sockets: ExitStack, viewer: Viewer) -> http.client.HTTPConnection
     return connection
 
 
+@pytest.mark.slow
 def test_heads_have_a_time_limit_and_the_owners_other_connections_go_on(tmp_path, sockets):
     large_text(tmp_path / "run")
     with Viewer(tmp_path) as viewer:

@@ -236,6 +236,7 @@ def test_ctrl_c_and_terminate_end_it_cleanly(results):
             assert not any("Traceback" in line for line in viewer.errors)
 
 
+@pytest.mark.slow
 def test_the_cookie_of_one_viewer_opens_no_other(results):
     with Viewer(results) as one, Viewer(results) as other:
         one.enter()

@@ -42,6 +42,7 @@ def growing(folder) -> Script:
     return script
 
 
+@pytest.mark.slow
 def test_two_viewers_follow_one_run_that_goes_on(tmp_path):
     script = growing(tmp_path / "run")
     lock = RunLock(script.path)
@@ -66,6 +67,7 @@ def test_two_viewers_follow_one_run_that_goes_on(tmp_path):
     assert content(made(run, tmp_path)) == content(fresh)
 
 
+@pytest.mark.slow
 def test_a_viewer_that_is_killed_leaves_an_index_that_others_go_on_with(tmp_path):
     script = Script(tmp_path / "run", samples=2, conditions=("baseline",), repetitions=400)
     for repetition in range(400):
@@ -85,6 +87,7 @@ def test_a_viewer_that_is_killed_leaves_an_index_that_others_go_on_with(tmp_path
     assert content(made(run, tmp_path)) == content(fresh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["garbage", "places", "table"])
 def test_two_viewers_make_a_damaged_index_anew(tmp_path, change):
     run = table(tmp_path / "run", {"baseline": [[3.0], [4.0]]})
@@ -203,6 +206,7 @@ def large(folder) -> RunFolder:
     return script.end()
 
 
+@pytest.mark.slow
 def test_the_overview_takes_what_is_left_of_a_summary_and_nothing_that_others_put_there(tmp_path):
     run = large(tmp_path / "run")
     summary = msgspec.structs.replace(summarize_and_keep(run), headline="<script>told()</script> by us")

@@ -208,6 +208,7 @@ def test_hostile_studies_are_shown_and_nothing_of_them_is_an_element(viewer, pat
     assert not [line for line in viewer.errors if "it works once" not in line]
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_shows_whom_it_has_not_asked_yet(results, tmp_path):
     folder = tmp_path / "going"
     sample = json.loads((results / "framing" / "samples.jsonl").read_bytes().splitlines()[0])

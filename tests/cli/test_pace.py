@@ -100,10 +100,10 @@ def test_agent_and_judge_are_projected_apart():
     """Ten answers are paid for, four of them are judged, two are being judged: 40 more of each, or so, are to come."""
     watch, look, _ = watched(50)
     for number in range(10):
-        watch.saw(answer(f"t{number}"))
+        watch.journalled(answer(f"t{number}"))
     for number in range(4):
-        watch.saw(judged(f"t{number}"))
-        watch.settles(f"t{number}", "a", QUESTION, failed=False)
+        watch.journalled(judged(f"t{number}"))
+        watch.settled_trial(f"t{number}", "a", QUESTION, failed=False)
     watch.scoring = 2
     now = look()
     assert now.dollars == pytest.approx(1.04)
@@ -113,10 +113,11 @@ def test_agent_and_judge_are_projected_apart():
 def test_what_failed_attempts_cost_is_part_of_what_the_rest_will_cost():
     watch, look, _ = watched(8)
     for number in range(4):
-        watch.saw(Attempt(trial=f"t{number}", n=1, cls="infrastructure", kind="timeout", message="", retriable=True,
-                          dollars=0.1, usage=Usage(input_tokens=10, output_tokens=1)))  # fmt: skip
-        watch.saw(answer(f"t{number}", usage=Usage(input_tokens=10, output_tokens=1)))
-        watch.settles(f"t{number}", "a", QUESTION, failed=False)
+        usage = Usage(input_tokens=10, output_tokens=1)
+        failed = {"cls": "infrastructure", "kind": "timeout", "message": "", "retriable": True, "dollars": 0.1}
+        watch.journalled(Attempt(trial=f"t{number}", n=1, usage=usage, **failed))
+        watch.journalled(answer(f"t{number}", usage=Usage(input_tokens=10, output_tokens=1)))
+        watch.settled_trial(f"t{number}", "a", QUESTION, failed=False)
     now = look()
     assert (now.retries, now.dollars, now.tokens) == (4, pytest.approx(0.8), 88)
     assert (now.dollars_in_all, now.tokens_in_all) == (pytest.approx(1.6), pytest.approx(176.0))
@@ -130,8 +131,8 @@ def test_earlier_parts_are_paid_for_and_not_projected():
     for number in range(5):
         clock.now += 2.0
         look()
-        watch.saw(answer(f"t{number}"))
-        watch.settles(f"t{number}", "a", QUESTION, failed=False)
+        watch.journalled(answer(f"t{number}"))
+        watch.settled_trial(f"t{number}", "a", QUESTION, failed=False)
     now = look()
     assert (now.done, now.dollars, now.dollars_in_all) == (15, 5.5, pytest.approx(6.0))
     assert now.seconds_left == pytest.approx(10.0)
@@ -141,9 +142,9 @@ def test_earlier_parts_are_paid_for_and_not_projected():
 def test_a_price_that_nobody_told_is_not_projected_from(dollars):
     watch, look, _ = watched(10)
     for number in range(4):
-        watch.saw(answer(f"t{number}", dollars))
-        watch.settles(f"t{number}", "a", QUESTION, failed=False)
-    watch.saw(answer("last", None))
+        watch.journalled(answer(f"t{number}", dollars))
+        watch.settled_trial(f"t{number}", "a", QUESTION, failed=False)
+    watch.journalled(answer("last", None))
     now = look()
     assert now.dollars_unknown
     assert (now.dollars_in_all is None) == (dollars is None)
@@ -152,8 +153,8 @@ def test_a_price_that_nobody_told_is_not_projected_from(dollars):
 def test_a_run_that_is_finishing_promises_nothing():
     watch, look, clock = watched(100)
     for number in range(9):
-        watch.saw(answer(f"t{number}"))
-        watch.settles(f"t{number}", "a", QUESTION, failed=False)
+        watch.journalled(answer(f"t{number}"))
+        watch.settled_trial(f"t{number}", "a", QUESTION, failed=False)
     clock.now += 9.0
     assert look().seconds_left == pytest.approx(91.0)
     watch.draining = "interrupted"
@@ -164,7 +165,7 @@ def test_a_run_that_is_finishing_promises_nothing():
 def test_failed_trials_are_counted_once_each():
     watch, look, _ = watched(4)
     values: list[tuple[Any, ...]] = []
-    watch.settles("t", "a", QUESTION, answered=False, failed=True)
+    watch.settled_trial("t", "a", QUESTION, answered=False, failed=True)
     watch.failed += 1  # the run's own count, which decides when it gives up
     now = look()
     values.append((now.done, now.failed, now.ended, now.conditions["a"].done, now.conditions["a"].failed))

@@ -114,7 +114,7 @@ class Scorer:
 
 
 @pytest.mark.slow
-def test_an_agent_that_does_not_stop_is_given_up(experiment: Write) -> None:
+def test_an_agent_that_does_not_stop_is_abandoned(experiment: Write) -> None:
     code = """
 import asyncio
 async def query(user_query, system_prompt, mcp_servers):
@@ -127,7 +127,7 @@ async def query(user_query, system_prompt, mcp_servers):
 """
     settings = execution(timeout_seconds=0.1)
     file = experiment(code, questions=1, conditions={"a": {}}, execution=settings)
-    # In a process of its own: what was given up is destroyed with it, and Python complains of that.
+    # In a process of its own: what was abandoned is destroyed with it, and Python complains of that.
     script = (
         "import asyncio,sys,time\nfrom pathlib import Path\nfrom karat.config import load\n"
         "from karat.execution import RunStatus,run_experiment\nstatus=RunStatus()\nstarted=time.monotonic()\n"
@@ -137,7 +137,7 @@ async def query(user_query, system_prompt, mcp_servers):
     command = [sys.executable, "-c", script, str(file), str(file.parent / "results")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
     assert done.stdout.startswith("True"), "nobody waited for its five minutes"
-    assert "given up" in done.stdout
+    assert "was abandoned" in done.stdout
     (folder,) = (file.parent / "results").iterdir()
     assert [(one.cls, one.kind) for one in RunFolder.open(folder).events_of(Failure)] == [("limit", "timeout")]
 

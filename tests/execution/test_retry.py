@@ -15,7 +15,8 @@ from karat.config import Retry
 from karat.errors import AgentFault, InfrastructureFault, JudgeFault, LimitReached
 from karat.execution.limits import Budget
 from karat.execution.retry import AttemptError, classify, delay
-from karat.execution.trial_queue import Job, TrialQueue
+from karat.execution.runner import TrialQueue
+from karat.execution.trial import Job
 from karat.records import AgentSpec, Condition, Reply, Sample, Trial, Usage
 
 
@@ -123,37 +124,37 @@ def test_a_fault_keeps_what_it_cost_and_what_it_was_asked_to_wait() -> None:
 )
 def test_once_the_largest_cost_was_seen_the_budget_is_never_passed(costs: list[float], crowd: int, usd: float) -> None:
     largest = max(costs)
-    spend = Budget(usd=usd, tokens=None)
-    spend.paid("agent", largest, None)
-    first = spend.dollars
+    budget = Budget(usd=usd, tokens=None)
+    budget.add("agent", largest, None)
+    first = budget.dollars
     in_flight: list[float] = []
     for cost in costs:
         while len(in_flight) >= crowd:
-            spend.paid("agent", in_flight.pop(0), None)
-        if spend.allows(agents=len(in_flight), judges=0):
+            budget.add("agent", in_flight.pop(0), None)
+        if budget.allows(agents=len(in_flight), judges=0):
             in_flight.append(cost)
     for cost in in_flight:
-        spend.paid("agent", cost, None)
-    assert spend.dollars <= max(first, usd) + 1e-9
+        budget.add("agent", cost, None)
+    assert budget.dollars <= max(first, usd) + 1e-9
 
 
 def test_tokens_and_judges_are_reserved_too() -> None:
-    spend = Budget(usd=None, tokens=100, tokens_before=40)
-    spend.paid("agent", None, Usage(input_tokens=8, output_tokens=2, reasoning_tokens=2))
-    spend.paid("judge", None, Usage(input_tokens=20))
-    assert spend.tokens == 70
-    assert spend.allows(agents=0, judges=0)
-    assert not spend.allows(agents=0, judges=1), "70 + 10 + 20 + 20 is too much"
-    assert not spend.unknown, "an unknown price matters only under a budget in dollars"
+    budget = Budget(usd=None, tokens=100, tokens_before=40)
+    budget.add("agent", None, Usage(input_tokens=8, output_tokens=2, reasoning_tokens=2))
+    budget.add("judge", None, Usage(input_tokens=20))
+    assert budget.tokens == 70
+    assert budget.allows(agents=0, judges=0)
+    assert not budget.allows(agents=0, judges=1), "70 + 10 + 20 + 20 is too much"
+    assert not budget.unknown, "an unknown price matters only under a budget in dollars"
 
 
 def test_a_trial_reserves_all_its_turns_and_an_unknown_failure_counts_one() -> None:
-    spend = Budget(usd=100.0, tokens=None)
-    spend.told([Reply(text="x", dollars=dollars) for dollars in (3.0, 5.0, 2.0)])
-    spend.failed("agent", None, None)
-    assert spend.dollars == 15.0, "one call failed, not a conversation"
-    assert spend.allows(agents=7, judges=0)
-    assert not spend.allows(agents=8, judges=0), "15 + 9 × 10 is too much"
+    budget = Budget(usd=100.0, tokens=None)
+    budget.add_replies([Reply(text="x", dollars=dollars) for dollars in (3.0, 5.0, 2.0)])
+    budget.add_failure("agent", None, None)
+    assert budget.dollars == 15.0, "one call failed, not a conversation"
+    assert budget.allows(agents=7, judges=0)
+    assert not budget.allows(agents=8, judges=0), "15 + 9 × 10 is too much"
 
 
 def trials(count: int) -> Iterator[Trial]:
@@ -163,37 +164,38 @@ def trials(count: int) -> Iterator[Trial]:
         yield Trial(id=str(number), index=number, sample=sample, condition=condition, repetition=0, seed=0)
 
 
+async def taken(queue: TrialQueue, due: asyncio.Event, *, count: int) -> list[tuple[str, int]]:
+    """Jobs in the order in which the queue gives them; sample 1 is put back after its first attempt."""
+    order: list[tuple[str, int]] = []
+    while len(order) < count:
+        if not queue.ready():
+            due.clear()
+            await asyncio.wait_for(due.wait(), 5)
+        job = queue.take()
+        order.append((job.trial.id, job.attempt))
+        if order[-1] == ("1", 1):
+            queue.again(Job(job.trial, 2), 0)
+            await asyncio.sleep(0.01)
+    return order
+
+
 def test_retries_that_are_due_go_before_new_trials() -> None:
     async def go() -> list[tuple[str, int]]:
-        supply, order = TrialQueue(trials(4)), []
-        while (job := await supply.next()) is not None:
-            order.append((job.trial.id, job.attempt))
-            if job.trial.id == "1" and job.attempt == 1:
-                supply.again(Job(job.trial, 2), 0.0)
-            supply.done()
-            await asyncio.sleep(0.005)
-        return order
+        due = asyncio.Event()
+        return await taken(TrialQueue(trials(4), most_waiting=64, on_due=due.set), due, count=5)
 
     assert asyncio.run(go()) == [("0", 1), ("1", 1), ("1", 2), ("2", 1), ("3", 1)]
 
 
-def test_workers_wait_for_a_retry_that_is_not_due_yet_and_stop_gives_it_up() -> None:
-    async def go(*, stop: bool) -> list[int]:
-        supply, seen = TrialQueue(trials(1)), []
+def test_a_queue_is_not_exhausted_while_a_retry_waits_and_starts_nothing_new_while_many_do() -> None:
+    async def go() -> list[bool]:
+        due = asyncio.Event()
+        queue = TrialQueue(trials(2), most_waiting=1, on_due=due.set)
+        first = queue.take()
+        queue.again(Job(first.trial, 2), 0.05)
+        seen = [queue.ready(), queue.exhausted]
+        await asyncio.wait_for(due.wait(), 5)
+        assert (queue.take().attempt, queue.take().attempt) == (2, 1)
+        return [*seen, queue.ready(), queue.exhausted]
 
-        async def work() -> None:
-            while (job := await supply.next()) is not None:
-                seen.append(job.attempt)
-                if job.attempt == 1:
-                    supply.again(Job(job.trial, 2), 0.05)
-                supply.done()
-
-        crowd = asyncio.gather(*(work() for _ in range(3)))
-        if stop:
-            await asyncio.sleep(0.01)
-            supply.stop()
-        await asyncio.wait_for(crowd, 5)
-        return seen
-
-    assert asyncio.run(go(stop=False)) == [1, 2]
-    assert asyncio.run(go(stop=True)) == [1]
+    assert asyncio.run(go()) == [False, False, False, True]

@@ -1,8 +1,8 @@
 """The run: one trial, then the crowd; what is tried again; what a person sees of it."""
 
-from karat.execution.limits import refuse_unpriced
+from karat.execution.limits import Limits, refuse_unpriced
 from karat.execution.progress import RunStatus
-from karat.execution.runner import Limits, ScorerInUse
+from karat.execution.scoring import ScorerInUse
 from karat.execution.setup import agent_notes, build_agents, build_scorers, close_agents, opened_scorers
 from karat.execution.start import Outcome, Selection, rescore, run_experiment
 

@@ -1,38 +1,35 @@
-"""What a run may still spend, and how many failures it stands."""
+"""What a run may still spend, how many failures end it, and how hard it may push."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
+from karat.config.model import SHARE_FROM_FAILURES, SHARE_FROM_TRIALS
 from karat.errors import BadOption
+from karat.execution.progress import RunStatus, tokens_of
+from karat.execution.retry import AttemptError, RetryPolicy, SameFailures
 from karat.records import Reply, Usage
 
 if TYPE_CHECKING:
     from karat.agents import TrialAgent
     from karat.config import Experiment
-    from karat.execution.runner import ScorerInUse
+    from karat.execution.scoring import ScorerInUse
 
-__all__ = ["Budget", "refuse_unpriced", "tokens_of"]
-
-
-def refuse_unpriced(experiment: Experiment, agents: Mapping[str, TrialAgent], scorers: Sequence[ScorerInUse]) -> None:
-    """Raises BadOption where there is a budget in dollars and a model whose price nobody knows."""
-    if experiment.execution.budget.usd is None:
-        return
-    asked = [*agents.values(), *(used.scorer for used in scorers)]
-    unpriced = dict.fromkeys(model for one in asked for model in getattr(one, "unpriced", ()))
-    if unpriced:
-        models = ", ".join(f"'{model}'" for model in unpriced)
-        first = next(iter(unpriced))
-        example = f'`prices: {{"{first}": {{input: 2.5, output: 10}}}}` (dollars per million tokens)'
-        message = f"cannot be kept, because no price is known for {models}; give it, e.g. {example}"
-        raise BadOption("execution.budget.usd", message)
+__all__ = ["Budget", "FailureLimit", "Limits", "refuse_unpriced"]
 
 
-def tokens_of(usage: Usage | None) -> int:
-    """Input and output tokens together; cached and reasoning tokens are part of these."""
-    return 0 if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How hard a run may push."""
+
+    max_concurrent: int
+    timeout_seconds: float  # one attempt of the agent, its servers included; of a group, for each of its members
+    judge_timeout_seconds: float
+    retry: RetryPolicy
+    max_failures: float  # a count; reached: drain
+    by_share: bool = False  # the count is a share of the plan: a few failures, or a few trials, do not stop a run
 
 
 class Budget:
@@ -53,7 +50,7 @@ class Budget:
     ) -> None:
         self._usd, self._token_limit = usd, tokens
         self.dollars, self.tokens = dollars_before, tokens_before
-        self.unknown = unknown if self.bounded else None  # what nobody told, and without which a budget means nothing
+        self.unknown = unknown if self.bounded else None  # which cost is not known: without it a budget means nothing
         self._largest = {"agent": (0.0, 0), "judge": (0.0, 0)}  # of one call
         self._trial = (0.0, 0)  # of one attempt, with all its turns
 
@@ -61,15 +58,15 @@ class Budget:
     def bounded(self) -> bool:
         return self._usd is not None or self._token_limit is not None
 
-    def told(self, replies: Sequence[Reply]) -> None:
-        """What an attempt was told: its turns together, since a trial that starts may cost as much as they."""
+    def add_replies(self, replies: Sequence[Reply]) -> None:
+        """Counts the replies of an attempt. A trial that starts may cost as much as all its turns together."""
         for reply in replies:
-            self.paid("agent", reply.dollars, reply.usage)
+            self.add("agent", reply.dollars, reply.usage)
         if len(replies) > 1:
             together = sum(reply.dollars or 0.0 for reply in replies), sum(tokens_of(reply.usage) for reply in replies)
             self._trial = _most(self._trial, *together)
 
-    def paid(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
+    def add(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
         tokens = tokens_of(usage)
         if dollars is None and self._usd is not None:
             self.unknown = "an answer came without its price"
@@ -78,16 +75,16 @@ class Budget:
         dollars = dollars or 0.0
         self.dollars += dollars
         self.tokens += tokens
-        self._saw(who, dollars, tokens)
+        self._note_largest(who, dollars, tokens)
 
-    def failed(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
-        """A call that failed. One whose cost nobody told is counted at the largest cost seen: no bill is below it."""
+    def add_failure(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
+        """Counts a call that failed, at the largest cost seen where its cost is not known."""
         most_dollars, most_tokens = self._largest[who]
         self.dollars += most_dollars if dollars is None and usage is None else dollars or 0.0
         self.tokens += most_tokens if usage is None and dollars is None else tokens_of(usage)
-        self._saw(who, dollars or 0.0, tokens_of(usage))
+        self._note_largest(who, dollars or 0.0, tokens_of(usage))
 
-    def _saw(self, who: Literal["agent", "judge"], dollars: float, tokens: int) -> None:
+    def _note_largest(self, who: Literal["agent", "judge"], dollars: float, tokens: int) -> None:
         self._largest[who] = _most(self._largest[who], dollars, tokens)
         if who == "agent":
             self._trial = _most(self._trial, dollars, tokens)
@@ -112,3 +109,63 @@ class Budget:
 
 def _most(seen: tuple[float, int], dollars: float, tokens: int) -> tuple[float, int]:
     return max(seen[0], dollars), max(seen[1], tokens)
+
+
+class FailureLimit:
+    """Stops a run after too many failures, or where the first trials all fail in the same way."""
+
+    def __init__(self, limits: Limits, status: RunStatus, *, stop: Callable[[], None]) -> None:
+        self._limits, self._status, self._stop = limits, status, stop
+        self._count = 0
+        self._agents = SameFailures()
+        self._scorers: dict[str, SameFailures] = {}  # by scoring
+
+    def answered(self) -> None:
+        """A trial has an answer."""
+        self._agents.succeeded()
+
+    def unanswered(self, error: AttemptError, *, counts: bool) -> None:
+        """A trial has none, for good. `counts`: the agent's failure, and not a limit or a server that is down."""
+        if not counts:
+            self._status.failed += 1
+            return
+        self.count()
+        self._stop_if_same(self._agents, error)
+
+    def scored(self, scoring: str) -> None:
+        """A scorer has scored an answer."""
+        if (failures := self._scorers.get(scoring)) is not None:
+            failures.succeeded()
+        else:
+            self._scorers[scoring] = SameFailures(over=True)
+
+    def unscored(self, scoring: str, error: AttemptError) -> None:
+        """A scorer has failed with an answer, for good."""
+        self._stop_if_same(self._scorers.setdefault(scoring, SameFailures()), error)
+
+    def count(self) -> None:
+        """Counts a trial without an answer, or without a score."""
+        self._count += 1
+        self._status.failed += 1
+        few = self._count < SHARE_FROM_FAILURES and self._status.settled < SHARE_FROM_TRIALS
+        if self._count >= self._limits.max_failures and not (self._limits.by_share and few):
+            self._stop()
+
+    def _stop_if_same(self, failures: SameFailures, error: AttemptError) -> None:
+        if failures.failed(error) and not self._status.draining:
+            message = f"stopped: the first {failures.count} trials all failed in the same way: {error.message}"
+            self._status.notice(message)
+            self._stop()
+
+
+def refuse_unpriced(experiment: Experiment, agents: Mapping[str, TrialAgent], scorers: Sequence[ScorerInUse]) -> None:
+    """Raises BadOption where there is a budget in dollars and a model without a known price."""
+    if experiment.execution.budget.usd is None:
+        return
+    plugins = [*agents.values(), *(used.scorer for used in scorers)]
+    unpriced = dict.fromkeys(model for plugin in plugins for model in getattr(plugin, "unpriced", ()))
+    if unpriced:
+        models = ", ".join(f"'{model}'" for model in unpriced)
+        example = f'`prices: {{"{next(iter(unpriced))}": {{input: 2.5, output: 10}}}}` (dollars per million tokens)'
+        message = f"cannot be kept, because no price is known for {models}; give it, e.g. {example}"
+        raise BadOption("execution.budget.usd", message)

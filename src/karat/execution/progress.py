@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import Any, Protocol
 
-from karat.execution.limits import tokens_of
 from karat.journal import Attempt, ScorerInfo
 from karat.models import Limiter
 from karat.records import Answer, Failure, Reply, Sample, Score, Usage
@@ -27,6 +26,11 @@ class Follower(Protocol):
 
     def settled(self, trial: str, condition: str, sample: Sample, *, answered: bool) -> None:
         """A trial has every score that it will get, or no answer for good."""
+
+
+def tokens_of(usage: Usage | None) -> int:
+    """Input and output tokens together; cached and reasoning tokens are part of these."""
+    return 0 if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
 
 class ConditionProgress:
@@ -101,7 +105,7 @@ class RunStatus:
     def expects(self, planned: Mapping[str, int], before: Mapping[str, int]) -> None:
         """How many trials each condition has in this part of the run, and how many of them are answered."""
         for name, count in planned.items():
-            one = self.standing(name)
+            one = self.condition(name)
             one.planned, one.before = count, before.get(name, 0)
         self.before, self.planned = sum(before.values()), sum(planned.values())
 
@@ -115,15 +119,21 @@ class RunStatus:
         """From now on trials are asked, `most` at a time, or only scored."""
         self.most, self.began = most, monotonic()
 
-    def standing(self, condition: str) -> ConditionProgress:
+    def condition(self, condition: str) -> ConditionProgress:
         """The counts of one condition."""
         found = self.conditions.get(condition)
         if found is None:
             found = self.conditions[condition] = ConditionProgress()
         return found
 
-    def saw(self, event: Any) -> None:
-        """Counts a journalled event and passes it on."""
+    def journalled(self, *events: Any) -> None:
+        """Counts events that are on disk, and passes them on."""
+        for event in events:
+            self._count(event)
+            if self._listener is not None:
+                self._listener(event)
+
+    def _count(self, event: Any) -> None:
         if isinstance(event, Score):
             judge = self.judge
             judge.add(event.dollars, event.usage)
@@ -144,12 +154,10 @@ class RunStatus:
             self.last_failure = monotonic(), event
         elif isinstance(event, Failure):
             self.last_failure = monotonic(), event
-        if self._listener is not None:
-            self._listener(event)
 
-    def settles(self, trial: str, condition: str, sample: Sample, *, answered: bool = True, failed: bool) -> None:
+    def settled_trial(self, trial: str, condition: str, sample: Sample, *, answered: bool = True, failed: bool) -> None:
         """Counts a trial that has come to its end."""
-        one = self.standing(condition)
+        one = self.condition(condition)
         one.settled += 1
         one.failed += failed
         self.settled += 1

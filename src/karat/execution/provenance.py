@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import karat
 from karat.execution.plan import Plan
-from karat.execution.runner import ScorerInUse
+from karat.execution.scoring import ScorerInUse
 from karat.journal import FORMAT_VERSION, DatasetInfo, PlanInfo, Resume, RunInfo, ScorerInfo, ServerInfo, StudyCopy
 
 if TYPE_CHECKING:

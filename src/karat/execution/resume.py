@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat.errors import ResumeRefused
-from karat.execution.limits import tokens_of
 from karat.execution.plan import Plan
-from karat.execution.runner import PendingScore, ScorerInUse
+from karat.execution.progress import tokens_of
+from karat.execution.scoring import PendingScore, ScorerInUse
 from karat.journal import Choice, Conversation, ReplyEvent, RunFolder, ScorerInfo, Torn, damaged
 from karat.records import Answer, Reply, Sample, Trial, Usage
 from karat.scorers import Row
@@ -72,7 +72,7 @@ class JournalState(msgspec.Struct, kw_only=True):
             if trial.sample.id in samples and trial.condition.name in conditions:
                 yield trial
 
-    def owed(self, folder: RunFolder, scorers: Sequence[ScorerInUse]) -> Iterator[PendingScore]:
+    def pending(self, folder: RunFolder, scorers: Sequence[ScorerInUse]) -> Iterator[PendingScore]:
         """The answers on disk that some scorer has not seen, read one by one."""
         decoder = msgspec.json.Decoder(Answer)
         for index, offset in enumerate(self.offsets):
@@ -81,19 +81,19 @@ class JournalState(msgspec.Struct, kw_only=True):
             missing = [used for used in scorers if not self._is_scored(used.info.scoring, index)]
             if missing:
                 answer = decoder.decode(next(folder.lines(start=offset - 1)))
-                yield _owed(answer, self.plan[index].sample, missing, self.torn)
+                yield _pending(answer, self.plan[index].sample, missing, self.torn)
 
     def _is_scored(self, scoring: str, index: int) -> bool:
         complete = self.scored.get(scoring)
         return complete is not None and complete[index] == 1
 
 
-def _owed(
+def _pending(
     answer: Answer, sample: Sample, missing: Sequence[ScorerInUse], torn: Mapping[tuple[str, str], set[Row]]
 ) -> PendingScore:
     scorings = [used.info.scoring for used in missing]
-    there = {scoring: torn[scoring, answer.trial] for scoring in scorings if (scoring, answer.trial) in torn}
-    return PendingScore(answer=answer, sample=sample, scorers=missing, there=there)
+    present = {scoring: torn[scoring, answer.trial] for scoring in scorings if (scoring, answer.trial) in torn}
+    return PendingScore(answer=answer, sample=sample, scorers=missing, present=present)
 
 
 class SavedReplies:
@@ -217,16 +217,16 @@ def pending_scores(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[I
             if torn.completes((row.scoring, row.trial), row.place, rows=row.rows):
                 whole.add(row.trial)
 
-    def owed() -> Iterator[PendingScore]:
+    def unscored() -> Iterator[PendingScore]:
         samples = {sample.id: sample for sample in folder.samples()}
         seen: set[str] = set()
         for answer in folder.events_of(Answer, stop=stop):
             missing = [used for used in scorers if answer.trial not in scored[used.info.scoring]]
             if answer.trial not in seen and missing:
-                yield _owed(answer, samples[answer.sample], missing, torn.there)
+                yield _pending(answer, samples[answer.sample], missing, torn.there)
             seen.add(answer.trial)
 
-    return owed(), sum(any(trial not in whole for whole in scored.values()) for trial in answered)
+    return unscored(), sum(any(trial not in whole for whole in scored.values()) for trial in answered)
 
 
 def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorers: Sequence[ScorerInfo]) -> None:

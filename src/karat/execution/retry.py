@@ -7,7 +7,7 @@ import random
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import msgspec
 
@@ -54,6 +54,13 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
     dollars: float | None = None
     passes: bool = True  # whether it may be gone at another question; False: most likely every trial fails so
 
+    def fields(self) -> dict[str, Any]:
+        """What an `attempt` row of the journal holds of it."""
+        return {
+            "cls": self.cls, "kind": self.kind, "message": self.message, "retriable": self.retriable,
+            "usage": self.usage, "dollars": self.dollars,
+        }  # fmt: skip
+
     def having_spent(self, usage: Usage | None, dollars: float | None) -> AttemptError:
         """The same, with what the attempt had spent where the fault does not say it itself."""
         if self.usage is not None or self.dollars is not None or (usage is None and dollars is None):
@@ -74,22 +81,22 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
 class SameFailures:
     """Whether the first trials all fail in the same way: then the others would, too, and cost their time and money."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, over: bool = False) -> None:
         self.count = 0
         self._first: tuple[str, str, str] | None = None
-        self._over = False
+        self._over = over
 
     def succeeded(self) -> None:
         """One did not fail: whatever comes is not the same for all."""
         self._over = True
 
-    def failed(self, fallen: AttemptError) -> bool:
+    def failed(self, error: AttemptError) -> bool:
         """Whether so many have failed alike that the run may stop."""
-        key = (fallen.cls, fallen.kind, "" if fallen.kind in _ACCOUNT else fallen.message)
+        key = (error.cls, error.kind, "" if error.kind in _ACCOUNT else error.message)
         self._first = self._first or key
         self._over = self._over or key != self._first
         self.count += 1
-        enough = _ALIKE if not fallen.passes else _ALIKE_AT_A_GUESS if fallen.kind in _OWN else None
+        enough = _ALIKE if not error.passes else _ALIKE_AT_A_GUESS if error.kind in _OWN else None
         return not self._over and enough is not None and self.count >= enough
 
 
@@ -189,7 +196,7 @@ def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: Attempt
     )
 
 
-def delay(policy: RetryPolicy, attempt: int, fallen: AttemptError, dice: random.Random) -> float | None:
+def delay(policy: RetryPolicy, attempt: int, error: AttemptError, dice: random.Random) -> float | None:
     """Seconds until the next attempt; None when there is none.
 
     `attempt` counts from 1 and includes the first. Full jitter: uniform between 0 and
@@ -200,10 +207,10 @@ def delay(policy: RetryPolicy, attempt: int, fallen: AttemptError, dice: random.
     """
     if attempt >= policy.max_attempts:
         return None
-    asked = fallen.retry_after
+    asked = error.retry_after
     if asked is not None and not 0 <= asked <= LONGEST_RETRY_AFTER:
         return None
-    if not fallen.retriable and not (fallen.kind == "timeout" and policy.timeouts):
+    if not error.retriable and not (error.kind == "timeout" and policy.timeouts):
         return None
     # The exponent is bounded so that a large attempt number cannot overflow.
     growth = policy.backoff_multiplier ** min(attempt - 1, 64)

@@ -16,8 +16,7 @@ from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
 from karat.errors import Caught, described
 from karat.execution.plan import Plan
-from karat.execution.runner import ScorerInUse
-from karat.execution.score_cache import ScoreCache
+from karat.execution.scoring import ScoreCache, ScorerInUse
 from karat.journal import ScorerInfo
 from karat.mcp import Toolbox
 from karat.models import Price

@@ -22,8 +22,9 @@ from karat import formats
 from karat.execution.progress import RunStatus
 from karat.execution.provenance import now
 from karat.execution.retry import is_foreign
-from karat.execution.runner import PendingScore, Runner
-from karat.execution.trial_queue import Job
+from karat.execution.runner import Runner
+from karat.execution.scoring import PendingScore
+from karat.execution.trial import Attempt
 from karat.journal import End, Journal
 
 __all__ = ["SignalHandler"]
@@ -53,7 +54,7 @@ class SignalHandler:
     """
 
     def __init__(self, status: RunStatus, *, handle: bool) -> None:
-        self.loop: Runner | None = None
+        self.runner: Runner | None = None
         self.ended = False  # whether the end of the run is in the journal
         self.journal: Journal | None = None
         self._status, self._handle = status, handle
@@ -109,16 +110,16 @@ class SignalHandler:
         self._noted += 1
         if self.ended and self._noted == 1:
             self._status.notice("the run has ended and is closing its agents and servers; Ctrl-C again stops at once")
-        elif self.loop is None:
+        elif self.runner is None:
             self._cancelled += 1
             if self._task is not None:
                 self._task.cancel()
         elif self._noted > 1:  # whatever the first one met: a run may have been winding down already
             self._status.notice("stopping at once: what was in flight is cut off")
-            self.loop.cancel()
+            self.runner.cancel()
         else:
             self._status.notice("finishing what is in flight; Ctrl-C again stops at once")
-            self.loop.drain("interrupted")
+            self.runner.drain("interrupted")
 
     def _look_on(self) -> None:
         """The thread: passes signals on to the loop, and acts where it does not react."""
@@ -166,13 +167,13 @@ def _held_by(frame: FrameType | None) -> tuple[str, str]:
             break  # what is further out started the loop, and does not hold it
         if not place and is_foreign(one.f_code.co_filename):
             place = f"{Path(one.f_code.co_filename).name}, line {line}, in {one.f_code.co_name}"
-        job, owed = one.f_locals.get("job"), one.f_locals.get("owed")
-        if isinstance(job, Job):
-            trial = job.trial
+        attempt, pending = one.f_locals.get("attempt"), one.f_locals.get("pending")
+        if isinstance(attempt, Attempt) and not isinstance(pending, PendingScore):
+            trial = attempt.job.trial
             where = f"sample '{trial.sample.id}', condition '{trial.condition.name}', repetition {trial.repetition}"
             return place, f"the agent of the trial {where}"
-        if isinstance(owed, PendingScore):
-            answer = owed.answer
+        if isinstance(pending, PendingScore):
+            answer = pending.answer
             where = f"sample '{answer.sample}', condition '{answer.condition}', repetition {answer.repetition}"
             return place, f"a scorer of the trial {where}"
     return place, who

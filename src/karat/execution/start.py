@@ -13,16 +13,17 @@ import msgspec
 
 from karat.agents import TrialAgent
 from karat.errors import ResumeRefused
-from karat.execution.limits import Budget, refuse_unpriced
+from karat.execution.limits import Budget, Limits, refuse_unpriced
 from karat.execution.plan import Plan, plan
 from karat.execution.progress import RunStatus
 from karat.execution.provenance import now, resumed, run_info
 from karat.execution.resume import JournalState, SavedReplies, pending_scores, read_journal, refuse_changes
 from karat.execution.retry import AttemptError
-from karat.execution.runner import EndReason, Limits, Runner, ScorerInUse, Work
-from karat.execution.score_cache import ScoreCache
+from karat.execution.runner import EndReason, Runner
+from karat.execution.scoring import ScoreCache, ScorerInUse
 from karat.execution.setup import agent_notes, build_agents, build_scorers, close_agents, opened_scorers
 from karat.execution.signals import SignalHandler
+from karat.execution.trial import Work
 from karat.journal import FORMAT_VERSION, Choice, End, Head, Journal, RunFolder, ServerInfo, StudyCopy, create_run
 from karat.kinds import Dataset, keep_studies
 from karat.mcp import Toolbox, ToolList
@@ -89,10 +90,10 @@ async def run_experiment(
             await _go_on(opened, part, agents, status)
         _announce(part, opened.past, status)
         work = opened.work(part, agents, broken, retry_failed=retry_failed)
-        spend, limits = _spend(experiment, opened.past), _limits(experiment, len(part.selected))
-        loop = Runner(work, journal=opened.journal, limits=limits, spend=spend, status=status)
+        budget, limits = _budget(experiment, opened.past), _limits(experiment, len(part.selected))
+        loop = Runner(work, journal=opened.journal, limits=limits, budget=budget, status=status)
         reason = await _guarded(loop, opened.journal, stop, status)
-        _tell(toolbox, spend, status)
+        _tell(toolbox, budget, status)
     path = resume or results / opened.folder.path.name  # as it was given: the working directory is what it was
     return Outcome(run=RunFolder(path, opened.folder.info), reason=reason, failed=status.failed)
 
@@ -118,12 +119,12 @@ async def rescore(
         journal = await stack.enter_async_context(Journal(folder.path, redact=redact))
         memory.open(folder)
         status.limiters = limiters()
-        owed, count = pending_scores(folder, scorers)
+        pending, count = pending_scores(folder, scorers)
         status.planned = count
         status.scores_with((used.info for used in scorers), folder.info.kind)
         await journal.append(resumed("score", scorers=tuple(used.info for used in scorers)))
-        work = Work(trials=iter(()), owed=owed, agents={}, broken={}, scorers=scorers)
-        loop = Runner(work, journal=journal, limits=limits, spend=Budget(usd=None, tokens=None), status=status)
+        work = Work(trials=iter(()), pending=pending, agents={}, broken={}, scorers=scorers)
+        loop = Runner(work, journal=journal, limits=limits, budget=Budget(usd=None, tokens=None), status=status)
         reason = await _guarded(loop, journal, stop, status, command="score")
     return Outcome(run=given, reason=reason, failed=status.failed)
 
@@ -160,11 +161,11 @@ class _Opened:
         """What is missing of a part."""
         return Work(
             trials=self.past.to_ask(part.selected, retry_failed=retry_failed),
-            owed=self.past.owed(self.folder, part.scorers),
+            pending=self.past.pending(self.folder, part.scorers),
             agents=agents,
             broken=broken,
             scorers=part.scorers,
-            begun=SavedReplies(self.folder, self.past),
+            saved_replies=SavedReplies(self.folder, self.past),
         )
 
 
@@ -260,15 +261,15 @@ async def _preflight(
 async def _guarded(
     loop: Runner, journal: Journal, stop: SignalHandler, status: RunStatus, *, command: Literal["run", "score"] = "run"
 ) -> EndReason:
-    stop.loop, stop.journal = loop, journal
+    stop.runner, stop.journal = loop, journal
     reason = await loop.run()
     stop.journal = None
     await journal.append(End(at=now(), reason=reason, seconds=round(status.seconds, 3), command=command))
-    stop.loop, stop.ended = None, True  # not before: a late signal must not take the outcome away
+    stop.runner, stop.ended = None, True  # not before: a late signal must not take the outcome away
     return reason
 
 
-def _spend(experiment: Experiment, past: JournalState) -> Budget:
+def _budget(experiment: Experiment, past: JournalState) -> Budget:
     budget, unknown = experiment.execution.budget, None
     if budget.usd is not None and past.price_unknown:
         unknown = "answers are there whose price nobody told"
@@ -287,12 +288,12 @@ def _announce(part: _Part, past: JournalState, status: RunStatus) -> None:
     status.expects({one.name: each for one in part.selected.conditions}, past.answered(part.selected))
 
 
-def _tell(toolbox: Toolbox, spend: Budget, status: RunStatus) -> None:
+def _tell(toolbox: Toolbox, budget: Budget, status: RunStatus) -> None:
     """What was noticed during the run and concerns its results."""
     for change in toolbox.changes:
         status.notice(f"MCP server '{change.server}' changed its tools during the run; its answers are not alike")
-    if spend.unknown is not None:
-        status.notice(f"the budget stopped the run: {spend.unknown}, so nobody can say what is left of it")
+    if budget.unknown is not None:
+        status.notice(f"the budget stopped the run: {budget.unknown}, so nobody can say what is left of it")
 
 
 def _back_to(folder: Path, status: RunStatus) -> None:

@@ -1,0 +1,136 @@
+"""Calls of agents and scorers: whatever they raise becomes data, and a call that does not end is abandoned."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from karat.errors import OperatorError, TrialFault
+from karat.execution.progress import RunStatus
+from karat.execution.retry import AttemptError, classify, timed_out
+from karat.models import metered
+
+__all__ = ["GRACE_SECONDS", "ForeignCode"]
+
+_T = TypeVar("_T")
+
+GRACE_SECONDS = 5.0
+"""How long a call may take to end after it was cancelled; then it is abandoned."""
+
+_CHECK_SECONDS = 0.5
+
+
+class _Call(msgspec.Struct, Generic[_T], kw_only=True):
+    """A call that is running. Its task has no result: that would be lost where the call cancels its own task."""
+
+    work: Callable[[], Coroutine[object, object, _T]]
+    stage: Literal["agent", "score"]
+    seconds: float
+    limit: asyncio.Timeout
+    result: asyncio.Future[_T | AttemptError]
+
+
+class ForeignCode:
+    """Runs each call in a task of its own, so that the caller continues where the call refuses to end.
+
+    The task also keeps the context variables that the call sets, and the cancellations that it asks for, away
+    from the caller.
+    """
+
+    def __init__(
+        self, status: RunStatus, *, redact: Callable[[str], str], grace_seconds: float = GRACE_SECONDS
+    ) -> None:
+        self.stopping = False  # whether the run cancels its calls: a CancelledError is not the plug-in's
+        self._status, self._redact, self._grace = status, redact, grace_seconds
+        self._running: dict[asyncio.Task[None], _Call[object]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def call(
+        self, work: Callable[[], Coroutine[object, object, _T]], seconds: float, stage: Literal["agent", "score"]
+    ) -> _T | AttemptError:
+        """What `work()` returns, or why it does not return within `seconds`. Raises OperatorError.
+
+        The limit stands still while a model's provider makes the call wait (`karat.models.metering`).
+        """
+        loop = asyncio.get_running_loop()
+        call: _Call[_T] = _Call(
+            work=work, stage=stage, seconds=seconds, limit=asyncio.timeout(seconds), result=loop.create_future()
+        )
+        with metered(call.limit) as meter:
+            task = loop.create_task(self._run(call))
+            self._running[task] = call  # type: ignore[assignment]  # a call of any result
+            if self._timer is None:
+                self._timer = loop.call_later(_CHECK_SECONDS, self._abandon_overdue)
+            try:
+                result = await call.result
+            except asyncio.CancelledError:
+                task.cancel()
+                await asyncio.wait([task], timeout=self._grace)  # what the call holds open is closed
+                raise
+            if task.done():
+                self._running.pop(task, None)
+        return result.having_spent(meter.usage, meter.dollars) if isinstance(result, AttemptError) else result
+
+    async def _run(self, call: _Call[_T]) -> None:
+        outcome: _T | AttemptError
+        try:
+            async with call.limit:
+                outcome = await call.work()
+        except OperatorError as error:  # the disk refuses, or a plug-in is not what the file says: no trial can go on
+            if not call.result.done():
+                call.result.set_exception(error)
+            return
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            if self.stopping and isinstance(error, asyncio.CancelledError):
+                raise
+            outcome = classify(error, stage=call.stage, redact=self._redact)
+            if call.limit.expired():
+                paid = outcome if isinstance(error, TrialFault) else None
+                outcome = timed_out(call.seconds, stage=call.stage, paid=paid)
+        if not call.result.done():
+            call.result.set_result(outcome)
+
+    def _abandon_overdue(self) -> None:
+        """Abandons what does not end after its time limit. Repeats itself while calls are running."""
+        loop = asyncio.get_running_loop()
+        for task, call in list(self._running.items()):
+            if task.done():
+                del self._running[task]
+            elif call.limit.expired() and (call.limit.when() or 0.0) + self._grace < loop.time():
+                del self._running[task]
+                if not call.result.done():
+                    self._status.notice("an agent or a scorer did not stop after its time limit and was abandoned")
+                    call.result.set_result(timed_out(call.seconds, stage=call.stage))
+                _abandon(task)
+        self._timer = loop.call_later(_CHECK_SECONDS, self._abandon_overdue) if self._running else None
+
+    async def close(self, callers: Iterable[asyncio.Task[None]]) -> None:
+        """Cancels the callers, and with them their calls, and waits for them; abandons what refuses to end."""
+        if self._timer is not None:
+            self._timer.cancel()
+        waiting = [task for task in callers if not task.done()]
+        for task in waiting:
+            task.cancel()
+        if waiting:
+            await asyncio.wait(waiting, timeout=self._grace + _CHECK_SECONDS)
+        for task in (*waiting, *self._running):
+            if not task.done():
+                _abandon(task)
+
+
+def _abandon(task: asyncio.Task[None]) -> None:
+    """Leaves a task that ignores its cancellation alone: nobody waits for it, and its later errors are ignored."""
+    task.add_done_callback(lambda task: task.cancelled() or task.exception())
+    # Or `asyncio.run` would wait for it at its end, for ever. Documented under "Extending asyncio".
+    asyncio._unregister_task(task)  # noqa: SLF001 -- there is no other way, and it is documented
+    coroutine = task.get_coro()
+    if isinstance(coroutine, Coroutine):
+        with suppress(RuntimeError):  # it refuses even that
+            coroutine.close()  # or it would go on asking its model
+    task.cancel()

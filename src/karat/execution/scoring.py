@@ -1,0 +1,283 @@
+"""An answer and its scorers: score, retry, append the scores."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from karat.errors import Caught, OperatorError
+from karat.execution.foreign_code import ForeignCode
+from karat.execution.limits import Budget, FailureLimit, Limits
+from karat.execution.progress import RunStatus
+from karat.execution.retry import AttemptError, classify, delay
+from karat.journal import Attempt, Journal, RunFolder, ScorerInfo
+from karat.records import Answer, Failure, Metric, Sample, Score
+from karat.scorers import Row, Verdict, as_verdicts
+from karat.threads import Threads
+
+__all__ = ["PendingScore", "ScoreCache", "ScorerInUse", "Scoring", "Unfinished"]
+
+Unfinished = AttemptError | Awaitable[Any]
+"""What became of a scorer that has no score yet: it failed, or it returned an awaitable."""
+
+
+class ScorerInUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A scorer, and what the journal calls it."""
+
+    info: ScorerInfo
+    scorer: Any
+    metrics: Sequence[Metric] = ()  # those that it announces; (): it returns whatever it likes
+    waits: bool = False  # its `score` is async or blocking: it takes one of the judge's slots
+    blocking: bool = False  # its sync `score` waits for something: it runs on a thread
+    streams: bool = False  # its `score` yields verdicts one by one, and each is journalled as it comes
+
+
+class PendingScore(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer, and the scorers that have not scored it yet."""
+
+    answer: Answer
+    sample: Sample
+    scorers: Sequence[ScorerInUse]
+    present: Mapping[str, Collection[Row]] = {}  # scoring → rows of it that are on disk, where some are missing
+
+
+class Scoring:
+    """Scores answers. One scorer's failure leaves the others' scores alone."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        limits: Limits,
+        budget: Budget,
+        failures: FailureLimit,
+        foreign_code: ForeignCode,
+        status: RunStatus,
+        draining: asyncio.Event,
+    ) -> None:
+        self.failures = failures
+        self._journal, self._limits, self._budget = journal, limits, budget
+        self._foreign_code, self._status, self._draining = foreign_code, status, draining
+        self._slots = asyncio.Semaphore(limits.max_concurrent)
+        self._random = random.Random()
+        self._threads = Threads()
+
+    def close(self) -> None:
+        """Ends the threads of blocking scorers."""
+        self._threads.close()
+
+    def score_at_once(self, pending: PendingScore) -> tuple[list[Score], dict[str, Unfinished]]:
+        """The scores of those scorers that do not wait, not yet in the journal; by scoring, those without a score."""
+        scores: list[Score] = []
+        unfinished: dict[str, Unfinished] = {}
+        for used in pending.scorers:
+            if not used.waits:
+                result = self._score_now(used, pending)
+                if isinstance(result, list):
+                    scores += result
+                    self.failures.scored(used.info.scoring)
+                else:
+                    unfinished[used.info.scoring] = result
+        return scores, unfinished
+
+    def _score_now(self, used: ScorerInUse, pending: PendingScore) -> list[Score] | Unfinished:
+        clock = monotonic()
+        with Caught() as caught:
+            result = used.scorer.score(pending.sample, pending.answer)
+            if inspect.isawaitable(result):
+                return result
+            verdicts = as_verdicts(result, name=used.info.name, metrics=used.metrics)
+        if (error := caught.error) is None:
+            return self._scores(used, pending, verdicts, monotonic() - clock)
+        if isinstance(error, (OperatorError, KeyboardInterrupt)):
+            raise error
+        return classify(error, stage="score", redact=self._journal.redact)
+
+    async def score(self, pending: PendingScore, unfinished: Mapping[str, Unfinished] | None = None) -> None:
+        """Every scorer's rows in the journal, or why there are none. `unfinished`: what `score_at_once` has tried."""
+        answer, missed = pending.answer, False
+        for used in pending.scorers:
+            tried = unfinished.get(used.info.scoring) if unfinished else None
+            scored = await self._score_until_done(used, pending, tried)
+            if scored is None:
+                return  # the run is stopping: the next --resume asks the judge again
+            missed = missed or not scored
+        self._status.settled_trial(answer.trial, answer.condition, pending.sample, failed=missed)
+        if missed:
+            self.failures.count()
+
+    async def _score_until_done(
+        self, used: ScorerInUse, pending: PendingScore, tried: Unfinished | None
+    ) -> bool | None:
+        """Whether one scorer's rows are on disk, after as many attempts as it may have. None: the run is stopping."""
+        done, scoring, attempt = set(pending.present.get(used.info.scoring, ())), used.info.scoring, 1
+        known = len(done)
+        while (error := await self._attempt(used, pending, done, tried)) is not None:
+            tried = None
+            if len(done) > known:  # rows came in between: a later row has its attempts to itself
+                attempt, known = 1, len(done)
+            if not used.info.offline:
+                self._budget.add_failure("judge", error.dollars, error.usage)
+            wait = delay(self._limits.retry, attempt, error, self._random)
+            await self._write(Attempt(trial=pending.answer.trial, n=attempt, stage="score", **error.fields()))
+            if wait is None:
+                await self._write(_failure(pending.answer, used.info, error))
+                self.failures.unscored(scoring, error)
+                return False
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._draining.wait()
+            if self._draining.is_set():
+                return None
+            attempt += 1
+        self.failures.scored(scoring)
+        return True
+
+    async def _attempt(
+        self, used: ScorerInUse, pending: PendingScore, done: set[Row], tried: Unfinished | None
+    ) -> AttemptError | None:
+        """One attempt at the rows that are missing: None, with every row on disk, or why one is missing."""
+        if used.streams:
+            return await self._stream(used, pending, done)
+        result = tried or (None if used.waits else self._score_now(used, pending))
+        if not isinstance(result, (list, AttemptError)):
+            started = result
+            result = await self._judge(used, lambda: self._wait_for_scores(used, pending, started))
+        if isinstance(result, AttemptError):
+            return result
+        await self._write(*result)
+        return None
+
+    async def _stream(self, used: ScorerInUse, pending: PendingScore, done: set[Row]) -> AttemptError | None:
+        """Each row is on disk before the next is asked for: what was paid for is not asked for twice."""
+        verdicts: AsyncGenerator[Verdict] = used.scorer.score(pending.sample, pending.answer, done=frozenset(done))
+
+        async def next_scores() -> list[Score]:
+            clock = monotonic()
+            verdict = await anext(verdicts, None)
+            if verdict is None:
+                return []
+            (verdict,) = as_verdicts(verdict, name=used.info.name, metrics=used.metrics)
+            return self._scores(used, pending, (verdict,), monotonic() - clock, rows=verdict.rows)
+
+        try:
+            while scores := await self._judge(used, next_scores):
+                if isinstance(scores, AttemptError):
+                    return scores
+                await self._write(*scores)
+                done.update((score.turn, score.judge, score.repeat) for score in scores)
+        finally:
+            with suppress(RuntimeError):  # an abandoned call may still run in it
+                await verdicts.aclose()
+        return None
+
+    async def _judge(
+        self, used: ScorerInUse, work: Callable[[], Coroutine[object, object, list[Score]]]
+    ) -> list[Score] | AttemptError:
+        async with self._slots:
+            return await self._foreign_code.call(work, self._limits.judge_timeout_seconds, "score")
+
+    async def _wait_for_scores(
+        self, used: ScorerInUse, pending: PendingScore, result: Awaitable[Any] | None
+    ) -> list[Score]:
+        clock = monotonic()
+        if used.blocking:
+            result = await self._threads.call(used.scorer.score, pending.sample, pending.answer)
+        elif result is None:
+            result = used.scorer.score(pending.sample, pending.answer)
+        verdicts = await result if inspect.isawaitable(result) else result
+        verdicts = as_verdicts(verdicts, name=used.info.name, metrics=used.metrics)
+        return self._scores(used, pending, verdicts, monotonic() - clock)
+
+    def _scores(
+        self,
+        used: ScorerInUse,
+        pending: PendingScore,
+        verdicts: Sequence[Verdict],
+        seconds: float,
+        *,
+        rows: int | None = None,
+    ) -> list[Score]:
+        """Rows of the journal, their cost counted. `rows`: how many there are in all; None: these."""
+        info, rows = used.info, len(verdicts) if rows is None else rows
+        if not info.offline:
+            for verdict in verdicts:
+                self._budget.add("judge", verdict.dollars, verdict.usage)
+        return [
+            Score(
+                trial=pending.answer.trial, scorer=info.name, scoring=info.scoring, offline=info.offline, rows=rows,
+                values=verdict.values, turn=verdict.turn, judge=verdict.judge, repeat=verdict.repeat,
+                labels=verdict.labels, reasons=verdict.reasons, claims=verdict.claims, detail=verdict.detail,
+                usage=verdict.usage, dollars=verdict.dollars, seconds=round(seconds, 6),
+            )
+            for verdict in verdicts
+        ]  # fmt: skip
+
+    async def _write(self, *events: Score | Attempt | Failure) -> None:
+        await self._journal.append(*events)
+        self._status.journalled(*events)
+
+
+def _failure(answer: Answer, info: ScorerInfo, error: AttemptError) -> Failure:
+    return Failure(
+        trial=answer.trial, stage="score", cls=error.cls, kind=error.kind, message=error.message,
+        retriable=error.retriable, sample=answer.sample, condition=answer.condition, repetition=answer.repetition,
+        scorer=info.name, scoring=info.scoring,
+    )  # fmt: skip
+
+
+class ScoreCache:
+    """Score rows by the key in their `detail`: those that were on disk when the run was opened.
+
+    Not those that came since: which of two equal answers is judged first would then decide which of them costs
+    something. The journal itself is the cache, so nothing is stored twice, and what is masked there is masked here.
+    """
+
+    def __init__(self) -> None:
+        self._folder: RunFolder | None = None
+        self._stop = 0
+        self._places: dict[str, int] | None = None  # key, or key and trial → place in the journal; None: not read yet
+
+    def open(self, folder: RunFolder) -> None:
+        """Serves what `folder` holds now. The journal is read when a score is first asked for."""
+        self._folder, self._stop, self._places = folder, folder.journal.stat().st_size, None
+
+    def recall(self, key: str, trial: str) -> Score | None:
+        """A score with this key: of the trial if there is one, else of any; of several the last."""
+        if self._folder is None or not self._stop:
+            return None
+        if self._places is None:
+            self._places = _places_of_keys(self._folder, self._stop)
+        place = self._places.get(f"{key} {trial}", self._places.get(key))
+        if place is None:
+            return None
+        return msgspec.json.decode(next(self._folder.lines(start=place)), type=Score)
+
+
+class _Detail(msgspec.Struct, frozen=True):
+    key: str | None = None
+
+
+class _Keyed(msgspec.Struct):
+    trial: str
+    detail: _Detail = _Detail()
+
+
+def _places_of_keys(folder: RunFolder, stop: int) -> dict[str, int]:
+    places: dict[str, int] = {}
+    decoder = msgspec.json.Decoder(_Keyed)
+    end = 0
+    for line in folder.lines(stop=stop):
+        start, end = end, end + len(line) + 1
+        if line.startswith(b'{"event":"score"') and b'"key":' in line:
+            row = decoder.decode(line)
+            if row.detail.key is not None:
+                places[row.detail.key] = places[f"{row.detail.key} {row.trial}"] = start
+    return places

@@ -1,0 +1,397 @@
+"""One trial from top to bottom: open the agent's sessions, ask turn by turn, check the gate, append the answer, score.
+
+`TrialRunner.run` is the whole of it, and `_attempt` the part that the agent's time limit covers. How many trials run
+at a time is the business of `runner.py`; how an answer is scored, of `scoring.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Literal
+
+import msgspec
+
+from karat.agents import Resumable, Session, TrialAgent, without_golden
+from karat.errors import AgentFault, LimitReached, TrialFault
+from karat.execution.foreign_code import ForeignCode
+from karat.execution.limits import Budget, Limits
+from karat.execution.progress import RunStatus
+from karat.execution.retry import AttemptError, delay
+from karat.execution.scoring import PendingScore, ScorerInUse, Scoring, Unfinished
+from karat.journal import MISSED_GATE, Event, Journal, ReplyEvent
+from karat.journal import Attempt as FailedAttempt
+from karat.kinds import prompt_for, turn_question
+from karat.mcp import attempts, gates
+from karat.records import (
+    NOT_ASKED,
+    Answer,
+    Failure,
+    Reply,
+    Sample,
+    Score,
+    Trial,
+    Turn,
+    absurd_reply,
+    checked,
+    recorded_seconds,
+)
+
+__all__ = ["Attempt", "Job", "TrialRunner", "Work", "checked_reply", "question_for", "session_count"]
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One attempt to be made."""
+
+    trial: Trial
+    attempt: int = 1
+    kept: tuple[Reply, ...] = ()  # of the attempt before, from turn 0: the conversation resumes after them
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to do, and who does it."""
+
+    trials: Iterator[Trial]  # to be asked
+    pending: Iterator[PendingScore]  # answered by an earlier part of the run, to be scored
+    agents: Mapping[str, TrialAgent]  # by condition
+    broken: Mapping[str, AttemptError]  # conditions that cannot be asked, because a server is down
+    scorers: Sequence[ScorerInUse]
+    saved_replies: Callable[[str], tuple[Reply, ...]] = lambda _: ()  # trial → its turns answered in an earlier part
+
+
+class Attempt:
+    """One attempt at a trial, as far as it got."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.kept: Sequence[Reply] = job.kept  # of earlier attempts
+        self.replies: list[Reply] = []  # its own
+        self.journalled = 0  # so many of its own, the first, have lines in the journal
+        self.answer: Answer | None = None
+        self.scores: Sequence[Score] = ()  # of the scorers that do not wait
+        self.unfinished: Mapping[str, Unfinished] = {}  # scoring → what became of those without a score
+        self.durable: asyncio.Future[None] | None = None  # done when the answer and `scores` are on disk
+        self.over = False  # nobody waits for it any more
+
+    def resumable_replies(self, error: AttemptError) -> tuple[Reply, ...]:
+        """Replies the next attempt resumes from; none if a gate failed."""
+        return () if error.kind.startswith(MISSED_GATE) else (*self.kept, *self.replies[: self.journalled])
+
+
+class TrialRunner:
+    """Runs trials, each by itself."""
+
+    def __init__(
+        self,
+        work: Work,
+        scoring: Scoring,
+        *,
+        journal: Journal,
+        limits: Limits,
+        foreign_code: ForeignCode,
+        budget: Budget,
+        status: RunStatus,
+    ) -> None:
+        self._agents, self._broken, self._scorers = work.agents, work.broken, work.scorers
+        self._saved_replies, self._scoring = work.saved_replies, scoring
+        self._journal, self._limits, self._foreign_code = journal, limits, foreign_code
+        self._budget, self._status, self._failures = budget, status, scoring.failures
+        self._random = random.Random()
+
+    async def run(self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]) -> None:
+        """One attempt at a trial, and all that follows from it.
+
+        `asked` is called when the agent is done with it; `retry` where another attempt is due, with the seconds
+        until then.
+        """
+        trial, clock = job.trial, monotonic()
+        attempt, progress = Attempt(job), self._status.condition(trial.condition.name)
+        progress.in_flight += 1
+        try:
+            if (broken := self._broken.get(trial.condition.name)) is not None:
+                await self._fail(trial, "preflight", broken)
+                return
+            seconds = self._limits.timeout_seconds * session_count(trial.sample)
+            error = await self._foreign_code.call(lambda: self._attempt(attempt), seconds, "agent")
+            self._budget.add_replies(attempt.replies)
+            if attempt.answer is None or attempt.durable is None:
+                assert error is not None
+                await self._failed(attempt, error.besides(attempt.replies), monotonic() - clock, retry)
+                return
+        finally:
+            attempt.over = True
+            progress.in_flight -= 1
+            asked()
+        if error is not None:
+            # The answer was complete and is being written: how its session ended takes nothing from it.
+            self._status.notice(f"an agent's session did not close well: {error.message}")
+        self._failures.answered()
+        await attempt.durable
+        self._status.journalled(attempt.answer, *attempt.scores)
+        scorers = [used for used in self._scorers if used.waits or used.info.scoring in attempt.unfinished]
+        pending = PendingScore(answer=attempt.answer, sample=trial.sample, scorers=scorers)
+        await self._scoring.score(pending, attempt.unfinished)
+
+    async def _attempt(self, attempt: Attempt) -> None:
+        """What the agent's time limit covers. Raises whatever an agent raises."""
+        trial = attempt.job.trial
+        if not trial.condition.mcp_servers:
+            await self._ask_all(attempt, None)
+            return
+        with attempts.Attempt(f"{trial.id}-{attempt.job.attempt}") as scope:
+            await self._ask_all(attempt, scope)
+
+    async def _ask_all(self, attempt: Attempt, scope: attempts.Attempt | None) -> None:
+        job, trial, sample = attempt.job, attempt.job.trial, attempt.job.trial.sample
+        agent = self._agents[trial.condition.name]
+        if not getattr(agent, "allow_golden", False):
+            sample = without_golden(sample)
+            trial = msgspec.structs.replace(trial, sample=sample)
+        started, clock = datetime.now(UTC), monotonic()
+        if job.attempt == 1 and len(sample.turns) > 1:
+            attempt.kept = self._saved_replies(trial.id)
+        if scope is not None:
+            scope.goes_on = job.attempt == 1 and bool(attempt.kept)
+        async with Sessions(agent, trial) as sessions:
+            attempt.kept = await sessions.restore(attempt.kept)
+            for number in range(len(attempt.kept), len(sample.turns)):
+                turn = question_for(sample, number, (*attempt.kept, *attempt.replies))
+                if turn is None:
+                    await self._add_reply(attempt, number, NOT_ASKED)
+                else:
+                    session = await sessions.for_turn(number)
+                    await self._add_reply(attempt, number, await _ask(attempt, agent, session, turn, scope))
+            self._append_answer(attempt, started, clock)
+
+    async def _add_reply(self, attempt: Attempt, number: int, reply: Reply) -> None:
+        attempt.replies.append(reply)
+        if attempt.over:
+            raise asyncio.CancelledError
+        if len(attempt.job.trial.sample.turns) > 1:
+            attempt.journalled += 1  # whether or not this attempt lives to see it on disk
+            event = ReplyEvent(trial=attempt.job.trial.id, attempt=attempt.job.attempt, turn=number, reply=reply)
+            await self._write(event)
+
+    def _append_answer(self, attempt: Attempt, started: datetime, clock: float) -> None:
+        trial, replies = attempt.job.trial, (*attempt.kept, *attempt.replies)
+        gates.check(trial.condition.gate, [call for reply in replies for call in reply.tool_calls])
+        if getattr(self._agents[trial.condition.name], "source", None):  # reading a recorded answer is no latency
+            seconds = recorded_seconds(reply.milliseconds for reply in replies)
+        else:
+            kept = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
+            seconds = round(monotonic() - clock + kept, 6)
+        attempt.answer = Answer(
+            trial=trial.id,
+            sample=trial.sample.id,
+            condition=trial.condition.name,
+            repetition=trial.repetition,
+            replies=replies,
+            attempts=attempt.job.attempt,
+            kept=len(attempt.kept),
+            started=started.isoformat(timespec="milliseconds"),
+            seconds=seconds,
+        )
+        # In the journal's hands before anything can happen to it: a scorer that ends the process, a session that hangs
+        # while closing. The scores follow in the same step of the event loop, so one sync of the disk serves both.
+        attempt.durable = self._journal.append(attempt.answer)
+        pending = PendingScore(answer=attempt.answer, sample=trial.sample, scorers=self._scorers)
+        attempt.scores, attempt.unfinished = self._scoring.score_at_once(pending)
+        if attempt.scores:
+            attempt.durable = self._journal.append(*attempt.scores)
+
+    async def _failed(
+        self, attempt: Attempt, error: AttemptError, seconds: float, retry: Callable[[Job, float], None]
+    ) -> None:
+        job = attempt.job
+        if error.dollars is not None or error.usage is not None or not attempt.replies:
+            self._budget.add_failure("agent", error.dollars, error.usage)
+        wait = delay(self._limits.retry, job.attempt, error, self._random)
+        await self._write(
+            FailedAttempt(
+                trial=job.trial.id, n=job.attempt, stage="agent", seconds=round(seconds, 6),
+                replies=tuple(attempt.replies), **error.fields(),
+            )
+        )  # fmt: skip
+        if wait is None:
+            await self._fail(job.trial, "agent", error)
+        else:
+            retry(Job(job.trial, job.attempt + 1, attempt.resumable_replies(error)), wait)
+
+    async def _fail(self, trial: Trial, stage: Literal["preflight", "agent"], error: AttemptError) -> None:
+        await self._write(
+            Failure(
+                trial=trial.id, stage=stage, cls=error.cls, kind=error.kind, message=error.message,
+                retriable=error.retriable, sample=trial.sample.id, condition=trial.condition.name,
+                repetition=trial.repetition,
+            )
+        )  # fmt: skip
+        self._status.settled_trial(trial.id, trial.condition.name, trial.sample, answered=False, failed=True)
+        self._failures.unanswered(error, counts=stage != "preflight" and error.cls != "limit")
+
+    async def _write(self, event: Event) -> None:
+        await self._journal.append(event)
+        self._status.journalled(event)
+
+
+async def _ask(
+    attempt: Attempt, agent: TrialAgent, session: Session, turn: Turn, scope: attempts.Attempt | None
+) -> Reply:
+    clock = monotonic()
+    try:
+        reply = checked_reply(await session.ask(turn), bounded=getattr(agent, "bounds_replies", False))
+    except TrialFault as fault:
+        with suppress(TrialFault):  # a reply that is none, or absurd, is left out
+            attempt.replies.append(checked_reply(getattr(fault, "reply", None)))
+        raise
+    if len(attempt.job.trial.sample.turns) > 1 and reply.milliseconds is None and not getattr(agent, "source", None):
+        reply = msgspec.structs.replace(reply, milliseconds=round((monotonic() - clock) * 1000, 3))
+    if scope is not None and scope.fault is not None:
+        attempt.replies.append(reply)
+        raise scope.fault  # karat met it on the agent's behalf, and the agent did not pass it on
+    return reply
+
+
+LONGEST_REPLY = 10_000_000
+"""Characters, where its agent has no limit of its own."""
+
+
+def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
+    """What `ask` returned, known to fit into the journal and to hold no absurd number. Raises TrialFault.
+
+    `bounded`: its agent has refused what was too long.
+    """
+    if not isinstance(reply, Reply):
+        raise AgentFault("bad_reply", f"`ask` returned a {type(reply).__name__}, want a karat.Reply")
+    try:
+        reply = checked(reply)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise AgentFault("bad_reply", f"the reply is not what a Reply says: {error}") from error
+    if (wrong := absurd_reply(reply)) is not None:
+        raise AgentFault("bad_reply", f"the reply cannot be right: {wrong}")
+    if not bounded:
+        size = sum(len(value) for value in msgspec.structs.astuple(reply) if isinstance(value, str))
+        size += len(repr(reply.tool_calls)) if reply.tool_calls else 0
+        if size > LONGEST_REPLY:
+            raise LimitReached("output_too_long", f"the reply has {size} characters, want at most {LONGEST_REPLY}")
+    return reply
+
+
+def session_count(sample: Sample) -> int:
+    """How many sessions are open at a time: those of everybody who plays together, else one."""
+    if sample.turns and sample.turns[0].seat is None:
+        return 1
+    return len({turn.seat for turn in sample.turns}) or 1
+
+
+def question_for(sample: Sample, number: int, replies: Sequence[Reply]) -> Turn | None:
+    """A turn with what is sent as its question: all that an agent knows of. None: it is not asked any more.
+
+    `replies`: to every turn before it. The question depends on nothing else, so a resumed run sends what it would
+    have sent.
+    """
+    turn = sample.turns[number]
+    if not turn.open:
+        return turn if turn.asked is None else msgspec.structs.replace(turn, question=turn.asked)
+    question = turn_question(sample, number, [None if reply.absent else reply.text for reply in replies])
+    return None if question is None else msgspec.structs.replace(turn, question=question)
+
+
+class Sessions:
+    """`async with Sessions(agent, trial) as sessions:` around one attempt.
+
+    One session for the sample, one a seat, or one a turn where turns are asked apart. Each is opened when its
+    first question is due, and all but those of turns asked apart stay open up to the end of the attempt.
+    """
+
+    def __init__(self, agent: TrialAgent, trial: Trial) -> None:
+        self._agent, self._trial, self._sample = agent, trial, trial.sample
+        self._sessions: dict[int | None, Session] = {}  # by seat
+        self._contexts: list[AbstractAsyncContextManager[Session]] = []
+
+    async def __aenter__(self) -> Sessions:
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # What it returns is left alone: a session that keeps an exception to itself makes no answer of it.
+        await self._close(error)
+
+    async def for_turn(self, number: int) -> Session:
+        """The session that a turn is asked in."""
+        if self._sample.apart:
+            await self._close(None)
+            return await self._open(number, first=number)
+        seat = self._sample.turns[number].seat
+        session = self._sessions.get(seat)
+        if session is None:
+            first = 0 if seat is None else next(at for at, turn in enumerate(self._sample.turns) if turn.seat == seat)
+            session = self._sessions[seat] = await self._open(number, first=first)
+        return session
+
+    async def restore(self, kept: Sequence[Reply]) -> Sequence[Reply]:
+        """The replies that the attempt resumes from: `kept`, or none where a session cannot be given its history.
+
+        Every session with a question left is given its history before the first question is asked, so that none is
+        asked in vain.
+        """
+        if not kept or self._sample.apart:
+            return kept
+        turns, histories = self._sample.turns, list[tuple[Resumable, list[tuple[Turn, Reply]]]]()
+        next_turns = {turns[number].seat: number for number in reversed(range(len(kept), len(turns)))}
+        for seat, number in sorted(next_turns.items(), key=lambda item: item[1]):
+            padded = [*kept, *[NOT_ASKED] * (number - len(kept))]  # whether a seat is asked depends on its own replies
+            if question_for(self._sample, number, padded) is None or not (history := self._history(seat, kept)):
+                continue
+            session = await self.for_turn(number)
+            if not isinstance(session, Resumable):
+                return ()
+            histories.append((session, history))
+        for resumable, history in histories:
+            waits = resumable.restore(history)
+            if inspect.isawaitable(waits):
+                await waits
+        return kept
+
+    def _history(self, seat: int | None, kept: Sequence[Reply]) -> list[tuple[Turn, Reply]]:
+        """What was asked at a seat, as it was sent, and answered."""
+        numbers = [number for number in range(len(kept)) if self._sample.turns[number].seat == seat]
+        asked = [(question_for(self._sample, number, kept[:number]), kept[number]) for number in numbers]
+        return [(turn, reply) for turn, reply in asked if turn is not None]
+
+    async def _open(self, number: int, *, first: int) -> Session:
+        context = self._agent.session(_trial_of_seat(self._trial, self._sample.turns[number].seat), first)
+        session = await context.__aenter__()
+        self._contexts.append(context)
+        return session
+
+    async def _close(self, error: BaseException | None) -> None:
+        """The last one first, each of them whatever happens to the others."""
+        contexts, self._contexts = self._contexts, []
+        details = (None, None, None) if error is None else (type(error), error, error.__traceback__)
+        if len(contexts) == 1:  # nearly always, and a stack takes longer than all the rest
+            await contexts[0].__aexit__(*details)
+            return
+        stack = AsyncExitStack()
+        for context in contexts:
+            stack.push_async_exit(context)
+        await stack.__aexit__(*details)
+
+
+def _trial_of_seat(trial: Trial, seat: int | None) -> Trial:
+    """The trial as who sits there sees it: with their own system prompt, and their own seed."""
+    condition = trial.condition
+    prompt = prompt_for(condition, trial.sample, seat)
+    if prompt != condition.system_prompt:
+        condition = msgspec.structs.replace(condition, system_prompt=prompt)
+    if seat is None:
+        return trial if condition is trial.condition else msgspec.structs.replace(trial, condition=condition)
+    # Members of a group are asked alike: with one seed, an agent that draws by it would answer alike, too.
+    seed = (trial.seed + seat * _SEED_STRIDE) % 2**32
+    return msgspec.structs.replace(trial, condition=condition, seed=seed)
+
+
+_SEED_STRIDE = 0x9E3779B9  # odd and far from any small number: 2³² seats have seeds of their own

@@ -1,0 +1,252 @@
+"""Foreign code within a time limit: every way in which a call may end, or not."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any
+
+import anyio
+import pytest
+
+from karat.errors import AgentFault, BadRun
+from karat.execution import RunStatus
+from karat.execution.foreign_code import GRACE_SECONDS, ForeignCode
+from karat.execution.retry import AttemptError
+
+SET_BY_CALL: ContextVar[str] = ContextVar("set_by_call", default="nothing")
+
+
+def called(work: Callable[[], Coroutine[Any, Any, Any]], seconds: float = 5.0) -> Any:
+    """What comes of a call in an event loop of its own."""
+
+    async def within() -> Any:
+        foreign_code = ForeignCode(RunStatus(), redact=str)
+        try:
+            return await foreign_code.call(work, seconds, "agent")
+        finally:
+            await foreign_code.close([])
+
+    return asyncio.run(within())
+
+
+async def _waits(how: Callable[[], Awaitable[Any]]) -> str:
+    await how()
+    return "done"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda: asyncio.sleep(0),
+        lambda: asyncio.sleep(0.01),
+        lambda: asyncio.gather(asyncio.sleep(0.01), asyncio.sleep(0)),
+        lambda: asyncio.wait_for(asyncio.sleep(0.01), 1),
+        lambda: asyncio.create_task(asyncio.sleep(0.01)),
+        lambda: asyncio.shield(asyncio.sleep(0.01)),
+        lambda: asyncio.to_thread(int),
+        lambda: anyio.sleep(0.01),
+    ],
+)
+def test_a_call_returns_its_result_whatever_it_waits_for(how: Callable[[], Awaitable[Any]]) -> None:
+    assert called(lambda: _waits(how)) == "done"
+
+
+@pytest.mark.parametrize(
+    ("error", "nested"),
+    [
+        (KeyError("own"), False),
+        (KeyError("own"), True),
+        (asyncio.CancelledError("own"), False),
+        (asyncio.CancelledError("own"), True),
+        (GeneratorExit("out"), False),
+        (SystemExit(3), False),  # nested, it ends the event loop: asyncio means it to
+    ],
+)
+def test_whatever_a_call_raises_is_data(error: BaseException, nested: bool) -> None:
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    async def waits_for_one_that_fails() -> None:
+        await asyncio.create_task(fails())
+
+    outcome = called(waits_for_one_that_fails if nested else fails)
+    assert (outcome.cls, outcome.kind) == ("agent", "crash")
+    assert outcome.message.startswith(type(error).__name__)
+
+
+def test_an_error_of_the_operator_is_raised() -> None:
+    async def full() -> None:
+        raise BadRun("run", "the disk is full")
+
+    with pytest.raises(BadRun, match="the disk is full"):
+        called(full)
+
+
+@pytest.mark.parametrize("in_a_task", [False, True])
+def test_a_call_that_ends_when_it_is_cancelled_is_a_timeout(in_a_task: bool) -> None:
+    tidied: list[str] = []
+
+    async def hangs() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            tidied.append("tidied")
+
+    async def waits() -> None:
+        await asyncio.create_task(hangs())
+
+    outcome = called(waits if in_a_task else hangs, 0.02)
+    assert (outcome.cls, outcome.kind, outcome.message) == ("limit", "timeout", "no answer within 0.02 s")
+    assert tidied == ["tidied"]
+
+
+def test_a_timeout_keeps_what_the_call_says_it_has_cost() -> None:
+    async def pays() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise AgentFault("cut_off", "in the middle", dollars=0.5) from None
+
+    outcome = called(pays, 0.02)
+    assert (outcome.kind, outcome.dollars) == ("timeout", 0.5)
+
+
+REFUSES = """
+import asyncio
+from karat.execution import RunStatus
+from karat.execution.foreign_code import ForeignCode
+left = []
+async def refuses():
+    try:
+        while True:
+            try:
+                await asyncio.sleep(600)
+            except asyncio.CancelledError:
+                pass
+    finally:
+        left.append("left")
+async def refuses_everything():
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except BaseException:
+            pass
+async def waits_for_a_task():
+    await asyncio.create_task(refuses_everything())
+async def gathers():
+    await asyncio.gather(refuses_everything(), refuses_everything())
+async def main():
+    status = RunStatus()
+    foreign_code = ForeignCode(status, redact=str, grace_seconds=0.1)
+    for work in (refuses, refuses_everything, waits_for_a_task, gathers):
+        outcome = await foreign_code.call(work, 0.02, "agent")
+        print(work.__name__, outcome.kind, asyncio.current_task().cancelling(), flush=True)
+    await foreign_code.close([])
+    print(left, status.notices, flush=True)
+    import os
+    os._exit(0)
+asyncio.run(main())
+"""
+
+
+def test_a_call_that_refuses_to_end_is_abandoned_and_its_caller_continues() -> None:
+    # In a process of its own: what was abandoned is destroyed with it, and Python complains of that.
+    done = subprocess.run([sys.executable, "-c", REFUSES], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == [
+        *(f"{name} timeout 0" for name in ("refuses", "refuses_everything", "waits_for_a_task", "gathers")),
+        "['left'] ['an agent or a scorer did not stop after its time limit and was abandoned']",
+    ], done.stderr
+
+
+def test_a_time_limit_of_the_call_s_own_is_not_karat_s() -> None:
+    async def has_limits_of_its_own() -> str:
+        for _ in range(3):
+            with anyio.move_on_after(0.01):
+                await anyio.sleep(60)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await asyncio.create_task(asyncio.sleep(60))
+        await asyncio.sleep(0.05)
+        return "done"
+
+    assert GRACE_SECONDS == 5.0
+    assert called(has_limits_of_its_own, 60) == "done"
+
+
+def test_the_limit_stands_still_while_a_provider_makes_the_call_wait() -> None:
+    from karat.models.metering import waiting
+
+    async def waits() -> str:
+        with waiting():
+            await asyncio.sleep(0.15)
+        return "done"
+
+    assert called(waits, 0.1) == "done"
+
+
+def test_a_cancelled_caller_waits_until_its_call_has_cleaned_up() -> None:
+    seen: list[str] = []
+
+    async def waits() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.02)
+            seen.append("closed")
+
+    async def within() -> None:
+        foreign_code = ForeignCode(RunStatus(), redact=str)
+        caller = asyncio.create_task(foreign_code.call(waits, 60, "agent"))
+        await asyncio.sleep(0.01)
+        foreign_code.stopping = True
+        await foreign_code.close([caller])
+        assert caller.cancelled()
+
+    asyncio.run(within())
+    assert seen == ["closed"]
+
+
+def test_a_call_sees_the_caller_s_context_variables_and_keeps_its_own() -> None:
+    async def sets() -> str:
+        before = SET_BY_CALL.get()
+        SET_BY_CALL.set("call")
+        await asyncio.sleep(0)
+        return before + SET_BY_CALL.get()
+
+    async def within() -> tuple[str | AttemptError, str]:
+        SET_BY_CALL.set("caller ")
+        foreign_code = ForeignCode(RunStatus(), redact=str)
+        found = await foreign_code.call(sets, 60, "agent")
+        await foreign_code.close([])
+        return found, SET_BY_CALL.get()
+
+    assert asyncio.run(within()) == ("caller call", "caller ")
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_call_that_cancels_its_own_task_leaves_no_trace(late: bool) -> None:
+    async def cancels_itself() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if not late:
+            await asyncio.sleep(0)
+        return "done"
+
+    async def within() -> tuple[Any, int]:
+        foreign_code = ForeignCode(RunStatus(), redact=str)
+        outcome = await foreign_code.call(cancels_itself, 60, "agent")
+        await asyncio.sleep(0)
+        await foreign_code.close([])
+        task = asyncio.current_task()
+        assert task is not None
+        return outcome, task.cancelling()
+
+    outcome, cancelling = asyncio.run(within())
+    assert cancelling == 0
+    assert outcome == "done" if late else outcome.message.startswith("CancelledError")

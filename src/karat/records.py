@@ -228,8 +228,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
 def recorded_seconds(milliseconds: Iterable[float | None]) -> float | None:
     """How long an answer took that was made elsewhere: the sum over its turns; None where the file lacks one."""
     times = list(milliseconds)
-    known = [one for one in times if one is not None]
-    return sum(known) / 1000 if known and len(known) == len(times) else None
+    return sum(filter(None, times)) / 1000 if times and None not in times else None
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="score", tag_field="event"):

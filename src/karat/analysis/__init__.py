@@ -29,7 +29,6 @@ from karat.analysis.model import (
     SampleTable,
     Summary,
 )
-from karat.analysis.reading import Reading, plan_of, read, right_rule, trusted
 from karat.analysis.study_model import StudySummary
 from karat.analysis.study_words import shown_pairs, study_headline
 from karat.analysis.verdicts import (
@@ -45,6 +44,7 @@ from karat.analysis.verdicts import (
     unnumbered,
 )
 from karat.errors import BadOption, did_you_mean
+from karat.index import RunIndex, plan_of, read_index, trusted
 from karat.journal import RunFolder, ScorerInfo
 from karat.records import Metric
 
@@ -59,12 +59,10 @@ __all__ = [
     "Comparison",
     "Summary",
     "TrialRecord",
-    "chosen_scorings",
     "compare",
-    "plan_of",
+    "right_rule",
     "summarize",
     "trials",
-    "trusted",
 ]
 
 _HOME = {"Comparison": "comparison", "compare": "compare_runs", "TrialRecord": "details", "trials": "details"}
@@ -160,17 +158,30 @@ def _right(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
     return wanted, None
 
 
+def right_rule(run: RunFolder) -> tuple[str, str | None]:
+    """By which match a turn of the run is right; also a warning where its own rule is unknown: then "numerical"."""
+    from karat.formats import excerpt
+    from karat.numeric import RIGHT_RULES
+
+    setting = run.info.experiment.get("dataset.right")
+    rule = setting.value if setting is not None else "numerical"
+    if rule in RIGHT_RULES:
+        return str(rule), None
+    unknown = f"run.json has an unknown rule for right turns, dataset.right: '{excerpt(str(rule), 60)}'"
+    return "numerical", f"{unknown}; numerical is used (--right chooses another)"
+
+
 def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode) -> Summary:
     # The status first: a run that ends in between is then taken as running.
-    status, info, reading, scorers = run.status(), run.info, read(run), run.scorers()
-    shown = chosen_scorings(reading, (*run.info.scorers, *scorers), scorings)
-    each, total = accounts(reading, ended := outcome(reading, shown))
-    failures = failure_kinds(run, reading, ended)
-    first = [*_server_warnings(run, each, failures), *_warnings(run, reading, status, total)]
-    figures = _figures(run, reading, scorers, shown, asked, level=level) if shown else _Figures()
-    conversation = _conversation(run, reading, scorers, shown, (ended, each), level=level, right=asked.right)
+    status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
+    shown = index.shown(scorings)
+    each, total = accounts(index, ended := outcome(index, shown))
+    failures = failure_kinds(index, ended)
+    first = [*_server_warnings(run, each, failures), *_warnings(run, index, status, total)]
+    figures = _figures(run, index, scorers, shown, asked, level=level) if shown else _Figures()
+    conversation = _conversation(run, index, scorers, shown, (ended, each), level=level, right=asked.right)
     baseline = None if asked.every else asked.baseline
-    study = shown_pairs(_study(run, reading, scorers, shown, ended, level=level, allow_code=code), baseline)
+    study = shown_pairs(_study(run, index, scorers, shown, ended, level=level, allow_code=code), baseline)
     return Summary(
         format=FORMAT_VERSION,
         run=info.run,
@@ -181,9 +192,9 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         status=status,
         level=level,
         headline=nothing_scored(total, failures, status) or _headline(info.kind, figures, total, conversation, study),
-        conditions=tuple(reading.conditions),
-        samples=len(reading.samples),
-        repetitions=reading.repetitions,
+        conditions=tuple(index.conditions),
+        samples=len(index.samples),
+        repetitions=index.repetitions,
         metrics=figures.metrics,
         accounts=each,
         total=total,
@@ -192,7 +203,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         lowest=figures.lowest,
         failures=failures,
         family=figures.family,
-        duplicates=reading.duplicates,
+        duplicates=index.duplicates,
         warnings=(*first, *_own(conversation, study, asked), *figures.losses(total, info.kind)),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
@@ -214,7 +225,7 @@ def _headline(
 
 def _conversation(
     run: RunFolder,
-    reading: Reading,
+    index: RunIndex,
     scorers: tuple[ScorerInfo, ...],
     shown: Mapping[str, str],
     spent: tuple[Outcome, Mapping[str, Account]],
@@ -226,12 +237,12 @@ def _conversation(
         return None
     from karat.analysis.conversation import conversation
 
-    return conversation(run, reading, scorers, shown, spent, level=level, right=right)
+    return conversation(run, index, scorers, shown, spent, level=level, right=right)
 
 
 def _study(
     run: RunFolder,
-    reading: Reading,
+    index: RunIndex,
     scorers: tuple[ScorerInfo, ...],
     shown: Mapping[str, str],
     ended: Outcome,
@@ -243,7 +254,7 @@ def _study(
         return None
     from karat.analysis.study import study
 
-    return study(run, reading, scorers, shown, ended, level=level, allow_code=allow_code)
+    return study(run, index, scorers, shown, ended, level=level, allow_code=allow_code)
 
 
 def _own(conversation: ConversationSummary | None, study: StudySummary | None, asked: _Asked) -> list[str]:
@@ -280,7 +291,7 @@ class _Figures:
 
 def _figures(
     run: RunFolder,
-    reading: Reading,
+    index: RunIndex,
     scorers: tuple[ScorerInfo, ...],
     shown: Mapping[str, str],
     asked: _Asked,
@@ -294,13 +305,13 @@ def _figures(
     from karat.analysis.lowest import lowest
     from karat.analysis.panels import judge_pairs
 
-    conditions = tuple(reading.conditions)
-    conversations = declared(run, reading)
-    found = grids(reading, scorers, shown, conversations, right=asked.right)
+    conditions = tuple(index.conditions)
+    conversations = declared(run, index)
+    found = grids(index, scorers, shown, conversations, right=asked.right)
     if not found:
         return _Figures()
-    shape = (len(reading.samples), len(conditions), reading.repetitions)
-    retried = np.frombuffer(reading.retried, dtype=np.uint8).reshape(shape).astype(bool)
+    shape = (len(index.samples), len(conditions), index.repetitions)
+    retried = np.frombuffer(index.retried, dtype=np.uint8).reshape(shape).astype(bool)
     first = conditions.index(asked.baseline)
     apart = tuple(differences(found, conditions, level=level, baseline=first, every=asked.every))
     columns = tuple(column for grid in found for column in sample_columns(grid, conditions))
@@ -308,8 +319,8 @@ def _figures(
         metrics=tuple(grid.info for grid in found),
         results=tuple(one for grid in found for one in results(grid, conditions, retried, level=level)),
         differences=apart,
-        lowest=lowest(run, reading, found[0], conditions),
-        samples=_table(run, reading, columns, None if conversations is None else conversations.weights.tolist()),
+        lowest=lowest(index, found[0], conditions),
+        samples=_table(index, columns, None if conversations is None else conversations.weights.tolist()),
         panel=tuple(judge_pairs(found)),
         family=_family(apart, asked, possible=len(found) * math.comb(len(conditions), 2)),
     )
@@ -326,33 +337,9 @@ def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) 
     )
 
 
-def _table(
-    run: RunFolder, reading: Reading, columns: tuple[SampleColumn, ...], weights: list[float] | None
-) -> SampleTable:
-    count = len(reading.samples)
-    ids, positions, digests = [""] * count, [0] * count, [""] * count
-    for sample in run.samples():
-        row = reading.samples[sample.id]
-        ids[row], positions[row], digests[row] = sample.id, sample.position, sample.content or sample.digest
-    return SampleTable(ids=ids, positions=positions, digests=digests, columns=columns, weights=weights)
-
-
-def chosen_scorings(reading: Reading, scorers: tuple[ScorerInfo, ...], wanted: Mapping[str, str]) -> dict[str, str]:
-    """Scorer → scoring: the newest of each, unless another was asked for."""
-    order = dict.fromkeys([*(scorer.name for scorer in scorers), *sorted(reading.latest)])
-    shown = {name: reading.latest[name] for name in order if name in reading.latest}
-    for name, prefix in wanted.items():
-        if name not in shown:
-            raise BadOption("--scoring", f"the run has no scorer '{name}'{did_you_mean(name, shown)}")
-        there = {scorer.scoring for scorer in scorers if scorer.name == name}
-        there |= {scoring for scorer, scoring in reading.scores if scorer == name}
-        matches = sorted(scoring for scoring in there if scoring.startswith(prefix))
-        if len(matches) != 1:
-            known = ", ".join(sorted(there))
-            problem = "is not a scoring of" if not matches else "begins several scorings of"
-            raise BadOption("--scoring", f"'{prefix}' {problem} '{name}' (known: {known})")
-        shown[name] = matches[0]
-    return shown
+def _table(index: RunIndex, columns: tuple[SampleColumn, ...], weights: list[float] | None) -> SampleTable:
+    positions, digests = index.positions, index.digests
+    return SampleTable(ids=list(index.samples), positions=positions, digests=digests, columns=columns, weights=weights)
 
 
 def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: Sequence[FailureKind]) -> Iterator[str]:
@@ -369,14 +356,14 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
             yield f"MCP server '{server.name}' did not answer: {clean(server.fault)}"
 
 
-def _unannounced(reading: Reading, scorers: Iterable[ScorerInfo]) -> Iterator[str]:
+def _unannounced(index: RunIndex, scorers: Iterable[ScorerInfo]) -> Iterator[str]:
     """Metrics that a scorer gave and did not announce, as versions of karat allowed that wrote format 1 in 2026."""
     from karat.formats import clean
 
     for one in scorers:
-        rows, known = reading.scores.get((one.name, one.scoring)), [metric.name for metric in one.metrics]
+        rows, known = index.scores.get((one.name, one.scoring)), [metric.name for metric in one.metrics]
         nothing = one.metrics == (Metric(name=one.name),)  # it announces none
-        if rows is None or nothing or reading.latest.get(one.name) != one.scoring:
+        if rows is None or nothing or index.newest.get(one.name) != one.scoring:
             continue
         if others := sorted(set(rows.values) - set(known)):
             yield clean(
@@ -397,12 +384,12 @@ def _made_up(run: RunFolder) -> list[str]:
     return found
 
 
-def _warnings(run: RunFolder, reading: Reading, status: str, total: Account) -> list[str]:
+def _warnings(run: RunFolder, index: RunIndex, status: str, total: Account) -> list[str]:
     from karat.formats import plural
 
-    found = [*_unannounced(reading, run.scorers()), *_made_up(run)]
+    found = [*_unannounced(index, run.scorers()), *_made_up(run)]
     left = plural(total.ledger.not_run, "trial")
-    unscored = sum(tally.answered for tally in reading.tallies) - total.ledger.scored - total.ledger.judge
+    unscored = sum(tally.answered for tally in index.tallies) - total.ledger.scored - total.ledger.judge
     unasked = total.ledger.not_run - unscored
     if status != "done" and total.ledger.not_run:
         found.append(f"the run is not complete (status: {status}; {left} not run): the numbers will change")
@@ -412,16 +399,16 @@ def _warnings(run: RunFolder, reading: Reading, status: str, total: Account) -> 
         found.append(f"{'; '.join(parts)}: the numbers will change")
     elif status != "done":
         found.append(f"every trial was run, but the run did not end by itself (status: {status})")
-    if reading.duplicates:
-        found.append(f"{plural(reading.duplicates, 'answer')} came after the one that counts: left out")
-    if reading.outside:
-        found.append(f"{plural(reading.outside, 'event')} of trials outside the plan: left out")
-    if reading.foreign:
-        found.append(f"{plural(reading.foreign, 'line')} of the journal not as karat writes them: left out")
-    if endless := sum(rows.endless for rows in reading.scores.values()):
+    if index.duplicates:
+        found.append(f"{plural(index.duplicates, 'answer')} came after the one that counts: left out")
+    if index.outside_plan:
+        found.append(f"{plural(index.outside_plan, 'event')} of trials outside the plan: left out")
+    if index.foreign_lines:
+        found.append(f"{plural(index.foreign_lines, 'line')} of the journal not as karat writes them: left out")
+    if endless := sum(rows.too_large for rows in index.scores.values()):
         found.append(f"{plural(endless, 'score')} too large to be added up (beyond 1e100): left out")
-    if reading.orphans:
-        found.append(f"{plural(reading.orphans, 'score')} of trials without an answer: left out")
+    if index.orphan_scores:
+        found.append(f"{plural(index.orphan_scores, 'score')} of trials without an answer: left out")
     return found
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from karat import formats
-from karat.analysis import plan_of, summarize
+from karat.analysis import summarize
 from karat.analysis.comparison import FORMAT_VERSION, Comparison, Flip, Pairing, Side
 from karat.analysis.model import MetricInfo, SampleTable, ServerProblem, Summary
 from karat.analysis.verdicts import NOT_TESTED, REHEARSED, said, server_warnings, unmeasured
 from karat.errors import BadOption, did_you_mean
+from karat.index import plan_of
 from karat.journal import RunFolder
 
 if TYPE_CHECKING:

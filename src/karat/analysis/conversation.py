@@ -31,7 +31,7 @@ from karat.analysis.conversation_turns import Declarations, Floats, Turns, decla
 from karat.analysis.grids import tested_by
 from karat.analysis.ledger import Outcome
 from karat.analysis.model import Account
-from karat.analysis.reading import Reading
+from karat.index import RunIndex
 from karat.journal import RunFolder, ScorerInfo
 from karat.numeric import match_many, null_answers, right_by
 
@@ -48,7 +48,7 @@ _MEANINGS = {
 
 def conversation(
     run: RunFolder,
-    reading: Reading,
+    index: RunIndex,
     scorers: Sequence[ScorerInfo],
     shown: Mapping[str, str],
     spent: tuple[Outcome, Mapping[str, Account]],
@@ -64,23 +64,23 @@ def conversation(
     info = next((one for one in scorers if one.type == "numeric" and shown.get(one.name) == one.scoring), None)
     if run.info.kind != "conversation" or info is None:
         return None
-    base = declarations(run, reading)
+    base = declarations(index)
     if not any(golden is not None for golden in base.golden):
         return None
-    failed = _failed(reading, ended)
-    parts, rules = read_turns(run, reading, base, (info.name, info.scoring), failed, right=right)
+    failed = _failed(index, ended)
+    parts, rules = read_turns(index, base, (info.name, info.scoring), failed, right=right)
     answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
     nulls = Nulls({name: _null_rates(base, answer, right) for name, answer in answers.items()})
     results = [
-        _result(name, part, nulls, accounts[name], _failures(reading, failed, column), level=level)
-        for column, (name, part) in enumerate(zip(reading.conditions, parts, strict=True))
+        _result(name, part, nulls, accounts[name], _failures(index, failed, column), level=level)
+        for column, (name, part) in enumerate(zip(index.conditions, parts, strict=True))
     ]
     return ConversationSummary(
         scorer=info.name,
         scoring=info.scoring,
         rules=tuple(sorted(rules)),
         right=right,
-        tested=tested_by(reading, info, right),
+        tested=tested_by(index, info, right),
         conversations=len(base.ids),
         turns=sum(golden is not None for golden in base.golden),
         texts=base.texts,
@@ -91,20 +91,20 @@ def conversation(
     )
 
 
-def _failed(reading: Reading, ended: Outcome) -> dict[int, str]:
+def _failed(index: RunIndex, ended: Outcome) -> dict[int, str]:
     """Cell → how it failed, of the trials that ended without an answer."""
-    by_code = {count.code: kind for kind, count in reading.kinds.items()}
+    by_code = {count.code: kind for kind, count in index.groups.items()}
     return {
         cell: f"{by_code[code].cls}: {by_code[code].kind}"
         for cell, code in ended.codes.items()
-        if not reading.answered[cell]
+        if not index.answered[cell]
     }
 
 
-def _failures(reading: Reading, failed: Mapping[int, str], column: int) -> dict[str, int]:
+def _failures(index: RunIndex, failed: Mapping[int, str], column: int) -> dict[str, int]:
     found: dict[str, int] = {}
     for cell, kind in failed.items():
-        if cell // reading.repetitions % len(reading.conditions) == column:
+        if cell // index.repetitions % len(index.conditions) == column:
             found[kind] = found.get(kind, 0) + 1
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 

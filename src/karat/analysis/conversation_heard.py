@@ -7,18 +7,17 @@ the accuracies need. There is no diagnosis and no reading of their programs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal, Protocol
 
 import msgspec
 
-from karat.analysis.lines import failure_of
-from karat.journal import Conversation, RunFolder
+from karat.journal import RunFolder
 from karat.numeric import MATCHES, extract, match, stated
 from karat.records import Usage
 
-__all__ = ["Broken", "HeardReply", "Matcher", "matcher_of"]
+__all__ = ["HeardReply", "Matcher", "matcher_of", "reply_of"]
 
 
 class _Reply(Protocol):
@@ -67,35 +66,13 @@ def matcher_of(run: RunFolder, scorer: str, scoring: str) -> Matcher | None:
     return Matcher(extract=extract) if extract == "json" or extract == "last_number" else None
 
 
-class _Said(msgspec.Struct, gc=False):
-    trial: str
-    turn: int
+class _ReplyEvent(msgspec.Struct, gc=False):
     reply: HeardReply
 
 
-_said = msgspec.json.Decoder(_Said).decode
-
-Place = tuple[str | None, str | None, int | None]
-"""Sample, condition, repetition."""
+_event = msgspec.json.Decoder(_ReplyEvent).decode
 
 
-class Broken:
-    """Gathers, line by line, the conversations of trials that ended without an answer."""
-
-    def __init__(self) -> None:
-        self._heard: dict[str, Conversation[HeardReply]] = {}
-        self._places: dict[str, Place] = {}
-
-    def add_reply(self, line: bytes, answered: Mapping[str, object]) -> None:
-        said = _said(line)
-        if said.trial not in answered:
-            self._heard.setdefault(said.trial, Conversation()).add(said.turn, said.reply)
-
-    def add_failure(self, line: bytes) -> None:
-        failure = failure_of(line)
-        if failure.trial in self._heard and failure.stage == "agent":
-            self._places[failure.trial] = (failure.sample, failure.condition, failure.repetition)
-
-    def __iter__(self) -> Iterator[tuple[Place, list[HeardReply]]]:
-        for trial, place in self._places.items():
-            yield place, self._heard[trial].replies
+def reply_of(line: bytes) -> HeardReply:
+    """The reply in a line of the event `reply`."""
+    return _event(line).reply

@@ -1,7 +1,7 @@
 """Every declared turn of a run over conversations, as columns: what was scored, said, spent.
 
 A *slot* is a declared turn of one repetition: repetition · declared turns + the turn's place among them, so that
-columns of all conditions are alike. Reads the journal a second time, for what `Reading` passes over.
+columns of all conditions are alike. What the index passes over is read again, by the bytes of the lines that count.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat import formats
-from karat.analysis.conversation_heard import Broken, HeardReply, Matcher, matcher_of
+from karat.analysis.conversation_heard import HeardReply, Matcher, matcher_of, reply_of
 from karat.analysis.grids import Layout
-from karat.analysis.reading import Reading
-from karat.journal import RunFolder
+from karat.index import RunIndex
 from karat.numeric import operations_attempted, parse_program, parse_value, right_by
 from karat.records import Sample, Usage
 
@@ -53,9 +52,9 @@ class Declarations:
         return len(self.golden)
 
 
-def declarations(run: RunFolder, reading: Reading) -> Declarations:
+def declarations(index: RunIndex) -> Declarations:
     """The declared turns of the planned samples."""
-    listed = sorted(run.samples(), key=lambda sample: reading.samples[sample.id])
+    listed = sorted(index.run.samples(), key=lambda sample: index.samples[sample.id])
     counts = np.array([len(sample.turns) for sample in listed], dtype=np.int64)
     turns = [turn for sample in listed for turn in sample.turns]
     first = np.concatenate(([0], np.cumsum(counts)))[:-1] if listed else counts
@@ -158,7 +157,6 @@ class _Reply(msgspec.Struct, gc=False):
 
 
 class _Answer(msgspec.Struct, gc=False):
-    trial: str
     replies: tuple[_Reply, ...]
 
 
@@ -180,75 +178,61 @@ class _Detail(msgspec.Struct):
 
 class _Score(msgspec.Struct):
     trial: str
-    scorer: str
-    scoring: str
     turn: int | None = None
     labels: dict[str, str] = {}
     detail: _Detail = msgspec.field(default_factory=_Detail)
-    usage: Usage | None = None
-
-
-class _Spent(msgspec.Struct, gc=False):
-    trial: str
-    scorer: str = ""
-    scoring: str = ""
-    usage: Usage | None = None
 
 
 _answer = msgspec.json.Decoder(_Answer).decode
 _score = msgspec.json.Decoder(_Score).decode
-_spent = msgspec.json.Decoder(_Spent).decode
 
 
 def read_turns(
-    run: RunFolder,
-    reading: Reading,
-    base: Declarations,
-    scoring: tuple[str, str],
-    failed: Collection[int],
-    *,
-    right: str,
+    index: RunIndex, base: Declarations, scoring: tuple[str, str], failed: Collection[int], *, right: str
 ) -> tuple[list[Turns], set[str]]:
     """Each condition's turns, and the versions of the rules that their scores name.
 
     `scoring`: scorer and digest. `failed`: cells that ended without an answer. `right`: by which match a turn is right.
     """
-    rows = reading.scores.get(scoring)
-    layout = None if rows is None else Layout(rows)
-    parts = [_empty(base, reading.repetitions) for _ in reading.conditions]
-    places = _Places(reading, base)
+    rows = index.scores.get(scoring)
+    parts = [_empty(base, index.repetitions) for _ in index.conditions]
+    places = _Places(index, base)
     for cell in failed:
         condition, slots = places.of(cell)
         parts[condition].counted[slots] = True
-    if rows is not None and layout is not None:
-        _fill(parts, places, layout, sorted(rows.values))
-    broken = Broken()
-    met = _read_words(run, reading, places, parts, scoring, broken)
-    matcher = matcher_of(run, *scoring)
-    if matcher is not None:
-        for place, replies in broken:
-            heard = reading.cell(*place)
-            if heard is not None and heard in failed:
-                condition, slots = places.of(heard)
-                _hear(parts[condition], slots, replies, matcher)
-    for part in parts:
+    if rows is not None:
+        _fill(parts, places, Layout(rows), sorted(rows.values))
+    rules: set[str] = set()
+    for cell, score in index.score_lines(scoring, _score):
+        condition, slots = places.of(cell)
+        rules.add(_note(parts[condition], slots, score))
+    for cell, answer in index.answer_lines(_answer):
+        condition, slots = places.of(cell)
+        _meter(parts[condition], slots, answer.replies)
+    matcher = matcher_of(index.run, *scoring)
+    for pending in index.open_trials.values():
+        if matcher is not None and pending.cell in failed:
+            condition, slots = places.of(pending.cell)
+            replies = [reply_of(line) for line in index.lines(at for at, _ in pending.conversation.replies)]
+            _hear(parts[condition], slots, replies, matcher)
+    for part, tally in zip(parts, index.tallies, strict=True):
+        part.scoring_tokens = tally.judge_tokens
         if {right, "right", "numerical"} <= part.values.keys():
             part.values["right"] = right_by(part.values, right)
-    return parts, met
+    return parts, rules - {""}
 
 
 class _Places:
     """Where a cell's turns stand."""
 
-    def __init__(self, reading: Reading, base: Declarations) -> None:
-        self._repetitions, self._conditions = reading.repetitions, len(reading.conditions)
+    def __init__(self, index: RunIndex, base: Declarations) -> None:
+        self._index, self._repetitions, self._conditions = index, index.repetitions, len(index.conditions)
         self._first, self._size = base.first, base.size
         self._counts = np.bincount(base.sample, minlength=len(base.ids))
 
     def of(self, cell: int) -> tuple[int, slice]:
         """Condition, and slots."""
-        rest, repetition = divmod(cell, self._repetitions)
-        sample, condition = divmod(rest, self._conditions)
+        sample, condition, repetition = self._index.place(cell)
         start = int(repetition * self._size + self._first[sample])
         return condition, slice(start, start + int(self._counts[sample]))
 
@@ -296,46 +280,6 @@ def _hear(part: Turns, slots: slice, replies: Sequence[HeardReply], matcher: Mat
             column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
             column[slot] = np.nan if value is None else value
     _meter(part, slots, replies)
-
-
-def _read_words(
-    run: RunFolder,
-    reading: Reading,
-    places: _Places,
-    parts: Sequence[Turns],
-    scoring: tuple[str, str],
-    broken: Broken,
-) -> set[str]:
-    rules: set[str] = set()
-    trials = reading.trials or {}
-    answered: set[str] = set()
-    for line in run.lines():
-        kind = line[10:15]
-        if kind == b"score":
-            spent = _spent(line)
-            cell = trials.get(spent.trial)
-            if cell is None:
-                continue
-            condition, slots = places.of(cell)
-            parts[condition].scoring_tokens += _tokens(spent.usage)
-            if (spent.scorer, spent.scoring) == scoring:
-                rules.add(_note(parts[condition], slots, _score(line)))
-        elif kind == b"answe":
-            answer = _answer(line)
-            cell = trials.get(answer.trial)
-            if cell is not None and answer.trial not in answered:
-                answered.add(answer.trial)
-                condition, slots = places.of(cell)
-                _meter(parts[condition], slots, answer.replies)
-        elif kind == b"reply":
-            broken.add_reply(line, trials)
-        elif kind == b"failu":
-            broken.add_failure(line)
-    return rules - {""}
-
-
-def _tokens(usage: Usage | None) -> int:
-    return 0 if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
 
 def _meter(part: Turns, slots: slice, replies: Sequence[_Reply | HeardReply]) -> None:

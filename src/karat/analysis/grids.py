@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.analysis.model import MetricInfo
-from karat.analysis.reading import Reading
-from karat.analysis.tallies import Rows
+from karat.index import RunIndex, ScoreRows
 from karat.journal import RunFolder, ScorerInfo
 from karat.numeric import parse_value, right_by
 from karat.records import Metric
@@ -38,9 +37,9 @@ _TESTED = ("declared", "logic_recall")
 read the same answers once more, and testing each would only make the adjusted p-values of these larger."""
 
 
-def tested_by(reading: Reading, scorer: ScorerInfo, right: str) -> tuple[str, ...]:
+def tested_by(index: RunIndex, scorer: ScorerInfo, right: str) -> tuple[str, ...]:
     """The metrics of `numeric` that are tested: first the match that makes a turn right, or `right` with yes and no."""
-    rows = reading.scores.get((scorer.name, scorer.scoring))
+    rows = index.scores.get((scorer.name, scorer.scoring))
     first = right
     if rows is not None and {right, "right", "numerical"} <= rows.values.keys():
         columns = {name: np.frombuffer(rows.values[name], dtype=np.float64) for name in (right, "right", "numerical")}
@@ -82,24 +81,24 @@ class Declared:
     failed: NDArray[np.bool_]  # by cell
 
 
-def declared(run: RunFolder, reading: Reading) -> Declared | None:
+def declared(run: RunFolder, index: RunIndex) -> Declared | None:
     """None for a run over anything but conversations."""
     if run.info.kind != "conversation":
         return None
-    turns, weights = np.zeros(len(reading.samples), dtype=np.int64), np.ones(len(reading.samples))
-    is_number = [np.zeros(0, dtype=bool)] * len(reading.samples)
+    turns, weights = np.zeros(len(index.samples), dtype=np.int64), np.ones(len(index.samples))
+    is_number = [np.zeros(0, dtype=bool)] * len(index.samples)
     for sample in run.samples():
-        row = reading.samples[sample.id]
+        row = index.samples[sample.id]
         turns[row], weights[row] = len(sample.turns), sample.weight
         is_number[row] = np.array([parse_value(turn.golden) is not None for turn in sample.turns], dtype=bool)
-    failed = np.frombuffer(reading.failed, dtype=np.uint16) > 0
-    answered = np.frombuffer(reading.answered, dtype=np.uint8) > 0
+    failed = np.frombuffer(index.failed, dtype=np.uint16) > 0
+    answered = np.frombuffer(index.answered, dtype=np.uint8) > 0
     numbers = np.array([int(flags.sum()) for flags in is_number], dtype=np.int64)
     return Declared(turns, numbers, is_number, weights, failed & ~answered)
 
 
 def grids(
-    reading: Reading,
+    index: RunIndex,
     scorers: Sequence[ScorerInfo],
     shown: Mapping[str, str],
     conversations: Declared | None = None,
@@ -108,9 +107,9 @@ def grids(
 ) -> list[Grid]:
     """Every metric of every shown scoring, in the order of the scorers. `right`: by which match a turn is right."""
     described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
-    found: list[tuple[str, str, Metric, Rows | None, bool]] = []
+    found: list[tuple[str, str, Metric, ScoreRows | None, bool]] = []
     for name, scoring in shown.items():
-        info, rows = described.get((name, scoring)), reading.scores.get((name, scoring))
+        info, rows = described.get((name, scoring)), index.scores.get((name, scoring))
         offline = rows.offline if rows is not None else info is not None and info.offline
         found += [(name, scoring, metric, rows, offline) for metric in _metrics(info, rows)]
     names = [metric.name for _, _, metric, _, _ in found]
@@ -123,12 +122,12 @@ def grids(
         if rows is not None and id(rows) not in layouts:
             layouts[id(rows)] = Layout(rows, right=right if numeric else None)
         layout = layouts[id(rows)] if rows is not None else None
-        grid = _grid(reading, _described(metric, key, scorer, scoring, offline), layout)
+        grid = _grid(index, _described(metric, key, scorer, scoring, offline), layout)
         if conversations is not None:
             sums = _turn_sums(layout, metric.name, grid.values.shape, conversations, rate=numeric)
             if numeric and not sums.counts.any() and not (metric.name in RATES and conversations.numbers.any()):
                 continue  # no turn has a program, say, or none a number
-            tested = tested_by(reading, info, right) if numeric and info is not None else (metric.name,)
+            tested = tested_by(index, info, right) if numeric and info is not None else (metric.name,)
             grid = replace(grid, turns=sums, stands=metric.name in tested)
             if numeric and metric.name == tested[0]:  # what makes a turn right comes first
                 place = next((at for at, one in enumerate(made) if one.info.scorer == scorer), len(made))
@@ -138,7 +137,7 @@ def grids(
     return made
 
 
-def _metrics(info: ScorerInfo | None, rows: Rows | None) -> Iterable[Metric]:
+def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric]:
     """What was announced and is measured, then what was measured unannounced."""
     announced = {metric.name: metric for metric in info.metrics} if info is not None else {}
     if rows is None:
@@ -149,7 +148,7 @@ def _metrics(info: ScorerInfo | None, rows: Rows | None) -> Iterable[Metric]:
     return [_as_share(metric, rows) for metric in measured.values()]
 
 
-def _as_share(metric: Metric, rows: Rows) -> Metric:
+def _as_share(metric: Metric, rows: ScoreRows) -> Metric:
     """A metric that was only ever true or false is a share, whether or not its scorer said so."""
     if metric.kind != "number" or metric.name in rows.numbers:
         return metric
@@ -186,31 +185,17 @@ def _threshold(metric: Metric, low: float | None, high: float | None) -> float |
 
 
 class Layout:
-    """The rows of one scoring in canonical order; superseded ones, and those of a scoring cut short, dropped."""
+    """The rows of one scoring that count, ordered by cell, turn, judge and repeat."""
 
-    def __init__(self, rows: Rows, *, right: str | None = None) -> None:
+    def __init__(self, rows: ScoreRows, *, right: str | None = None) -> None:
         """`right`: the match that makes a turn right; None: as the scorer says."""
         self.rows, self._right = rows, right
-        cells = np.frombuffer(rows.cells, dtype=np.uint64).astype(np.int64)
-        turns, judges, repeats = (
-            np.frombuffer(part, dtype=np.int32) for part in (rows.turns, rows.judges, rows.repeats)
-        )
-        codes = self._ranks()[judges + 1]
-        order = np.lexsort((repeats, codes, turns, cells))
-        cells, turns, codes, repeats = cells[order], turns[order], codes[order], repeats[order]
-        last = np.ones(len(cells), dtype=bool)
-        last[:-1] = _changes(cells, turns, codes, repeats)
-        if rows.partial:
-            last &= ~np.isin(cells, np.fromiter(rows.partial, np.int64))
-        self.order = order[last]
-        self.cells, self.turns, self.judges = cells[last], turns[last], codes[last]
-        self.repeats = repeats[last]
+        self.order = rows.counting()
         self.judge_names = sorted(rows.names)
-
-    def _ranks(self) -> Ints:
-        """Judge code + 1 → rank by name, so that the order of completion cannot show."""
-        by_name = {name: rank for rank, name in enumerate(sorted(self.rows.names))}
-        return np.array([-1, *(by_name[name] for name in self.rows.names)], dtype=np.int64)
+        self.cells = np.frombuffer(rows.cells, dtype=np.int64)[self.order]
+        self.turns = np.frombuffer(rows.turns, dtype=np.int32)[self.order]
+        self.repeats = np.frombuffer(rows.repeats, dtype=np.int32)[self.order]
+        self.judges = rows.judge_ranks()[self.order]
 
     def values(self, metric: str) -> Floats:
         if metric == "right" and self._right is not None and {self._right, "numerical"} <= self.rows.values.keys():
@@ -222,9 +207,9 @@ class Layout:
         return np.frombuffer(self.rows.values[metric], dtype=np.float64)[self.order]
 
 
-def _grid(reading: Reading, info: MetricInfo, layout: Layout | None) -> Grid:
-    shape = (len(reading.samples), len(reading.conditions), reading.repetitions)
-    flat = np.full(reading.planned, np.nan)
+def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
+    shape = (len(index.samples), len(index.conditions), index.repetitions)
+    flat = np.full(index.planned, np.nan)
     nothing: tuple[Floats, Ints] = (np.empty(0), np.empty(0, dtype=np.int64))
     if layout is None or not len(layout.cells):
         return Grid(info, flat.reshape(shape), nothing, {})

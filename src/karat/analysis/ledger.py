@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from heapq import merge
 from math import ceil, fsum
 from typing import Any, get_args
 
@@ -22,8 +21,7 @@ from karat.analysis.model import (
     ServerUse,
     Tokens,
 )
-from karat.analysis.reading import Kind, Reading
-from karat.analysis.tallies import Calls, Tally
+from karat.index import Calls, FailureGroup, RunIndex, Tally
 from karat.records import LedgerClass
 
 __all__ = ["JUDGE_GAP", "Outcome", "accounts", "call_failures", "ledger_rows", "outcome", "quantile", "server_problems"]
@@ -32,8 +30,8 @@ CHARACTERS_A_TOKEN = 4
 """The usual rule of thumb for English. No provider tells what a single result cost, and tokenisers differ."""
 
 _CLASSES: tuple[str, ...] = get_args(LedgerClass)
-_RUN = 8192  # values sorted at a time
-JUDGE_GAP = Kind("judge", "score", "no_score")
+_FEW = 50_000  # values that Python sorts in 30 ms
+JUDGE_GAP = FailureGroup("judge", "score", "no_score")
 """An answer without a score, of which the journal does not say why."""
 
 
@@ -42,66 +40,56 @@ class Outcome:
 
     def __init__(self, conditions: int) -> None:
         self.counts = [dict.fromkeys(_CLASSES, 0) for _ in range(conditions)]
-        self.kinds: dict[Kind, int] = {}
-        self.codes: dict[int, int] = {}  # cell → code of the kind that stands
+        self.groups: dict[FailureGroup, int] = {}
+        self.codes: dict[int, int] = {}  # cell → code of the failure that ended it
         self.classes: dict[int, str] = {}  # cell → class; without: scored where it was answered, else not run
 
-    def end(self, condition: int, cell: int, cls: str, kind: Kind | None = None) -> None:
+    def end(self, condition: int, cell: int, cls: str, group: FailureGroup | None = None) -> None:
         # A class from a newer karat is still a trial that ended without a score.
         self.classes[cell] = cls if cls in _CLASSES else "infrastructure"
         self.counts[condition][self.classes[cell]] += 1
-        if kind is not None:
-            self.kinds[kind] = self.kinds.get(kind, 0) + 1
+        if group is not None:
+            self.groups[group] = self.groups.get(group, 0) + 1
 
 
-def outcome(reading: Reading, shown: Mapping[str, str]) -> Outcome:
+def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
     """The ledger's counts, from the journal's rows alone.
 
     `shown`: scorer → scoring that a trial needs a row of to count as scored. Where the part
     that made the scoring went to its end, a missing score is the judge's fault; else it is yet to come.
     """
-    repetitions, conditions = reading.repetitions, len(reading.conditions)
-    result = Outcome(conditions)
-    by_code = {count.code: kind for kind, count in reading.kinds.items()}
-    for index in range(conditions):
-        planned = len(reading.samples) * repetitions
-        result.counts[index]["not_run"] = planned - reading.tallies[index].answered
-    unanswered = _unanswered_failures(reading)
-    for cell in unanswered:
-        condition, kind = cell // repetitions % conditions, by_code[reading.failed[cell]]
-        result.codes[cell] = reading.failed[cell]
-        result.counts[condition]["not_run"] -= 1
-        result.end(condition, cell, kind.cls, kind)
-    unscored = _unscored(reading, shown)
-    for index in range(conditions):
-        result.counts[index]["scored"] = reading.tallies[index].answered
-    for cell, scorer in unscored.items():
-        condition = cell // repetitions % conditions
+    result = Outcome(len(index.conditions))
+    by_code = {count.code: group for group, count in index.groups.items()}
+    answered = [tally.answered for tally in index.tallies]
+    for counts, number in zip(result.counts, answered, strict=True):
+        counts["not_run"] = len(index.samples) * index.repetitions - number
+        counts["scored"] = number
+    for cell, code in enumerate(index.failed) if index.groups else ():
+        if code and not index.answered[cell]:
+            condition = cell // index.repetitions % len(index.conditions)
+            result.codes[cell] = code
+            result.counts[condition]["not_run"] -= 1
+            result.end(condition, cell, by_code[code].cls, by_code[code])
+    for cell, scorer in _unscored(index, shown).items():
+        condition = cell // index.repetitions % len(index.conditions)
         result.counts[condition]["scored"] -= 1
-        found = _score_failure(reading, cell, scorer, shown[scorer])
-        if found is not None:
-            result.codes[cell] = found
-            result.end(condition, cell, "judge", by_code[found])
-        elif reading.carried.get(shown[scorer], False):
+        failure = _score_failure(index, cell, scorer, shown[scorer])
+        if failure is not None:
+            result.codes[cell] = failure
+            result.end(condition, cell, "judge", by_code[failure])
+        elif index.completed.get(shown[scorer], False):
             result.end(condition, cell, "judge", JUDGE_GAP)
         else:
             result.end(condition, cell, "not_run")
     return result
 
 
-def _unanswered_failures(reading: Reading) -> list[int]:
-    if not reading.kinds:
-        return []
-    answered = reading.answered
-    return [cell for cell, code in enumerate(reading.failed) if code and not answered[cell]]
-
-
-def _unscored(reading: Reading, shown: Mapping[str, str]) -> dict[int, str]:
+def _unscored(index: RunIndex, shown: Mapping[str, str]) -> dict[int, str]:
     """Answered trials that lack a score, and the first scorer (one with a failure, if any) that gave none."""
     missing: dict[int, str] = {}
     for scorer, scoring in shown.items():
-        lacking = bytearray(reading.answered)
-        rows = reading.scores.get((scorer, scoring))
+        lacking = bytearray(index.answered)
+        rows = index.scores.get((scorer, scoring))
         if rows is not None:
             for cell in rows.cells:
                 lacking[cell] = 0
@@ -109,30 +97,30 @@ def _unscored(reading: Reading, shown: Mapping[str, str]) -> dict[int, str]:
                 lacking[cell] = 1
         cell = lacking.find(1)
         while cell >= 0:
-            if cell not in missing or _score_failure(reading, cell, missing[cell], shown[missing[cell]]) is None:
+            if cell not in missing or _score_failure(index, cell, missing[cell], shown[missing[cell]]) is None:
                 missing[cell] = scorer
             cell = lacking.find(1, cell + 1)
     return missing
 
 
-def _score_failure(reading: Reading, cell: int, scorer: str, scoring: str) -> int | None:
+def _score_failure(index: RunIndex, cell: int, scorer: str, scoring: str) -> int | None:
     """The code of the failure that explains a missing score, if one was journalled."""
     for name in (scorer, None):
-        found = reading.score_failed.get((cell, name))
+        found = index.score_failed.get((cell, name))
         if found is not None and found[0] in (None, scoring):
             return found[1]
     return None
 
 
-def accounts(reading: Reading, outcome: Outcome) -> tuple[dict[str, Account], Account]:
+def accounts(index: RunIndex, outcome: Outcome) -> tuple[dict[str, Account], Account]:
     """Per condition, and of the whole run with what no condition can be told of."""
     each = {
-        name: _account([reading.tallies[index]], [outcome.counts[index]], reading.retried_in(index))
-        for name, index in reading.conditions.items()
+        name: _account([index.tallies[column]], [outcome.counts[column]], index.retried_in(column))
+        for name, column in index.conditions.items()
     }
-    tallies = [*reading.tallies, reading.elsewhere]
-    whole = _account(tallies, outcome.counts, reading.retried.count(1))
-    abandoned = reading.elsewhere.failed_attempts + reading.elsewhere.unfinished_attempts
+    tallies = [*index.tallies, index.unassigned]
+    whole = _account(tallies, outcome.counts, index.retried.count(1))
+    abandoned = index.unassigned.failed_attempts + index.unassigned.unfinished_attempts
     return each, structs.replace(whole, attempts=structs.replace(whole.attempts, of_trials_not_run=abandoned))
 
 
@@ -205,13 +193,13 @@ def server_problems(accounts: Mapping[str, Account], servers: Mapping[str, Seque
     return tuple(found)
 
 
-def call_failures(reading: Reading) -> list[FailureKind]:
+def call_failures(index: RunIndex) -> list[FailureKind]:
     """Failed MCP calls by server and message, the most frequent first; the trials went on behind them."""
     whole: dict[str, Calls] = {}
-    for tally in (*reading.tallies, reading.elsewhere):
+    for tally in (*index.tallies, index.unassigned):
         for server, calls in tally.servers.items():
             for message, count in calls.messages.values():
-                whole.setdefault(server, Calls()).failed(message, count)
+                whole.setdefault(server, Calls()).count_error(message, count)
     kinds = [
         FailureKind(cls="mcp", stage="call", kind=server, trials=0, attempts=0, calls=count, example=message)
         for server, calls in whole.items()
@@ -268,9 +256,16 @@ def _server(name: str, calls: Calls) -> ServerUse:
 
 
 def ordered(parts: Iterable[array[float]]) -> array[float]:
-    """All values in ascending order; a list of them, as `sorted` makes it, would take four times the memory."""
-    runs = [array("d", sorted(part[at : at + _RUN])) for part in parts for at in range(0, len(part), _RUN)]
-    return array("d", merge(*runs))
+    """All values in ascending order. With more than 50,000 of them numpy is worth loading."""
+    values = array("d")
+    for part in parts:
+        values.extend(part)
+    if len(values) <= _FEW:
+        return array("d", sorted(values))
+    import numpy as np
+
+    np.frombuffer(values, dtype=np.float64).sort()
+    return values
 
 
 def quantile(ordered: Sequence[float] | array[float], q: float) -> float | None:

@@ -1,19 +1,18 @@
-"""The questions that went worst, with the words that explain why: a second pass over the journal for these few."""
+"""The questions that went worst, with the words that explain why."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from karat import formats
 from karat.analysis.estimates import known, question_means
 from karat.analysis.grids import Grid
 from karat.analysis.model import LowCell, LowSample
-from karat.analysis.reading import Reading
-from karat.journal import RunFolder
+from karat.index import RunIndex
 from karat.records import Sample, Score
 
 __all__ = ["HOW_MANY", "lowest"]
@@ -22,45 +21,31 @@ HOW_MANY = 5
 _LONGEST = 400  # columns of an excerpt
 
 
-class _Head(msgspec.Struct, gc=False):
-    trial: str
-
-
 class _Reply(msgspec.Struct, gc=False):
     text: str
 
 
 class _Answer(msgspec.Struct, gc=False):
-    trial: str
     replies: tuple[_Reply, ...]
 
 
-_head = msgspec.json.Decoder(_Head).decode
 _answer = msgspec.json.Decoder(_Answer).decode
 _score = msgspec.json.Decoder(Score).decode
 
 
-@dataclass(slots=True)
-class _Words:
-    """What was written about one trial."""
-
-    answer: str | None = None
-    rows: dict[tuple[int | None, str | None, int], Score] = field(default_factory=dict)
-
-
-def lowest(run: RunFolder, reading: Reading, grid: Grid, conditions: Sequence[str]) -> tuple[LowSample, ...]:
+def lowest(index: RunIndex, grid: Grid, conditions: Sequence[str]) -> tuple[LowSample, ...]:
     """The questions with the lowest mean over conditions on this metric, perfect ones left out."""
-    means = np.column_stack([question_means(grid.values[:, index, :])[0] for index in range(len(conditions))])
+    means = np.column_stack([question_means(grid.values[:, column, :])[0] for column in range(len(conditions))])
     overall, _ = question_means(means)
     chosen = _chosen(grid, overall)
     if not chosen:
         return ()
-    samples = _samples(run, reading, chosen)
-    words = _words(run, reading, grid, chosen)
-    return tuple(_low(grid, conditions, reading, row, samples[row], means[row], words) for row in chosen)
+    samples = {index.samples[sample.id]: sample for sample in index.samples_of(chosen)}
+    scores = _scores(index, grid, chosen)
+    return tuple(_low(index, grid, conditions, samples[row], means[row], scores) for row in chosen)
 
 
-def _chosen(grid: Grid, overall: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[int]:
+def _chosen(grid: Grid, overall: NDArray[np.float64]) -> list[int]:
     info = grid.info
     badness = overall if info.direction == "lower" else -overall
     perfect = {"higher": info.high, "lower": info.low}.get(info.direction)
@@ -69,50 +54,35 @@ def _chosen(grid: Grid, overall: np.ndarray[tuple[int], np.dtype[np.float64]]) -
     return kept[:HOW_MANY]
 
 
-def _samples(run: RunFolder, reading: Reading, chosen: Sequence[int]) -> dict[int, Sample]:
-    wanted = set(chosen)
-    return {row: sample for sample in run.samples() if (row := reading.samples[sample.id]) in wanted}
-
-
-def _words(run: RunFolder, reading: Reading, grid: Grid, chosen: Sequence[int]) -> dict[int, _Words]:
-    """Cell → what stands in the journal about it."""
-    per_sample = len(reading.conditions) * reading.repetitions
-    rows = set(chosen)
-    trials = {trial: cell for trial, cell in (reading.trials or {}).items() if cell // per_sample in rows}
-    words = {cell: _Words() for cell in trials.values()}
-    for line in run.lines():
-        kind = line[10:15]
-        if kind not in (b"answe", b"score"):
-            continue
-        cell = trials.get(_head(line).trial)
-        if cell is None:
-            continue
-        if kind == b"answe":
-            if words[cell].answer is None:
-                replies = _answer(line).replies
-                words[cell].answer = replies[-1].text if replies else ""
-            continue
-        score = _score(line)
-        if (score.scorer, score.scoring) == (grid.info.scorer, grid.info.scoring):
-            words[cell].rows[score.turn, score.judge, score.repeat] = score
-    return words
+def _scores(index: RunIndex, grid: Grid, chosen: Sequence[int]) -> dict[int, list[Score]]:
+    """Cell of a chosen sample → its score rows that count, in the journal's order."""
+    rows = index.scores.get((grid.info.scorer, grid.info.scoring))
+    if rows is None:
+        return {}
+    order = np.sort(rows.counting())
+    cells = np.frombuffer(rows.cells, dtype=np.int64)[order]
+    order = order[np.isin(cells // (len(index.conditions) * index.repetitions), chosen)].tolist()
+    scores: dict[int, list[Score]] = {}
+    for place, line in zip(order, index.lines(rows.at[place] for place in order), strict=True):
+        scores.setdefault(rows.cells[place], []).append(_score(line))
+    return scores
 
 
 def _low(
+    index: RunIndex,
     grid: Grid,
     conditions: Sequence[str],
-    reading: Reading,
-    row: int,
     sample: Sample,
-    means: np.ndarray[tuple[int], np.dtype[np.float64]],
-    words: dict[int, _Words],
+    means: NDArray[np.float64],
+    scores: Mapping[int, Sequence[Score]],
 ) -> LowSample:
+    row = index.samples[sample.id]
     there = means[~np.isnan(means)]
     cells = []
-    for index, condition in enumerate(conditions):
-        first = (row * len(conditions) + index) * reading.repetitions
-        about = [words.get(first + repetition, _Words()) for repetition in range(reading.repetitions)]
-        cells.append(_cell(grid, condition, grid.values[row, index, :], about))
+    for column, condition in enumerate(conditions):
+        first = (row * len(conditions) + column) * index.repetitions
+        places = range(first, first + index.repetitions)
+        cells.append(_cell(index, grid, condition, grid.values[row, column, :], places, scores))
     return LowSample(
         sample=sample.id,
         position=sample.position,
@@ -125,24 +95,30 @@ def _low(
 
 
 def _cell(
-    grid: Grid, condition: str, values: np.ndarray[tuple[int], np.dtype[np.float64]], about: Sequence[_Words]
+    index: RunIndex,
+    grid: Grid,
+    condition: str,
+    values: NDArray[np.float64],
+    places: range,
+    scores: Mapping[int, Sequence[Score]],
 ) -> LowCell:
     there = ~np.isnan(values)
     n = int(there.sum())
     if n == 0:
         return LowCell(condition=condition, mean=None, sd=None, n=0)
     badness = np.where(there, values if grid.info.direction == "lower" else -values, -np.inf)
-    worst = about[int(np.argmax(badness))]
-    reasons = [text for score in worst.rows.values() if (text := score.reasons.get(grid.info.name))]
+    worst = places[int(np.argmax(badness))]
+    reasons = [text for score in scores.get(worst, ()) if (text := score.reasons.get(grid.info.name))]
     claims = dict.fromkeys(
-        formats.excerpt(claim, _LONGEST) for one in about for score in one.rows.values() for claim in score.claims
+        formats.excerpt(claim, _LONGEST) for cell in places for score in scores.get(cell, ()) for claim in score.claims
     )
+    answer = next(map(_answer, index.lines([index.answers[worst]])))
     return LowCell(
         condition=condition,
         mean=float(values[there].mean()),
         sd=known(float(np.std(values[there], ddof=1))) if n > 1 else None,
         n=n,
         reason=formats.excerpt(reasons[0], _LONGEST) if reasons else None,
-        answer=formats.excerpt(worst.answer, _LONGEST) if worst.answer is not None else None,
+        answer=formats.excerpt(answer.replies[-1].text if answer.replies else "", _LONGEST),
         claims=tuple(claims),
     )

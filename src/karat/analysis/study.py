@@ -17,7 +17,6 @@ from msgspec import structs
 
 from karat import formats
 from karat.analysis.ledger import Outcome
-from karat.analysis.reading import Reading
 from karat.analysis.study_answers import Answers, read_answers_of
 from karat.analysis.study_chance import narrow_studies
 from karat.analysis.study_floor import ONE_ANSWER, Guesses, floor_of, floor_repetitions, guessers_of
@@ -35,6 +34,7 @@ from karat.analysis.study_people import People, people_of
 from karat.analysis.study_runs import CONVENTION, REPLICATES, Code, measured, reducer_of, seed_of
 from karat.analysis.study_tests import changed, finding_result, mean
 from karat.analysis.study_words import warnings_of
+from karat.index import RunIndex
 from karat.journal import RunFolder, ScorerInfo, StudyCopy
 from karat.kinds import kept_studies, study_draws
 from karat.replication import join_draws, repeated_differences, repeated_uncertainty, score_tests
@@ -51,7 +51,7 @@ Unit = tuple[int, int]
 
 def study(
     run: RunFolder,
-    reading: Reading,
+    index: RunIndex,
     scorers: Sequence[ScorerInfo],
     shown: Mapping[str, str],
     ended: Outcome,
@@ -68,18 +68,18 @@ def study(
     if run.info.kind != "study" or info is None or not (copies := run.studies()):
         return None
     studies = kept_studies(run)
-    answers = read_answers_of(run, reading, [one.study for one in studies], (info.name, info.scoring))
-    work = _Work(run, reading, answers, ended, level=level, allow_code=allow_code)
+    answers = read_answers_of(index, [one.study for one in studies], (info.name, info.scoring))
+    work = _Work(run, index, answers, ended, level=level, allow_code=allow_code)
     parts = [work.part(number, one, copy) for number, (one, copy) in enumerate(zip(studies, copies, strict=True))]
-    conditions = [_Scored.of(work, parts, number) for number in range(len(reading.conditions))]
-    named = dict(zip(reading.conditions, conditions, strict=True))
+    conditions = [_Scored.of(work, parts, number) for number in range(len(index.conditions))]
+    named = dict(zip(index.conditions, conditions, strict=True))
     found = StudySummary(
         scorer=info.name,
         scoring=info.scoring,
         level=level,
         convention=CONVENTION,
         convention_other=conditions[0].agreements[0].other.convention,
-        repetitions=reading.repetitions,
+        repetitions=index.repetitions,
         replicates=REPLICATES,
         drawn=_drawn(parts),
         studies=tuple(part.info for part in parts),
@@ -126,14 +126,14 @@ class _Work:
     def __init__(
         self,
         run: RunFolder,
-        reading: Reading,
+        index: RunIndex,
         answers: Answers,
         ended: Outcome,
         *,
         level: float,
         allow_code: AllowCode,
     ) -> None:
-        self.run, self.reading, self.answers, self.ended = run, reading, answers, ended
+        self.run, self.index, self.answers, self.ended = run, index, answers, ended
         self.level = level
         self._allow_code = allow_code
         self._floors = floor_repetitions(answers.asked)
@@ -141,9 +141,9 @@ class _Work:
 
     def part(self, number: int, file: StudyFile, copy: StudyCopy) -> _Part:
         """Responses, tests and replicates of one study: nothing but the numbers is kept."""
-        seed = seed_of(copy, self.answers.samples_of(number, self.reading.samples))
+        seed = seed_of(copy, self.answers.samples_of(number, self.index.samples))
         guessers = guessers_of(seed, repetitions=self._floors, one_answer=self._one_answer)
-        people = people_of(self.run, self.reading, self.answers, study=file, number=number, guessers=guessers)
+        people = people_of(self.run, self.index, self.answers, study=file, number=number, guessers=guessers)
         arms = list(people.arms[0])
         code = reducer_of(file, inside=self.run.path, allowed=self._allow_code)
         units = list(people.responses)
@@ -173,11 +173,11 @@ class _Work:
 
     def failures(self, part: _Part, condition: int) -> tuple[dict[str, int], int]:
         """How often samples of the study ended without a score, by kind; and how many are still to come."""
-        reading, found, not_run = self.reading, dict[str, int](), 0
-        kinds = {count.code: f"{kind.cls}: {kind.kind}" for kind, count in reading.kinds.items()}
+        index, found, not_run = self.index, dict[str, int](), 0
+        kinds = {count.code: f"{kind.cls}: {kind.kind}" for kind, count in index.groups.items()}
         for row in part.people.samples:
-            for repetition in range(reading.repetitions):
-                cell = (row * len(reading.conditions) + condition) * reading.repetitions + repetition
+            for repetition in range(index.repetitions):
+                cell = (row * len(index.conditions) + condition) * index.repetitions + repetition
                 if self.answers.is_scored(row, condition, repetition):
                     continue
                 code = self.ended.codes.get(cell)
@@ -234,7 +234,7 @@ class _Scored:
 
     @classmethod
     def of(cls, work: _Work, parts: Sequence[_Part], number: int) -> _Scored:
-        units = [(number, repetition) for repetition in range(work.reading.repetitions)]
+        units = [(number, repetition) for repetition in range(work.index.repetitions)]
         return cls(
             work=work,
             parts=parts,

@@ -15,7 +15,6 @@ import numpy as np
 from karat import formats
 from karat.analysis.comparison import FORMAT_VERSION, Comparison, Side
 from karat.analysis.model import Summary
-from karat.analysis.reading import read, trusted
 from karat.analysis.study_answers import read_answers_of
 from karat.analysis.study_chance import narrow_studies
 from karat.analysis.study_changes import Scored, changes
@@ -26,6 +25,7 @@ from karat.analysis.study_runs import CONVENTION, REPLICATES, Measured, measured
 from karat.analysis.study_tests import changed
 from karat.analysis.study_words import narrow_warnings, other_code
 from karat.analysis.verdicts import REHEARSED
+from karat.index import read_index, trusted
 from karat.journal import RunFolder
 from karat.kinds import kept_studies, study_draws
 from karat.replication import join_draws, repeated_differences, score_tests
@@ -124,11 +124,11 @@ def _part(summary: Summary) -> StudySummary:
 
 def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> dict[str, _Study]:
     with trusted(run):
-        reading, files = read(run), kept_studies(run)
-        answers = read_answers_of(run, reading, [one.study for one in files], (part.scorer, part.scoring))
+        index, files = read_index(run), kept_studies(run)
+        answers = read_answers_of(index, [one.study for one in files], (part.scorer, part.scoring))
         found = {}
         for number, (file, copy) in enumerate(zip(files, run.studies(), strict=True)):
-            people = people_of(run, reading, answers, study=file, number=number)
+            people = people_of(run, index, answers, study=file, number=number)
             code = reducer_of(file, inside=run.path, allowed=allow_code)
             responses = {unit: _plainly(file.study, rows) for unit, rows in people.responses.items()}
             found[file.study] = _Study(
@@ -137,7 +137,7 @@ def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> di
                 arms=list(people.arms[0]),
                 reducer=code.reducer,
                 refused=code.refused,
-                seed=seed_of(copy, answers.samples_of(number, reading.samples)),
+                seed=seed_of(copy, answers.samples_of(number, index.samples)),
             )
         return found
 

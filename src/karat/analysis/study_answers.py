@@ -1,7 +1,7 @@
 """What every planned participant of a run over human studies answered, out of the score rows of `replication`.
 
-Reads the journal a second time, for what `Reading` passes over. What is kept is one reference
-a declared turn, to one of the few different things that participants say.
+The rows are read again by the index's bytes. What is kept is one reference a declared turn,
+to one of the few different things that participants say.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from karat.analysis.reading import Reading
 from karat.analysis.study_model import StudyUsage
-from karat.journal import RunFolder
+from karat.index import RunIndex
 from karat.records import NOT_ASKED, Usage
 
 __all__ = ["Answers", "Said", "read_answers_of"]
@@ -118,7 +117,6 @@ class _Reply(msgspec.Struct, gc=False):
 
 
 class _Answer(msgspec.Struct, gc=False):
-    trial: str
     replies: tuple[_Reply, ...]
 
 
@@ -128,8 +126,6 @@ class _Detail(msgspec.Struct, gc=False):
 
 class _Score(msgspec.Struct, gc=False):
     trial: str
-    scorer: str
-    scoring: str
     values: dict[str, float | bool | None] = {}
     turn: int | None = None
     labels: msgspec.Raw = msgspec.Raw(b"{}")
@@ -142,41 +138,30 @@ _values = msgspec.json.Decoder(Values).decode
 _labels = msgspec.json.Decoder(dict[str, str]).decode
 
 
-def read_answers_of(run: RunFolder, reading: Reading, studies: Sequence[str], scoring: tuple[str, str]) -> Answers:
+def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str, str]) -> Answers:
     """The answers, by the score rows of `scoring` (scorer and digest). The last row of a turn counts."""
-    answers = _planned(run, reading, studies)
-    places = _Places(reading, answers)
+    answers = _planned(index, studies)
+    places = _Places(index, answers)
     known: dict[tuple[bytes, bytes, bool], Said] = {}
-    seen = bytearray(reading.planned)
-    trials = reading.trials or {}
-    for line in run.lines():
-        kind = line[10:15]
-        if kind == b"score":
-            row = _score(line)
-            cell = trials.get(row.trial)
-            if cell is not None and (row.scorer, row.scoring) == scoring:
-                slot = places.slot(cell, row.turn)
-                if slot is not None:
-                    answers.slots[slot] = _said(row, known)
-        elif kind == b"answe":
-            answer = _answer(line)
-            cell = trials.get(answer.trial)
-            if cell is not None and not seen[cell]:
-                seen[cell] = 1
-                places.pay(cell, answer.replies)
-    rows = reading.scores.get(scoring)
+    for cell, row in index.score_lines(scoring, _score):
+        slot = places.slot(cell, row.turn)
+        if slot is not None:
+            answers.slots[slot] = _said(row, known)
+    for cell, answer in index.answer_lines(_answer):
+        places.pay(cell, answer.replies)
+    rows = index.scores.get(scoring)
     for cell in rows.partial if rows is not None else ():
         places.forget(cell)
     return answers
 
 
-def _planned(run: RunFolder, reading: Reading, studies: Sequence[str]) -> Answers:
-    size = len(reading.samples)
+def _planned(index: RunIndex, studies: Sequence[str]) -> Answers:
+    size = len(index.samples)
     counts, study = array("q", bytes(8 * size)), array("q", bytes(8 * size))
     numbers = {name: at for at, name in enumerate(studies)}
     lines: list[set[int]] = [set() for _ in studies]
-    for line, sample in enumerate(run.samples()):
-        row = reading.samples[sample.id]
+    for line, sample in enumerate(index.run.samples()):
+        row = index.samples[sample.id]
         counts[row], study[row] = len(sample.turns), numbers.get(str(sample.detail.get("study")), -1)
         if (number := study[row]) >= 0:
             lines[number].add(line)
@@ -184,15 +169,15 @@ def _planned(run: RunFolder, reading: Reading, studies: Sequence[str]) -> Answer
     for count in counts:
         first.append(total)
         total += count
-    conditions = len(reading.conditions)
+    conditions = len(index.conditions)
     return Answers(
         studies=list(studies),
         study=study,
         lines=lines,
         first=first,
         turns=total,
-        repetitions=reading.repetitions,
-        slots=[None] * (total * conditions * reading.repetitions),
+        repetitions=index.repetitions,
+        slots=[None] * (total * conditions * index.repetitions),
         spent=[[Spent() for _ in studies] for _ in range(conditions)],
     )
 
@@ -200,20 +185,13 @@ def _planned(run: RunFolder, reading: Reading, studies: Sequence[str]) -> Answer
 class _Places:
     """Where a cell's turns stand."""
 
-    def __init__(self, reading: Reading, answers: Answers) -> None:
-        self._repetitions, self._conditions = reading.repetitions, len(reading.conditions)
-        self._answers = answers
-
-    def _of(self, cell: int) -> tuple[int, int, int]:
-        """Sample, condition, repetition."""
-        rest, repetition = divmod(cell, self._repetitions)
-        row, condition = divmod(rest, self._conditions)
-        return row, condition, repetition
+    def __init__(self, index: RunIndex, answers: Answers) -> None:
+        self._index, self._answers = index, answers
 
     def _span(self, cell: int) -> range:
-        row, condition, repetition = self._of(cell)
+        row, condition, repetition = self._index.place(cell)
         answers = self._answers
-        start = (condition * self._repetitions + repetition) * answers.turns
+        start = (condition * self._index.repetitions + repetition) * answers.turns
         after = answers.first[row + 1] if row + 1 < len(answers.first) else answers.turns
         return range(start + answers.first[row], start + after)
 
@@ -228,7 +206,7 @@ class _Places:
             self._answers.slots[slot] = None
 
     def pay(self, cell: int, replies: Sequence[_Reply]) -> None:
-        row, condition, _ = self._of(cell)
+        row, condition, _ = self._index.place(cell)
         if (number := self._answers.study[row]) >= 0:
             for reply in replies:
                 self._answers.spent[condition][number].add(reply)

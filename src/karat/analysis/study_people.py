@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from karat.analysis.reading import Reading
 from karat.analysis.study_answers import Answers, Said
 from karat.analysis.study_model import ArmCount, Participants
 from karat.errors import BadRun
+from karat.index import RunIndex
 from karat.journal import RunFolder
 from karat.kinds import study_responses
 from karat.records import Sample
@@ -92,13 +92,13 @@ class People:
     responses: dict[tuple[int, int], list[Response]]
     whole: list[Counted]  # by condition; each person once, also within subjects
     arms: list[dict[str, Counted]]  # condition → arm, those that were run, in the order of the file
-    samples: list[int]  # rows of `Reading.samples`
+    samples: list[int]  # rows of `RunIndex.samples`
     floor: list[list[Response]]  # the same participants, answered for by each guesser
 
 
 def people_of(
     run: RunFolder,
-    reading: Reading,
+    index: RunIndex,
     answers: Answers,
     *,
     study: StudyFile,
@@ -110,7 +110,7 @@ def people_of(
     Everybody who was planned has a row, also those who were never asked: they are what coverage
     is a share of. A reply of which no field could be read is no answer in `responses`.
     """
-    conditions, repetitions = len(reading.conditions), reading.repetitions
+    conditions, repetitions = len(index.conditions), index.repetitions
     found = People(
         responses={(one, two): [] for one in range(conditions) for two in range(repetitions)},
         whole=[Counted() for _ in range(conditions)],
@@ -118,7 +118,7 @@ def people_of(
         samples=[],
         floor=[[] for _ in guessers],
     )
-    for row, sample in _samples_of(run, reading, answers, number):
+    for row, sample in _samples_of(run, index, answers, number):
         found.samples.append(row)
         try:
             for (condition, repetition), responses in found.responses.items():
@@ -138,9 +138,9 @@ def people_of(
     return found
 
 
-def _samples_of(run: RunFolder, reading: Reading, answers: Answers, number: int) -> Iterator[tuple[int, Sample]]:
+def _samples_of(run: RunFolder, index: RunIndex, answers: Answers, number: int) -> Iterator[tuple[int, Sample]]:
     for sample in run.samples(lines=answers.lines[number]):
-        row = reading.samples[sample.id]
+        row = index.samples[sample.id]
         if answers.study[row] == number:
             yield row, sample
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import formats, plugins
-from karat.analysis import trusted
 from karat.cli.output import Output
 from karat.errors import BadOption
 from karat.exports import save
+from karat.index import trusted
 
 if TYPE_CHECKING:
     from karat.analysis import Summary

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import api, plugins
-from karat.analysis import plan_of, trusted
 from karat.cli import turn_answers
 from karat.cli.answer_columns import in_one_file, named_columns
 from karat.cli.ending import keep_hidden
@@ -22,6 +21,7 @@ from karat.config import Experiment
 from karat.config.advice import judge_advice, keys_of, models_of
 from karat.errors import BadDataset, BadOption, Fault
 from karat.formats import excerpt, plural
+from karat.index import plan_of, trusted
 from karat.installation import shown_path
 from karat.records import ScorerSpec
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from karat.errors import ResumeRefused
 from karat.execution.plan import Plan
-from karat.execution.progress import tokens_of
 from karat.execution.scoring import PendingScore, ScorerInUse
-from karat.journal import Choice, Conversation, ReplyEvent, RunFolder, ScorerInfo, Torn, damaged
-from karat.records import Answer, Reply, Sample, Trial, Usage
+from karat.index import read_index, trusted
+from karat.journal import Choice, ReplyEvent, RunFolder, ScorerInfo
+from karat.records import Answer, Reply, Sample, Trial
 from karat.scorers import Row
 
 if TYPE_CHECKING:
@@ -81,19 +82,13 @@ class JournalState(msgspec.Struct, kw_only=True):
             missing = [used for used in scorers if not self._is_scored(used.info.scoring, index)]
             if missing:
                 answer = decoder.decode(next(folder.lines(start=offset - 1)))
-                yield _pending(answer, self.plan[index].sample, missing, self.torn)
+                scorings = [used.info.scoring for used in missing if (used.info.scoring, answer.trial) in self.torn]
+                present = {scoring: self.torn[scoring, answer.trial] for scoring in scorings}
+                yield PendingScore(answer=answer, sample=self.plan[index].sample, scorers=missing, present=present)
 
     def _is_scored(self, scoring: str, index: int) -> bool:
         complete = self.scored.get(scoring)
         return complete is not None and complete[index] == 1
-
-
-def _pending(
-    answer: Answer, sample: Sample, missing: Sequence[ScorerInUse], torn: Mapping[tuple[str, str], set[Row]]
-) -> PendingScore:
-    scorings = [used.info.scoring for used in missing]
-    present = {scoring: torn[scoring, answer.trial] for scoring in scorings if (scoring, answer.trial) in torn}
-    return PendingScore(answer=answer, sample=sample, scorers=missing, present=present)
 
 
 class SavedReplies:
@@ -111,122 +106,63 @@ class SavedReplies:
 _reply_event = msgspec.json.Decoder(ReplyEvent).decode
 
 
-class _Row(msgspec.Struct):
-    """The few fields of any event that a resume needs."""
-
-    event: str
-    trial: str = ""
-    scoring: str = ""
-    rows: int = 1
-    turn: int | None = None
-    judge: str | None = None
-    repeat: int = 0
-    stage: str = ""
-    kind: str = ""
-    cls: str = msgspec.field(name="class", default="")
-    dollars: float | None = None
-    usage: Usage | None = None
-    reply: _Spent | None = None
-    replies: tuple[_Spent, ...] = ()
-
-    @property
-    def place(self) -> Row:
-        return self.turn, self.judge, self.repeat
-
-
-class _Spent(msgspec.Struct):
-    dollars: float | None = None
-    usage: Usage | None = None
-
-
 def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
-    """One pass over the journal. The first durable answer of a trial counts."""
-    index_of = {trial.id: trial.index for trial in plan}
-    size = len(plan)
-    past = JournalState(plan=plan, offsets=array("q", bytes(8 * size)), agent_faults=bytearray(size), scored={})
-    decoder = msgspec.json.Decoder(_Row)
-    torn: Torn[tuple[str, str], Row] = Torn()
-    told: dict[str, Conversation[int]] = {}
-    at = 0
-    for number, line in enumerate(folder.lines(), start=1):
-        start, at = at, at + len(line) + 1
-        try:
-            row = decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise damaged(str(folder.path), number, error) from error
-        _add_up(past, row, _not_counted_yet(told, row, start))
-        index = index_of.get(row.trial)
-        if index is None:
-            continue
-        if row.event == "answer":
-            past.offsets[index] = past.offsets[index] or start + 1
-            past.agent_faults[index] = 0
-        elif row.event == "failure" and row.stage == "agent":
-            past.agent_faults[index] = row.cls == "agent"
-        elif row.event == "score":
-            whole = past.scored.get(row.scoring)
-            if whole is None:
-                whole = past.scored[row.scoring] = bytearray(size)
-            if not whole[index] and torn.completes((row.scoring, row.trial), row.place, rows=row.rows):
-                whole[index] = 1
-    past.torn = torn.there
-    past.begun = {trial: one.taken_up for trial, one in told.items() if one.taken_up}
-    return past
-
-
-def _not_counted_yet(told: dict[str, Conversation[int]], row: _Row, place: int) -> Sequence[_Spent]:
-    """The replies of a line that stand in no earlier one. `told`: trials with replies and, as yet, no answer."""
-    if row.event == "reply" and row.reply is not None:
-        told.setdefault(row.trial, Conversation()).add(row.turn or 0, place)
-        return (row.reply,)
-    if row.event == "resume":
-        for begun in told.values():
-            begun.broken_off()
-    one = told.get(row.trial)
-    if one is None:
-        return row.replies
-    if row.event == "answer":
-        del told[row.trial]
-        return row.replies[len(one.replies) :]
-    return row.replies[one.failed(row.kind) :] if row.event == "attempt" else row.replies
-
-
-def _add_up(past: JournalState, row: _Row, replies: Sequence[_Spent]) -> None:
-    past.dollars += (row.dollars or 0.0) + sum(reply.dollars or 0.0 for reply in replies)
-    past.tokens += tokens_of(row.usage) + sum(tokens_of(reply.usage) for reply in replies)
-    if row.event in ("answer", "reply"):
-        past.price_unknown |= any(reply.dollars is None for reply in replies)
-        past.tokens_unknown |= any(reply.usage is None for reply in replies)
+    """What the journal says of the trials of a plan that `refuse_changes` has accepted."""
+    with trusted(folder):
+        index = read_index(folder)
+    size, names = len(plan), [condition.name for condition in plan.conditions]
+    offsets, faults, numbers = array("q", bytes(8 * size)), bytearray(size), array("q", [-1]) * index.planned
+    faulty = {count.code for group, count in index.groups.items() if (group.cls, group.stage) == ("agent", "agent")}
+    number = 0
+    for sample in plan.samples:
+        for repetition in range(plan.repetitions):
+            for name in names:
+                cell = index.cell(sample.id, name, repetition)
+                if cell is not None:
+                    numbers[cell] = number
+                    offsets[number] = index.answers[cell] + 1 if index.answered[cell] else 0
+                    faults[number] = not index.answered[cell] and index.failed[cell] in faulty
+                number += 1
+    state = JournalState(plan=plan, offsets=offsets, agent_faults=faults, scored={})
+    for _, scoring in index.scores:
+        complete = state.scored[scoring] = bytearray(size)
+        for cell in filter(index.scored(scoring).__getitem__, range(index.planned)):
+            if (number := numbers[cell]) >= 0:
+                complete[number] = 1
+        for cell, rows in index.partial_rows(scoring).items():
+            if (number := numbers[cell]) >= 0:
+                state.torn[scoring, plan[number].id] = rows
+    open_trials = {trial: pending.conversation.resumable for trial, pending in index.open_trials.items()}
+    state.begun = {trial: [at for at, _ in replies] for trial, replies in open_trials.items() if replies}
+    tallies = [*index.tallies, index.unassigned]
+    state.dollars = fsum(dollars for tally in tallies for dollars in (*tally.dollars, *tally.judge_dollars))
+    state.tokens = sum((tally.tokens[0] or 0) + (tally.tokens[1] or 0) for tally in tallies)
+    state.price_unknown = any(tally.unpriced_replies for tally in tallies)
+    state.tokens_unknown = any(tally.uncounted_replies for tally in tallies)
+    return state
 
 
 def pending_scores(folder: RunFolder, scorers: Sequence[ScorerInUse]) -> tuple[Iterator[PendingScore], int]:
-    """The answers of a run that some of these scorers have not seen, and how many these are."""
-    stop = folder.journal.stat().st_size
-    torn: Torn[tuple[str, str], Row] = Torn()
-    scored: dict[str, set[str]] = {used.info.scoring: set() for used in scorers}
-    answered: set[str] = set()
-    decoder = msgspec.json.Decoder(_Row)
-    for line in folder.lines(stop=stop):
-        if line.startswith(b'{"event":"answer"'):
-            answered.add(decoder.decode(line).trial)
-        elif line.startswith(b'{"event":"score"'):
-            row = decoder.decode(line)
-            whole = scored.get(row.scoring)
-            if whole is None or row.trial in whole:
-                continue
-            if torn.completes((row.scoring, row.trial), row.place, rows=row.rows):
-                whole.add(row.trial)
+    """The answers of a run that some of these scorers have not scored, and how many these are."""
+    with trusted(folder):
+        index = read_index(folder)
+    scored = {used.info.scoring: index.scored(used.info.scoring) for used in scorers}
+    partial = {scoring: index.partial_rows(scoring) for scoring in scored}
+    cells = [
+        cell for cell in range(index.planned) if index.answered[cell] and not all(has[cell] for has in scored.values())
+    ]
 
-    def unscored() -> Iterator[PendingScore]:
+    def pending() -> Iterator[PendingScore]:
         samples = {sample.id: sample for sample in folder.samples()}
-        seen: set[str] = set()
-        for answer in folder.events_of(Answer, stop=stop):
-            missing = [used for used in scorers if answer.trial not in scored[used.info.scoring]]
-            if answer.trial not in seen and missing:
-                yield _pending(answer, samples[answer.sample], missing, torn.there)
-            seen.add(answer.trial)
+        cells.sort(key=index.answers.__getitem__)  # as they were given
+        decode = msgspec.json.Decoder(Answer).decode
+        for cell, line in zip(cells, index.lines(index.answers[cell] for cell in cells), strict=True):
+            answer = decode(line)
+            missing = [used for used in scorers if not scored[used.info.scoring][cell]]
+            present = {scoring: rows[cell] for scoring, rows in partial.items() if cell in rows}
+            yield PendingScore(answer=answer, sample=samples[answer.sample], scorers=missing, present=present)
 
-    return unscored(), sum(any(trial not in whole for whole in scored.values()) for trial in answered)
+    return pending(), len(cells)
 
 
 def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorers: Sequence[ScorerInfo]) -> None:

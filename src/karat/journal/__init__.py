@@ -8,6 +8,7 @@ from karat.journal.codec import Codec, LineDamaged, LineMoved, checked_lines, ch
 from karat.journal.events import (
     CHECKSUMS_SINCE,
     FORMAT_VERSION,
+    MISSED_GATE,
     Attempt,
     Choice,
     DatasetInfo,
@@ -25,8 +26,6 @@ from karat.journal.events import (
 from karat.journal.folder import LARGEST_INFO, RunFolder, create_run, slugged
 from karat.journal.labels import Label, Labels, add_label, labels_path, read_labels
 from karat.journal.lock import RunLock
-from karat.journal.scorings import Torn
-from karat.journal.turns import MISSED_GATE, Conversation
 from karat.journal.verify import Damage, Verified, verify
 from karat.journal.writer import Journal
 
@@ -38,7 +37,6 @@ __all__ = [
     "Attempt",
     "Choice",
     "Codec",
-    "Conversation",
     "Damage",
     "DatasetInfo",
     "End",
@@ -58,7 +56,6 @@ __all__ = [
     "ScorerInfo",
     "ServerInfo",
     "StudyCopy",
-    "Torn",
     "Verified",
     "add_label",
     "checked_lines",

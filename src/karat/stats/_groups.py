@@ -153,6 +153,10 @@ def z_quantile(probability: float) -> float:
 
 
 def _codes(clusters: Iterable[Any]) -> tuple[Codes, tuple[Hashable, ...]]:
+    if isinstance(clusters, np.ndarray) and clusters.ndim == 1 and clusters.dtype.kind in "iu":
+        labels, first, places = np.unique(clusters, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # labels in the order in which they come
+        return np.argsort(order)[places], tuple(labels[order].tolist())
     listed: Sequence[Any] = clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
     numbers: dict[Hashable, int] = {}
     codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in listed), np.int64, len(listed))

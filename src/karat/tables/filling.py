@@ -1,13 +1,10 @@
-"""journal → rows of the tables, in one pass behind that of the summary, with bounded memory.
+"""journal → rows of the tables, in a second pass behind that of the index, which says what counts.
 
-What counts is what counts in `karat.analysis`: the first answer of a trial, the last score at one
-place, whole scorings only. Rows go to files as they are made; what is kept grows with the planned
-trials, and with scores by some twenty bytes.
+Rows go to files as they are made; what is kept is the index, and where the scores that count begin.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from math import fsum
@@ -16,12 +13,8 @@ from typing import Any
 
 import msgspec
 
-from karat.analysis import chosen_scorings, trusted
-from karat.analysis.grids import Layout
 from karat.analysis.ledger import accounts, ledger_rows, outcome
-from karat.analysis.lines import answer_of, failure_of
-from karat.analysis.reading import Reading, read
-from karat.analysis.tallies import Rows
+from karat.index import ScoreRows, read_index, trusted
 from karat.journal import Attempt, Event, RunFolder
 from karat.journal.codec import decode
 from karat.records import Answer, Failure, Reply, Sample, Score, Usage, recorded_seconds
@@ -82,97 +75,88 @@ class _File:
         self._file.write(line + b"\n")
 
 
+class _CountingRows:
+    """The rows of one scoring, met one after the other."""
+
+    def __init__(self, rows: ScoreRows) -> None:
+        self._rows, self._next, self._counts = rows, 0, bytearray(len(rows.at))
+        for place in rows.counting().tolist():
+            self._counts[place] = 1
+
+    def cell(self, at: int) -> int | None:
+        """The cell of the row that begins there; None where it does not count."""
+        place = self._next
+        if place == len(self._rows.at) or self._rows.at[place] != at:
+            return None
+        self._next += 1
+        return self._rows.cells[place] if self._counts[place] else None
+
+
 class _Filling:
     """One run, on its way into its tables."""
 
     def __init__(self, run: RunFolder, files: Mapping[str, _File], scorings: Mapping[str, str]) -> None:
         self._run, self._files = run, files
-        self._reading: Reading = read(run)
-        self._conditions = list(self._reading.conditions)
-        self._samples = list(self._reading.samples)
-        self._shown = chosen_scorings(self._reading, (*run.info.scorers, *run.scorers()), scorings)
-        self._ended = outcome(self._reading, self._shown)
+        self._index = index = read_index(run)
+        self._conditions, self._samples = list(index.conditions), list(index.samples)
+        self._shown = index.shown(scorings)
+        self._ended = outcome(index, self._shown)
         self._turns: dict[str, tuple[tuple[str, str | None], ...]] = {}  # sample → question and golden of each turn
         self._positions: dict[int, int] = {}  # of samples in the dataset
-        known = self._reading.trials
-        self._trials = known if known is not None else {}  # trial → cell
-        self._standing: dict[int, int] = {}  # cell → line of the failure that ended it
-        self._answered = array("Q", bytes(8 * self._reading.planned))  # cell → line of the answer that counts; or 0
-        self._at: dict[tuple[str, str], int] = {}  # (scorer, scoring) → how many of its rows were met
-        self._kept: dict[tuple[str, str], bytearray] = {}  # … → which of them count
+        self._cells = {at: cell for places in (index.failures, index.attempts) for at, cell, _ in places if cell >= 0}
+        stages = {count.code: group.stage for group, count in index.groups.items()}
+        self._last_failure = {  # cell → where the failure that ended it, or its scoring, begins
+            cell: at
+            for at, cell, code in index.failures
+            if cell >= 0 and (stages[code] == "score") == bool(index.answered[cell])
+        }
+        self._scores = {key: _CountingRows(index.scores[key]) for key in self._shown.items() if key in index.scores}
 
     def fill(self) -> None:
         if {"samples", "replies", "trials"} & self._files.keys():
             self._read_samples()
-        if self._files.keys() - {
-            "samples",
-            "scores",
-            "ledger",
-        }:  # the summary's reading knows the trials that have scores
-            self._find_places()
-        handlers: dict[bytes, list[Callable[[int, Any], None]]] = {}
+        handlers: dict[bytes, list[Callable[[int, int, Any], None]]] = {}
         for name in self._files:
             for kind in _KINDS[name]:
                 handlers.setdefault(kind, []).append(getattr(self, f"_{name}_of_{kind.decode()}"))
-        for number, line in enumerate(self._run.lines(), start=1):
+        at = 0
+        for number, line in enumerate(self._run.lines() if handlers else (), start=1):
             found = handlers.get(line[10:15])
             if found is not None and line.startswith(b'{"event":"'):
                 event: Event = decode(line, path=str(self._run.path), number=number)
                 for handle in found:
-                    handle(number, event)
+                    handle(number, at, event)
+            at += len(line) + 1
         if "trials" in self._files:
             self._rest_of_trials()
-        for row in ledger_rows(*accounts(self._reading, self._ended)) if "ledger" in self._files else ():
+        for row in ledger_rows(*accounts(self._index, self._ended)) if "ledger" in self._files else ():
             self._files["ledger"].write(row)
 
     def _read_samples(self) -> None:
         for sample in self._run.samples():
-            self._positions[self._reading.samples[sample.id]] = sample.position
+            self._positions[self._index.samples[sample.id]] = sample.position
             if "replies" in self._files:
                 self._turns[sample.id] = tuple((turn.question, turn.golden) for turn in sample.turns)
             if "samples" in self._files:
                 self._files["samples"].write(_sample_row(sample))
 
-    def _find_places(self) -> None:
-        """Which trial an id means, which answer counts, which failure stands."""
-        reading = self._reading
-        for number, line in enumerate(self._run.lines(), start=1):
-            kind = line[10:15]
-            if kind == b"answe":
-                answer = answer_of(line)
-                cell = reading.cell(answer.sample, answer.condition, answer.repetition)
-                if cell is not None and reading.answered[cell]:
-                    self._trials.setdefault(answer.trial, cell)
-                    self._answered[cell] = self._answered[cell] or number
-            elif kind == b"failu":
-                failure = failure_of(line)
-                cell = reading.cell_of(failure)
-                if cell is not None:
-                    self._trials.setdefault(failure.trial, cell)
-                    if (failure.stage == "score") == bool(reading.answered[cell]):
-                        self._standing[cell] = number
-
     def _place(self, cell: int) -> Row:
-        row, condition = divmod(cell // self._reading.repetitions, len(self._conditions))
-        return {
-            "sample": self._samples[row],
-            "condition": self._conditions[condition],
-            "repetition": cell % self._reading.repetitions,
-        }
+        row, condition, repetition = self._index.place(cell)
+        return {"sample": self._samples[row], "condition": self._conditions[condition], "repetition": repetition}
 
-    def _counted(self, number: int, answer: Answer) -> int | None:
+    def _counted(self, at: int, answer: Answer) -> int | None:
         """The cell of an answer; None where it came after the one that counts."""
-        cell = self._trials.get(answer.trial)
-        return cell if cell is not None and self._answered[cell] == number else None
+        cell = self._index.cell(answer.sample, answer.condition, answer.repetition)
+        return cell if cell is not None and self._index.answers[cell] == at else None
 
     def _planned(self, cell: int) -> Row:
-        answered = "scored" if self._reading.answered[cell] else "not_run"
-        position = self._positions.get(cell // self._reading.repetitions // len(self._conditions))
+        answered = "scored" if self._index.answered[cell] else "not_run"
+        position = self._positions.get(self._index.place(cell)[0])
         outcome = self._ended.classes.get(cell, answered)
         return {**self._place(cell), "position": _whole(position), "outcome": outcome}
 
-    def _trials_of_answe(self, number: int, answer: Answer) -> None:
-        cell = self._counted(number, answer)
+    def _trials_of_answe(self, number: int, at: int, answer: Answer) -> None:
+        cell = self._counted(at, answer)
         if cell is None:
             return
         replies = answer.replies
@@ -193,25 +177,25 @@ class _Filling:
         )
 
     def _seconds(self, answer: Answer) -> float | None:
-        if self._reading.recorded:  # runs of older versions have the time that it took to read the answer back
+        if self._index.recorded:  # runs of older versions have the time that it took to read the answer back
             return recorded_seconds(reply.milliseconds for reply in answer.replies)
         return answer.seconds
 
-    def _trials_of_failu(self, number: int, failure: Failure) -> None:
-        cell = self._trials.get(failure.trial)
-        if cell is not None and self._standing.get(cell) == number and not self._reading.answered[cell]:
+    def _trials_of_failu(self, number: int, at: int, failure: Failure) -> None:
+        cell = self._cells.get(at)
+        if cell is not None and self._last_failure.get(cell) == at and not self._index.answered[cell]:
             self._unanswered(cell, failure.trial)
 
     def _unanswered(self, cell: int, trial: str | None) -> None:
         self._files["trials"].write({"trial": trial, **self._planned(cell)})
 
     def _rest_of_trials(self) -> None:
-        for cell in range(self._reading.planned):
-            if not self._answered[cell] and cell not in self._standing:
+        for cell in range(self._index.planned):
+            if not self._index.answered[cell] and cell not in self._last_failure:
                 self._unanswered(cell, None)
 
-    def _replies_of_answe(self, number: int, answer: Answer) -> None:
-        cell = self._counted(number, answer)
+    def _replies_of_answe(self, number: int, at: int, answer: Answer) -> None:
+        cell = self._counted(at, answer)
         if cell is None:
             return
         place = self._place(cell)
@@ -221,8 +205,8 @@ class _Filling:
             asked = {"turn": turn, "question": question, "golden": golden}
             self._files["replies"].write({"trial": answer.trial, **place, **asked, **_reply_row(reply), "line": number})
 
-    def _tool_calls_of_answe(self, number: int, answer: Answer) -> None:
-        cell = self._counted(number, answer)
+    def _tool_calls_of_answe(self, number: int, at: int, answer: Answer) -> None:
+        cell = self._counted(at, answer)
         if cell is None:
             return
         place = self._place(cell)
@@ -240,9 +224,10 @@ class _Filling:
                     {"trial": answer.trial, **place, "turn": turn, "call": index, **said, "line": number}
                 )
 
-    def _scores_of_score(self, number: int, score: Score) -> None:
-        cell = self._trials.get(score.trial)
-        if cell is None or not self._reading.answered[cell] or not self._lasts(score):
+    def _scores_of_score(self, number: int, at: int, score: Score) -> None:
+        rows = self._scores.get((score.scorer, score.scoring))
+        cell = rows.cell(at) if rows is not None else None
+        if cell is None:
             return
         facts = {
             "scorer": score.scorer,
@@ -259,32 +244,21 @@ class _Filling:
             said = {"metric": metric, "value": number_of, "reason": score.reasons.get(metric)}
             self._files["scores"].write({"trial": score.trial, **self._place(cell), **facts, **said, "line": number})
 
-    def _lasts(self, score: Score) -> bool:
-        """Whether a row of scores counts: of a shown scoring that is whole, and the last at its place."""
-        key = score.scorer, score.scoring
-        if self._shown.get(score.scorer) != score.scoring or key not in self._reading.scores:
-            return False
-        if key not in self._kept:
-            self._kept[key] = _lasting(self._reading.scores[key])
-        at = self._at[key] = self._at.get(key, -1) + 1
-        kept = self._kept[key]
-        return at < len(kept) and bool(kept[at])
-
-    def _failures_of_failu(self, number: int, failure: Failure) -> None:
-        cell = self._trials.get(failure.trial)
+    def _failures_of_failu(self, number: int, at: int, failure: Failure) -> None:
+        cell = self._cells.get(at)
         place = (
             self._place(cell)
             if cell is not None
             else {"sample": failure.sample, "condition": failure.condition, "repetition": _whole(failure.repetition)}
         )
-        ended = cell is not None and self._standing.get(cell) == number and cell in self._ended.codes
+        ended = cell is not None and self._last_failure.get(cell) == at and cell in self._ended.codes
         self._files["failures"].write(
             {"trial": failure.trial, **place, **_failure_row(failure), "stands": ended, "scorer": failure.scorer,
              "line": number}
         )  # fmt: skip
 
-    def _failures_of_attem(self, number: int, attempt: Attempt) -> None:
-        cell = self._trials.get(attempt.trial)
+    def _failures_of_attem(self, number: int, at: int, attempt: Attempt) -> None:
+        cell = self._cells.get(at)
         place = self._place(cell) if cell is not None else {}
         spent = {"attempt": _whole(attempt.n), "dollars": attempt.dollars, "seconds": attempt.seconds}
         self._files["failures"].write(
@@ -353,11 +327,3 @@ def _total(values: list[int | None]) -> int | None:
 def _sum(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fsum(known) if known and len(known) == len(values) else None
-
-
-def _lasting(rows: Rows) -> bytearray:
-    """Which rows count, in the journal's order: 1 or 0."""
-    kept = bytearray(len(rows.cells))
-    for at in Layout(rows).order.tolist():
-        kept[at] = 1
-    return kept

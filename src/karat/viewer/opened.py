@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from karat.analysis import Summary
+from karat.analysis import Summary, right_rule
 from karat.analysis.kept import is_large
-from karat.analysis.reading import right_rule
 from karat.document.charts import Chart, charts
 from karat.errors import BadRun
 from karat.journal import Labels, LineDamaged, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels

@@ -1,11 +1,17 @@
-"""The lines of a journal, with only those fields that make numbers: texts are passed over undecoded."""
+"""The lines of a journal, with only those fields that make numbers: texts stay undecoded."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, BinaryIO
+
 import msgspec
 
-from karat.journal import Resume
+from karat.errors import BadRun
+from karat.journal import checksum_fault
 from karat.records import Usage
+
+if TYPE_CHECKING:
+    from karat.journal import RunFolder
 
 __all__ = [
     "AnswerLine",
@@ -13,21 +19,18 @@ __all__ = [
     "CallLine",
     "EndLine",
     "FailureLine",
+    "LineReader",
     "ReplyEventLine",
     "ReplyLine",
     "ScoreLine",
-    "answer_of",
-    "attempt_of",
-    "end_of",
-    "failure_of",
-    "reply_of",
-    "resume_of",
-    "score_of",
 ]
+
+_BLOCK = 2**17  # bytes that are read at a time
+_BEGINNING = b'{"event":"'
 
 
 class CallLine(msgspec.Struct, gc=False):
-    """A tool call; of what it brought only the size is looked at."""
+    """A tool call; of its result only the size is used."""
 
     server: str | None = None
     result: msgspec.Raw = msgspec.Raw(b"")
@@ -99,7 +102,7 @@ class AttemptLine(msgspec.Struct, gc=False):
     stage: str = "agent"
     usage: Usage | None = None
     dollars: float | None = None
-    replies: tuple[ReplyLine, ...] = ()  # what the agent had said before it failed
+    replies: tuple[ReplyLine, ...] = ()  # of the agent, before it failed
 
 
 class ReplyEventLine(msgspec.Struct, gc=False):
@@ -116,10 +119,29 @@ class EndLine(msgspec.Struct, gc=False):
     reason: str
 
 
-answer_of = msgspec.json.Decoder(AnswerLine).decode
-score_of = msgspec.json.Decoder(ScoreLine).decode
-failure_of = msgspec.json.Decoder(FailureLine).decode
-reply_of = msgspec.json.Decoder(ReplyEventLine).decode
-end_of = msgspec.json.Decoder(EndLine).decode
-attempt_of = msgspec.json.Decoder(AttemptLine).decode
-resume_of = msgspec.json.Decoder(Resume).decode
+class LineReader:
+    """Reads single lines of a run's journal again, by the byte where each begins: quickest in ascending order."""
+
+    def __init__(self, run: RunFolder, file: BinaryIO) -> None:
+        self._run, self._file = run, file
+        self._block, self._start = b"", 0
+
+    def line(self, at: int) -> bytes:
+        """The line without its newline. Raises BadRun where it is not the one that was read before."""
+        start = at - self._start
+        end = self._block.find(b"\n", start) if 0 <= start < len(self._block) else -1
+        size = _BLOCK
+        while end < 0:
+            self._file.seek(at)
+            self._block, self._start, start = self._file.read(size), at, 0
+            end = self._block.find(b"\n")
+            if end < 0 and len(self._block) < size:
+                raise self._changed()
+            size *= 8
+        line = self._block[start:end]
+        if checksum_fault(line, required=self._run.has_checksums) is not None or not line.startswith(_BEGINNING):
+            raise self._changed()
+        return line
+
+    def _changed(self) -> BadRun:
+        return BadRun(str(self._run.path), "the journal changed while it was being read; run the command again")

@@ -1,0 +1,167 @@
+"""What counts: the rules by which the lines of a journal become numbers, each in one place.
+
+* Of a trial's answers the first one counts. Its place is (sample, condition, repetition).
+* Of the score rows at one place (trial, turn, judge, repeat) the last one counts.
+* A scoring of several rows counts once all its rows are there: a kill may fall between two of them.
+* Each scorer's newest scoring is shown, unless another one is named.
+* A trial's number is the mean over the repeats of each judge, then over judges, then over turns.
+* Of an unfinished conversation the replies count that the next attempt resumes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from karat.errors import BadOption, did_you_mean
+from karat.journal import MISSED_GATE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["PartialConversation", "PartialScorings", "counting_rows", "shown_scorings", "trial_value", "turn_values"]
+
+_Scoring = TypeVar("_Scoring", bound=Hashable)
+_Place = TypeVar("_Place", bound=Hashable)
+_Turn = TypeVar("_Turn", bound=Hashable)
+_Reply = TypeVar("_Reply")
+
+
+class PartialScorings(Generic[_Scoring, _Place]):
+    """The scorings that lack rows. A row's place is its turn, judge and repeat.
+
+    A scoring that was cut short may be made again from its first row, so distinct places are counted, not lines.
+
+    >>> partial = PartialScorings()
+    >>> partial.completes("equals of q1", (0, None, 0), rows=2), partial.completes("equals of q1", (0, None, 0), rows=2)
+    (False, False)
+    >>> partial.completes("equals of q1", (1, None, 0), rows=2), partial.places
+    (True, {})
+    """
+
+    __slots__ = ("places",)
+
+    def __init__(self) -> None:
+        self.places: dict[_Scoring, set[_Place]] = {}  # scoring → its rows, where some are missing
+
+    def completes(self, scoring: _Scoring, place: _Place, *, rows: int) -> bool:
+        """Whether this row completes its scoring of so many rows. Not to be called for one that is complete."""
+        if rows <= 1:
+            return True
+        seen = self.places.setdefault(scoring, set())
+        seen.add(place)
+        if len(seen) < rows:
+            return False
+        del self.places[scoring]
+        return True
+
+
+class PartialConversation(Generic[_Reply]):
+    """The replies of a trial of several turns that has no answer yet; of each reply whatever the reader keeps.
+
+    A `reply` line is a turn that was answered and paid for. An attempt that follows a failed one, or a kill, resumes
+    behind those turns where its agent can (its next line has the next turn), or starts again (its next line has
+    turn 0). So a reply replaces whatever was at its turn and behind, in any journal of any age.
+    """
+
+    __slots__ = ("_missed_gate", "journalled", "replies")
+
+    def __init__(self) -> None:
+        self.replies: list[_Reply] = []  # of the conversation so far, from turn 0
+        self.journalled = 0  # `reply` lines of the current attempt
+        self._missed_gate = False
+
+    def add(self, turn: int, reply: _Reply) -> list[_Reply]:
+        """Adds a reply; returns those that it replaces."""
+        self.journalled += 1
+        self._missed_gate = False
+        replaced = self.replies[turn:]
+        if turn > len(self.replies):  # its beginning is lost, by nothing that karat does
+            replaced, self.replies = [*self.replies, reply], []
+        else:
+            self.replies[turn:] = [reply]
+        return replaced
+
+    def end_attempt(self, kind: str) -> int:
+        """An attempt failed: how many of its replies had lines of their own. They come first among its replies."""
+        journalled, self.journalled = self.journalled, 0
+        self._missed_gate = self._missed_gate or kind.startswith(MISSED_GATE)
+        return journalled
+
+    def end_process(self) -> None:
+        """The process ended: what follows is another attempt."""
+        self.journalled = 0
+
+    @property
+    def resumable(self) -> Sequence[_Reply]:
+        """Replies that the next attempt may resume from; empty if a gate failed."""
+        return () if self._missed_gate else self.replies
+
+
+def counting_rows(
+    cells: NDArray[np.int64],
+    turns: NDArray[np.int32],
+    judges: NDArray[np.int64],
+    repeats: NDArray[np.int32],
+    *,
+    partial: Collection[int],
+) -> NDArray[np.int64]:
+    """Positions of the rows that count, ordered by cell, turn, judge and repeat.
+
+    The last row at a place counts; the cells of `partial` lack rows, and none of theirs count.
+    """
+    import numpy as np
+
+    order = np.lexsort((repeats, judges, turns, cells))
+    last = np.ones(len(cells), dtype=bool)
+    last[:-1] = False
+    for key in (cells, turns, judges, repeats):
+        ordered = key[order]
+        last[:-1] |= ordered[1:] != ordered[:-1]
+    if partial:
+        last &= ~np.isin(cells[order], np.fromiter(partial, np.int64))
+    return order[last]
+
+
+def shown_scorings(
+    newest: Mapping[str, str], announced: Iterable[tuple[str, str]], scored: Iterable[tuple[str, str]],
+    wanted: Mapping[str, str],
+) -> dict[str, str]:  # fmt: skip
+    """Scorer → scoring: the newest of each, unless `wanted` names another by its beginning.
+
+    `announced`, `scored`: (scorer, scoring), as the run's scorers say and as its score rows say. Raises BadOption.
+    """
+    announced = list(announced)
+    order = dict.fromkeys([*(name for name, _ in announced), *sorted(newest)])
+    shown = {name: newest[name] for name in order if name in newest}
+    for name, prefix in wanted.items():
+        if name not in shown:
+            raise BadOption("--scoring", f"the run has no scorer '{name}'{did_you_mean(name, shown)}")
+        known = {scoring for scorer, scoring in (*announced, *scored) if scorer == name}
+        matches = sorted(scoring for scoring in known if scoring.startswith(prefix))
+        if len(matches) != 1:
+            problem = "is not a scoring of" if not matches else "begins several scorings of"
+            raise BadOption("--scoring", f"'{prefix}' {problem} '{name}' (known: {', '.join(sorted(known))})")
+        shown[name] = matches[0]
+    return shown
+
+
+def turn_values(rows: Iterable[tuple[_Turn, str | None, float | bool | None]]) -> list[float]:
+    """One number for each turn, of rows (turn, judge, value): the mean over the judge's repeats, then over judges.
+
+    >>> turn_values([(0, "a", 1.0), (0, "a", 3.0), (0, "b", 4.0), (1, "a", None)])
+    [3.0]
+    """
+    turns: dict[_Turn, dict[str | None, list[float]]] = {}
+    for turn, judge, value in rows:
+        if value is not None:
+            turns.setdefault(turn, {}).setdefault(judge, []).append(float(value))
+    return [fmean(map(fmean, judges.values())) for judges in turns.values()]
+
+
+def trial_value(rows: Iterable[tuple[_Turn, str | None, float | bool | None]]) -> float | None:
+    """A trial's number: the mean over its turns; None without any."""
+    values = turn_values(rows)
+    return fmean(values) if values else None

@@ -1,0 +1,588 @@
+"""The index of one run in memory: columns by trial and by score row, and where each line is in the journal.
+
+A *cell* is a planned trial: (sample · conditions + condition) · repetitions + repetition, so that numbers are added up
+in the plan's order and never in the order of completion. Without scores nothing here imports numpy.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from math import nan
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from karat.errors import BadRun
+from karat.index.lines import (
+    AnswerLine,
+    AttemptLine,
+    EndLine,
+    FailureLine,
+    LineReader,
+    ReplyEventLine,
+    ReplyLine,
+    ScoreLine,
+)
+from karat.index.rules import PartialConversation, PartialScorings, counting_rows, shown_scorings
+from karat.index.spending import Tally
+from karat.journal import MISSED_GATE, PlanInfo, Resume, RunFolder
+from karat.records import Sample, Usage, recorded_seconds
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "FailureCount",
+    "FailureGroup",
+    "OpenTrial",
+    "Places",
+    "RunIndex",
+    "ScoreRows",
+    "plan_of",
+    "read_index",
+    "trusted",
+]
+
+_Line = TypeVar("_Line")
+
+_MOST_GROUPS = 1000
+"""Groups are few unless a plug-in puts a number or a path into a kind; what comes then is one group, "other"."""
+
+_MOST_ERRORS = 50
+"""Names of exceptions that tell crashes apart."""
+
+_MOST_REPETITIONS = 100_000  # as the experiment file allows
+_MOST_CONDITIONS = 500  # every two of them are compared on every metric
+_CLASS_NAME = re.compile(r"[A-Za-z_][\w.]{0,99}")
+_LARGEST = 1e100  # of a score: the squares of larger ones, added up, are no numbers any more
+
+_answer = msgspec.json.Decoder(AnswerLine).decode
+_score = msgspec.json.Decoder(ScoreLine).decode
+_failure = msgspec.json.Decoder(FailureLine).decode
+_attempt = msgspec.json.Decoder(AttemptLine).decode
+_reply = msgspec.json.Decoder(ReplyEventLine).decode
+_resume = msgspec.json.Decoder(Resume).decode
+_end = msgspec.json.Decoder(EndLine).decode
+
+
+class FailureGroup(msgspec.Struct, frozen=True):
+    """Which failures are alike."""
+
+    cls: str
+    stage: str
+    kind: str
+    error: str | None = None  # of a crash: the exception's class
+    scorer: str | None = None  # of the stage "score"
+
+
+class FailureCount(msgspec.Struct):
+    """How often failures of a group came."""
+
+    code: int  # from 1
+    example: str  # message of the newest, whether or not its trial failed in the end
+    attempts: int = 0
+
+
+class OpenTrial(msgspec.Struct):
+    """What was spent on a trial that has no answer so far, and its conversation."""
+
+    cell: int = -1  # once a failure names it
+    failed_attempts: int = 0
+    unfinished_attempts: int = 0  # broken off
+    underway: bool = False  # a turn was answered since the last attempt ended
+    calls: list[tuple[float | None, Usage | None]] = []
+    lost_replies: list[ReplyLine] = []
+    conversation: PartialConversation[tuple[int, ReplyLine]] = msgspec.field(default_factory=PartialConversation)
+
+    def end_attempt(self) -> None:
+        """The attempt that is under way ended without a word."""
+        self.unfinished_attempts += self.underway
+        self.underway = False
+
+
+class ScoreRows:
+    """Every row of one scorer under one scoring, as columns in the journal's order."""
+
+    def __init__(self) -> None:
+        self.at = array("q")  # where the line begins, in bytes
+        self.cells = array("q")
+        self.turns = array("i")  # −1: the whole answer
+        self.judges = array("i")  # codes; −1: not named
+        self.repeats = array("i")
+        self.values: dict[str, array[float]] = {}  # metric → NaN where there is none
+        self.names: dict[str, int] = {}  # judge → code
+        self.numbers: set[str] = set()  # metrics that were ever more than true or false
+        self.offline = False
+        self.too_large = 0  # values that are left out: beyond `_LARGEST`
+        self._partial: PartialScorings[int, tuple[int, int, int]] = PartialScorings()  # by cell
+        self._complete: set[int] = set()  # cells of several rows that are all there
+        self._order: NDArray[np.int64] | None = None
+        self._ordered = 0  # rows that `_order` is of
+
+    @property
+    def partial(self) -> Mapping[int, set[tuple[int, int, int]]]:
+        """The cells with too few rows, and the rows that are there: turn, judge's code, repeat."""
+        return self._partial.places
+
+    def add(self, cell: int, at: int, row: ScoreLine) -> None:
+        count = len(self.cells)
+        self.cells.append(cell)
+        self.at.append(at)
+        self.turns.append(-1 if row.turn is None else row.turn)
+        self.judges.append(-1 if row.judge is None else self.names.setdefault(row.judge, len(self.names)))
+        self.repeats.append(row.repeat)
+        if row.rows > 1:
+            self._gather(cell, row.rows)
+        self.offline |= row.offline
+        for metric, value in row.values.items():
+            column = self.values.get(metric)
+            if column is None:
+                column = self.values[metric] = array("d", [nan]) * count
+            if value is None:
+                column.append(nan)
+            elif -_LARGEST <= value <= _LARGEST:
+                column.append(value)
+                if value.__class__ is not bool:
+                    self.numbers.add(metric)
+            else:
+                self.too_large += 1
+                column.append(nan)
+        if len(self.values) != len(row.values):
+            for column in self.values.values():
+                column.extend([nan] * (count + 1 - len(column)))
+
+    def _gather(self, cell: int, rows: int) -> None:
+        """A scoring of several rows counts once all are there; later rows then replace them one by one."""
+        place = self.turns[-1], self.judges[-1], self.repeats[-1]
+        if cell not in self._complete and self._partial.completes(cell, place, rows=rows):
+            self._complete.add(cell)
+
+    def counting(self) -> NDArray[np.int64]:
+        """The rows that count, in the order of cell, turn, judge's name and repeat; −1, not named, comes first."""
+        import numpy as np
+
+        if self._order is None or self._ordered != len(self.cells):
+            cells, turns, repeats = (
+                np.frombuffer(column, dtype=column.typecode) for column in (self.cells, self.turns, self.repeats)
+            )
+            self._order = counting_rows(cells, turns, self.judge_ranks(), repeats, partial=self.partial)
+            self._ordered = len(self.cells)
+        return self._order
+
+    def judge_ranks(self) -> NDArray[np.int64]:
+        """Of every row the place of its judge among the judges by name; −1: not named."""
+        import numpy as np
+
+        ranks = {name: rank for rank, name in enumerate(sorted(self.names))}
+        by_code = np.array([-1, *(ranks[name] for name in self.names)], dtype=np.int64)
+        return by_code[np.frombuffer(self.judges, dtype=np.int32) + 1]
+
+
+class Places:
+    """Lines of one kind: the byte where each begins, and its cell; −1 where no trial of the plan is known."""
+
+    def __init__(self) -> None:
+        self.at, self.cells = array("q"), array("q")
+        self.codes = array("H")  # of the group of a failure
+
+    def add(self, at: int, cell: int, code: int) -> None:
+        self.at.append(at)
+        self.cells.append(cell)
+        self.codes.append(code)
+
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        return zip(self.at, self.cells, self.codes, strict=True)
+
+
+class RunIndex:
+    """What a journal says of each planned trial, before any statistics."""
+
+    def __init__(self, run: RunFolder) -> None:
+        """Raises BadRun for a plan, or samples, that karat does not write."""
+        plan, scorers = plan_of(run), run.scorers()
+        self.run = run
+        self._read_samples()
+        self.conditions = {name: index for index, name in enumerate(plan.conditions)}
+        self.repetitions = plan.repetitions
+        self.planned = len(self.samples) * len(self.conditions) * plan.repetitions
+        self.answered = bytearray(self.planned)
+        self.answers = array("q", bytes(8 * self.planned))  # by cell: where the answer's line begins, once answered
+        self.retried = bytearray(self.planned)
+        self.failed = array("H", bytes(2 * self.planned))  # code of the last failure, while there is no answer
+        self.score_failed: dict[tuple[int, str | None], tuple[str | None, int]] = {}
+        self.failures = Places()
+        self.attempts = Places()  # the failed ones; complete once everything is read
+        self.groups: dict[FailureGroup, FailureCount] = {}
+        self.completed: dict[str, bool] = {}  # scoring → whether its last part ran to its end
+        self.tallies = [Tally() for _ in self.conditions]
+        self.unassigned = Tally()  # spent on trials whose condition is not known
+        self.scores: dict[tuple[str, str], ScoreRows] = {}  # (scorer, scoring)
+        self.newest = {scorer.name: scorer.scoring for scorer in run.info.scorers}  # scorer → its newest scoring
+        self.open_trials: dict[str, OpenTrial] = {}  # by id; an answer removes its trial
+        self.recorded = run.info.agent_type == "replay"
+        """Answers were made elsewhere: how long it took to read them back is no latency."""
+        self.duplicates = 0
+        self.outside_plan = 0  # answers and failures of trials that no plan holds
+        self.foreign_lines = 0  # lines that karat did not write
+        self.orphan_scores = 0  # scores of trials that have no answer
+        self._free_scoring = bool(scorers) and all(scorer.offline for scorer in scorers)  # failed attempts cost nothing
+        self._cells: dict[str, int] | None = {} if scorers else None  # trial id → cell, of answered trials
+        self._attempted: dict[str, int] = {}  # trial id → cell, of trials with failed attempts
+        self._attempt_trials: list[str] = []
+        self._run_scorings = self._part_scorings = tuple(
+            self.newest.values()
+        )  # `_part`: of the part that is being read
+        self._unnamed: dict[str, list[AttemptLine]] = {}  # attempts of a scorer: the trial's next row says of which
+        self._errors: set[str] = set()
+
+    def _read_samples(self) -> None:
+        samples = enumerate(self.run.samples())
+        listed = sorted((one.position, one.id, line, one.content or one.digest) for line, one in samples)
+        self.samples = {name: row for row, (_, name, _, _) in enumerate(listed)}  # id → row
+        if len(self.samples) < len(listed):
+            raise BadRun(str(self.run.path), "samples.jsonl is damaged: it holds a sample twice")
+        self.positions = [position for position, _, _, _ in listed]  # of each row
+        self.digests = [digest for _, _, _, digest in listed]
+        self._sample_lines = array("q", (line for _, _, line, _ in listed))
+
+    def cell(self, sample: str | None, condition: str | None, repetition: int | None) -> int | None:
+        if sample is None or condition is None or repetition is None:
+            return None
+        row, column = self.samples.get(sample), self.conditions.get(condition)
+        if row is None or column is None or not 0 <= repetition < self.repetitions:
+            return None
+        return (row * len(self.conditions) + column) * self.repetitions + repetition
+
+    def place(self, cell: int) -> tuple[int, int, int]:
+        """Sample, condition and repetition, as indices."""
+        rest, repetition = divmod(cell, self.repetitions)
+        row, condition = divmod(rest, len(self.conditions))
+        return row, condition, repetition
+
+    def tally(self, cell: int) -> Tally:
+        return self.tallies[cell // self.repetitions % len(self.conditions)] if cell >= 0 else self.unassigned
+
+    def retried_in(self, condition: int) -> int:
+        """How many answered trials of a condition took more than one attempt."""
+        step, start = len(self.conditions), condition
+        return sum(
+            self.retried.count(1, row * self.repetitions, (row + 1) * self.repetitions)
+            for row in range(start, len(self.samples) * step, step)
+        )
+
+    def samples_of(self, rows: Iterable[int]) -> Iterator[Sample]:
+        """The samples of these rows, in the order of samples.jsonl."""
+        return self.run.samples(lines={self._sample_lines[row] for row in rows})
+
+    def shown(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """Scorer → scoring that counts: the newest, unless another is wanted. Raises BadOption."""
+        announced = [(scorer.name, scorer.scoring) for scorer in (*self.run.info.scorers, *self.run.scorers())]
+        return shown_scorings(self.newest, announced, self.scores, wanted)
+
+    def scored(self, scoring: str) -> bytearray:
+        """Of each cell whether it has all rows of a scoring."""
+        scored = bytearray(self.planned)
+        for (_, digest), rows in self.scores.items():
+            if digest == scoring:
+                for cell in rows.cells:
+                    scored[cell] = 1
+                for cell in rows.partial:
+                    scored[cell] = 0
+        return scored
+
+    def partial_rows(self, scoring: str) -> dict[int, set[tuple[int | None, str | None, int]]]:
+        """Cell → turn, judge and repeat of the rows that are there, where a scoring lacks some."""
+        found: dict[int, set[tuple[int | None, str | None, int]]] = {}
+        for (_, digest), rows in self.scores.items():
+            names = [*rows.names, None]  # −1: not named
+            for cell, places in rows.partial.items() if digest == scoring else ():
+                found[cell] = {(turn if turn >= 0 else None, names[judge], repeat) for turn, judge, repeat in places}
+        return found
+
+    @contextmanager
+    def reader(self) -> Iterator[LineReader]:
+        """Reads lines again, by their bytes."""
+        file = self.run.open_file(self.run.journal.name)
+        with file or BytesIO() as file:
+            yield LineReader(self.run, file)
+
+    def lines(self, places: Iterable[int]) -> Iterator[bytes]:
+        """The lines that begin at these bytes. Raises BadRun where the journal is another one by now."""
+        with self.reader() as reader:
+            yield from map(reader.line, places)
+
+    def answer_lines(self, decode: Callable[[bytes], _Line]) -> Iterator[tuple[int, _Line]]:
+        """Cell and line of every answer that counts, in the journal's order."""
+        cells = sorted((cell for cell in range(self.planned) if self.answered[cell]), key=self.answers.__getitem__)
+        return zip(cells, map(decode, self.lines(self.answers[cell] for cell in cells)), strict=True)
+
+    def score_lines(self, scoring: tuple[str, str], decode: Callable[[bytes], _Line]) -> Iterator[tuple[int, _Line]]:
+        """Cell and line of every row of a scoring, in the journal's order: those that do not count as well."""
+        rows = self.scores.get(scoring) or ScoreRows()
+        return zip(rows.cells, map(decode, self.lines(rows.at)) if rows.at else (), strict=True)
+
+    def group(self, line: FailureLine | AttemptLine, scorer: str | None) -> FailureCount:
+        """The group of a failure, new or known."""
+        scorer = scorer if line.stage == "score" else None
+        group = FailureGroup(line.cls, line.stage, line.kind, self._error(line), scorer)
+        if group not in self.groups and len(self.groups) >= _MOST_GROUPS:
+            group = FailureGroup(line.cls, line.stage, "other")
+        known = self.groups.get(group)
+        if known is None:
+            known = self.groups[group] = FailureCount(len(self.groups) + 1, line.message)
+        return known
+
+    def _error(self, line: FailureLine | AttemptLine) -> str | None:
+        if line.kind != "crash":
+            return None
+        name, colon, _ = line.message.partition(":")
+        if not colon or _CLASS_NAME.fullmatch(name) is None:
+            return None
+        if len(self._errors) < _MOST_ERRORS:
+            self._errors.add(name)
+        return name if name in self._errors else None
+
+    def read(self) -> None:
+        """Reads the journal. Raises BadRun at a damaged line, with its number."""
+        handlers: dict[bytes, Callable[[int, bytes], None]] = {  # by the five bytes that follow `{"event":"`
+            b"answe": self._add_answer,
+            b"score": self._add_score,
+            b"failu": self._add_failure,
+            b"attem": self._add_attempt,
+            b"resum": self._add_resume,
+            b"reply": self._add_reply,
+            b'end",': self._add_end,
+        }
+        at = 0
+        try:
+            for line in self.run.lines():
+                handle = handlers.get(line[10:15])
+                if handle is not None:
+                    handle(at, line)
+                elif not line.startswith(b'{"event":"'):
+                    self.foreign_lines += 1
+                at += len(line) + 1
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Counting lines would slow down the thousands of journals that are whole.
+            for _ in self.run.events():
+                pass
+            raise
+        self._settle()
+
+    def _add_answer(self, at: int, line: bytes) -> None:
+        answer = _answer(line)
+        cell = self.cell(answer.sample, answer.condition, answer.repetition)
+        if cell is None:
+            self.outside_plan += 1
+            return
+        tally, trial, replies, called = self.tally(cell), answer.trial, answer.replies, False
+        for reply in replies:
+            tally.add_reply(reply)
+            called = called or bool(reply.tool_calls)
+        earlier = self._close(trial, cell) if self.open_trials else False
+        if self.answered[cell]:
+            self.duplicates += 1
+            return
+        self.answered[cell] = 1
+        self.answers[cell] = at
+        tally.answered += 1
+        seconds = recorded_seconds([reply.milliseconds for reply in replies]) if self.recorded else answer.seconds
+        if seconds is not None:
+            tally.seconds.append(seconds)
+        if answer.attempts > 1 or earlier or self.failed[cell]:
+            self.retried[cell] = 1
+        if self._cells is not None:
+            self._cells[trial] = cell
+        if trial in self._attempted:
+            self._attempted[trial] = cell
+        if called:
+            tally.count_calls(replies, answered=True)
+
+    def _add_score(self, at: int, line: bytes) -> None:
+        row = _score(line)
+        if self._unnamed:
+            self._name_attempts(row.trial, row.scorer)
+        cell = self._cells.get(row.trial, -1) if self._cells is not None else -1
+        if not row.offline or row.dollars is not None or row.usage is not None:  # a rule costs nothing
+            tally = self.tally(cell)
+            tally.pay_judge(0.0 if row.offline and row.dollars is None else row.dollars)
+            if row.usage is not None or not row.offline:
+                tally.use(row.usage)
+            if row.usage is not None:
+                tally.judge_tokens += (row.usage.input_tokens or 0) + (row.usage.output_tokens or 0)
+        if cell < 0:
+            self.orphan_scores += 1
+            return
+        key = (row.scorer, row.scoring)
+        rows = self.scores.get(key)
+        if rows is None:
+            rows = self.scores[key] = ScoreRows()
+        rows.add(cell, at, row)
+        self.newest[row.scorer] = row.scoring
+
+    def _add_failure(self, at: int, line: bytes) -> None:
+        failure = _failure(line)
+        trial = failure.trial
+        cell = self.cell(failure.sample, failure.condition, failure.repetition)
+        if cell is None and self._cells is not None:
+            cell = self._cells.get(trial)
+        if self._unnamed and failure.stage == "score":
+            self._name_attempts(trial, failure.scorer)
+        group = self.group(failure, failure.scorer)
+        group.example = failure.message
+        self.failures.add(at, -1 if cell is None else cell, group.code)
+        if cell is None:
+            self.outside_plan += 1
+            return
+        if trial in self._attempted:
+            self._attempted[trial] = cell
+        if (pending := self.open_trials.get(trial)) is not None:
+            pending.cell = cell
+            self._book(pending)
+            if not pending.conversation.replies:
+                del self.open_trials[trial]
+        if failure.stage == "score":
+            self.score_failed[cell, failure.scorer] = (failure.scoring, group.code)
+        else:
+            self.failed[cell] = group.code
+
+    def _add_attempt(self, at: int, line: bytes) -> None:
+        attempt = _attempt(line)
+        trial = attempt.trial
+        cell = self._cells.get(trial, -1) if self._cells is not None else -1
+        self._attempted.setdefault(trial, cell)
+        self._attempt_trials.append(trial)
+        self.attempts.add(at, cell, 0)
+        if attempt.stage == "score":
+            self._unnamed.setdefault(trial, []).append(attempt)
+            if not self._free_scoring or attempt.dollars is not None:
+                tally = self.tally(cell)
+                tally.pay_judge(attempt.dollars)
+                tally.use(attempt.usage)
+            return
+        self._count_attempt(attempt, None)
+        pending = self.open_trials.setdefault(trial, OpenTrial())
+        pending.failed_attempts += 1
+        pending.underway = False
+        journalled = pending.conversation.end_attempt(attempt.kind)
+        pending.lost_replies += attempt.replies[journalled:]
+        # Gates are checked after the last call, so they cost nothing more.
+        replied = attempt.replies or pending.conversation.replies
+        if not (replied and attempt.kind.startswith(MISSED_GATE) and attempt.dollars is None):
+            pending.calls.append((attempt.dollars, attempt.usage))
+
+    def _add_reply(self, at: int, line: bytes) -> None:
+        event = _reply(line)
+        pending = self.open_trials.setdefault(event.trial, OpenTrial())
+        pending.underway = True
+        pending.lost_replies += (reply for _, reply in pending.conversation.add(event.turn, (at, event.reply)))
+
+    def _add_resume(self, _: int, line: bytes) -> None:
+        resume = _resume(line)
+        for scorer in resume.scorers:
+            self.newest[scorer.name] = scorer.scoring
+        again = resume.command == "score"
+        self._part_scorings = tuple(scorer.scoring for scorer in resume.scorers) if again else self._run_scorings
+        self.completed.update(dict.fromkeys(self._part_scorings, False))
+        for pending in self.open_trials.values():
+            pending.conversation.end_process()
+            pending.end_attempt()
+        self._name_all_attempts()
+
+    def _add_end(self, _: int, line: bytes) -> None:
+        self.completed.update(dict.fromkeys(self._part_scorings, _end(line).reason == "done"))
+
+    def _settle(self) -> None:
+        """Books what led to no answer: as unassigned where no line names the trial's condition."""
+        for pending in self.open_trials.values():
+            pending.end_attempt()
+            pending.lost_replies += (reply for _, reply in pending.conversation.replies)
+            self._book(pending)
+        self._name_all_attempts()
+        for number, trial in enumerate(self._attempt_trials):
+            self.attempts.cells[number] = self._attempted[trial]
+        self._cells, self._attempted, self._attempt_trials = None, {}, []
+
+    def _close(self, trial: str, cell: int) -> bool:
+        """Books what a trial used up besides its answer; whether an attempt failed."""
+        pending = self.open_trials.pop(trial, None)
+        if pending is None:
+            return False
+        failed = pending.failed_attempts > 0 or pending.cell >= 0
+        pending.cell = cell
+        self._book(pending)
+        return failed
+
+    def _book(self, pending: OpenTrial) -> None:
+        """Replies that an answer may still include are not booked."""
+        tally = self.tally(pending.cell)
+        for dollars, usage in pending.calls:
+            tally.pay(dollars)
+            tally.lose(dollars)
+            tally.use(usage)
+        for reply in pending.lost_replies:
+            tally.add_reply(reply)
+            tally.lose(reply.dollars)
+        tally.count_calls(pending.lost_replies, answered=False)
+        tally.failed_attempts += pending.failed_attempts
+        tally.unfinished_attempts += pending.unfinished_attempts
+        pending.calls, pending.lost_replies = [], []
+        pending.failed_attempts = pending.unfinished_attempts = 0
+
+    def _name_attempts(self, trial: str, scorer: str | None) -> None:
+        for attempt in self._unnamed.pop(trial, ()):
+            self._count_attempt(attempt, scorer)
+
+    def _name_all_attempts(self) -> None:
+        for trial in list(self._unnamed):
+            self._name_attempts(trial, None)
+
+    def _count_attempt(self, attempt: AttemptLine, scorer: str | None) -> None:
+        group = self.group(attempt, scorer)
+        group.attempts += 1
+        group.example = attempt.message
+
+
+@contextmanager
+def trusted(run: RunFolder) -> Iterator[None]:
+    """Around whatever uses a run's values: what no run of karat's holds becomes BadRun.
+
+    A run folder may come from anywhere. Some of its lines are read in part only, and sizes and
+    depths show only in use.
+    """
+    try:
+        yield
+    except RecursionError as error:
+        raise BadRun(str(run.path), "holds values that are nested too deeply to be read") from error
+    except (MemoryError, OverflowError) as error:
+        raise BadRun(str(run.path), "holds numbers that are too large to be worked with") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRun(str(run.path), f"the journal is damaged: {error}") from error
+
+
+def plan_of(run: RunFolder) -> PlanInfo:
+    """The run's plan. Raises BadRun where it is none that karat writes."""
+    with trusted(run):
+        plan = run.plan()
+    fault = None
+    if not 1 <= plan.repetitions <= _MOST_REPETITIONS:
+        fault = f"repetitions is {plan.repetitions}, want 1 to {_MOST_REPETITIONS}"
+    elif not 1 <= len(plan.conditions) <= _MOST_CONDITIONS:
+        fault = f"it names {len(plan.conditions)} conditions, want 1 to {_MOST_CONDITIONS}"
+    elif len(set(plan.conditions)) < len(plan.conditions):
+        fault = "it names a condition twice"
+    if fault is not None:
+        raise BadRun(str(run.path), f"the plan is damaged: {fault}")
+    return plan
+
+
+def read_index(run: RunFolder) -> RunIndex:
+    """The index of a run, read in one pass. Raises BadRun at a damaged line."""
+    index = RunIndex(run)
+    index.read()
+    return index

@@ -1,0 +1,89 @@
+"""What the index keeps of a journal, and how it finds the lines again."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from karat.errors import BadRun
+from karat.index import read_index
+from karat.journal import CHECKSUMS_SINCE, PlanInfo
+from karat.records import Answer, Reply, Score
+
+answer = msgspec.json.Decoder(Answer).decode
+score = msgspec.json.Decoder(Score).decode
+
+
+@pytest.fixture
+def script(journals, tmp_path):
+    """Two questions under two conditions; the second one's answers are longer than a block that is read."""
+    script = journals.Script(tmp_path / "run", format=CHECKSUMS_SINCE)
+    for row, condition in [(1, "with-docs"), (0, "baseline"), (1, "baseline")]:
+        text = f"{row} {condition} " + "long " * (100_000 * row)
+        script.answer(row, condition, reply=Reply(text=text, dollars=0.25))
+        script.score(row, condition, value=row + 1)
+    script.answer(0, "baseline", reply=Reply(text="a second answer"))
+    script.score(0, "baseline", value=5)
+    return script
+
+
+def test_texts_are_found_again_by_their_bytes(script):
+    index = read_index(script.end())
+    found = {index.place(cell): line.text[:8].rstrip() for cell, line in index.answer_lines(answer)}
+    assert found == {(1, 1, 0): "1 with-d", (0, 0, 0): "0 baseli", (1, 0, 0): "1 baseli"}
+    assert list(found) == [(1, 1, 0), (0, 0, 0), (1, 0, 0)], "in the journal's order"
+    rows = [(index.place(cell)[:2], row.values) for cell, row in index.score_lines(("judge", "0f" * 16), score)]
+    values = [((1, 1), 2.0), ((0, 0), 1.0), ((1, 0), 2.0), ((0, 0), 5.0)]
+    assert rows == [(place, {"completeness": value}) for place, value in values]
+    assert index.duplicates == 1
+    assert index.scores["judge", "0f" * 16].counting().tolist() == [3, 2, 0], "the last row at a place counts"
+
+
+def test_a_journal_that_is_another_one_by_now_is_refused(script):
+    run = script.end()
+    index = read_index(run)
+    run.journal.write_bytes(run.journal.read_bytes().replace(b"0 baseline", b"0 basel1ne"))
+    with pytest.raises(BadRun, match="the journal changed while it was being read"):
+        list(index.answer_lines(answer))
+    run.journal.write_bytes(b"")
+    with pytest.raises(BadRun, match="the journal changed while it was being read"):
+        list(index.answer_lines(answer))
+
+
+def test_what_a_trial_cost_that_has_no_answer_is_kept_with_its_conversation(script):
+    script.reply(0, "with-docs", turn=0, reply=Reply(text="first", dollars=1.0))
+    script.reply(0, "with-docs", turn=1, reply=Reply(text="second", dollars=2.0))
+    script.attempt(0, "with-docs", dollars=0.5)
+    script.failure(0, "with-docs", cls="infrastructure", kind="network")
+    index = read_index(script.end())
+    (pending,) = index.open_trials.values()
+    assert index.place(pending.cell) == (0, 1, 0)
+    lines = index.lines(at for at, _ in pending.conversation.replies)
+    assert [json.loads(line)["reply"]["text"] for line in lines] == ["first", "second"]
+    assert sorted(index.tallies[1].lost_dollars) == [0.5, 1.0, 2.0]
+    assert [(index.place(cell), code) for _, cell, code in index.failures] == [((0, 1, 0), 2)], (
+        "the attempt has another kind"
+    )
+    assert [index.place(cell) for _, cell, _ in index.attempts] == [(0, 1, 0)]
+
+
+@pytest.mark.parametrize("padding", range(0, 160, 7))
+def test_a_resume_is_found_wherever_blocks_end(journals, tmp_path, padding):
+    script = journals.Script(tmp_path / "run", format=CHECKSUMS_SINCE)
+    script.answer(0, "baseline", reply=Reply(text="x" * (2**20 - 500 + padding) + '\n{"event":"resume"'))
+    script.resume(plan=PlanInfo(samples=2, conditions=("third",), repetitions=2))
+    script.answer(0, "third", reply=Reply(text="y" * 2**20))
+    script.resume(plan=PlanInfo(samples=2, conditions=("fourth",), repetitions=1))
+    run = script.end()
+    assert run.plan().conditions == ("baseline", "with-docs", "third", "fourth")
+    assert run.plan().repetitions == 2
+
+
+def test_a_damaged_resume_is_named_with_its_line(script):
+    script.resume(plan=PlanInfo(samples=2, conditions=("third",), repetitions=2))
+    run = script.end()
+    run.journal.write_bytes(run.journal.read_bytes().replace(b'"third"', b'"th1rd"'))
+    with pytest.raises(BadRun, match="line 10 of the journal is damaged"):
+        run.plan()

@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +44,10 @@ FAMILIES = {
         "What scores the answers: `judge.type`, and each entry of `scorers`, in the experiment file.",
     ),
 }
+
+
+COMMON = "`--json` (result as JSON), `-q`, `--quiet` (only errors on standard error), `--debug` (traceback) and `-h`"
+_OPTIONS_OF_ALL = re.compile(r"^  (?:--json|-q, --quiet|--debug|-h, --help) .*\n?(?: {9,}.*\n?)*", re.MULTILINE)
 
 
 def family_page(family: str) -> str:
@@ -140,10 +146,16 @@ def cli_page() -> str:
     """Every command with its options, as `--help` shows them."""
     import click
 
-    parts = ["# Commands", "Results go to standard output, everything else to standard error."]
+    parts = [
+        "# Commands",
+        f"Each command also takes {COMMON}. Results go to standard output, everything else to standard error.",
+    ]
     root = click.Context(_command_line(), info_name="karat", terminal_width=100, max_content_width=100)
     for context in _contexts(root):
-        parts += [f"## {context.command_path}", f"```text\n{context.get_help().rstrip()}\n```"]
+        text = context.get_help().rstrip()
+        if context.parent is not None:
+            text = _OPTIONS_OF_ALL.sub("", text).rstrip().removesuffix("\n\nOptions:")
+        parts += [f"## {context.command_path}", f"```text\n{text}\n```"]
     return "\n\n".join(parts)
 
 
@@ -203,8 +215,29 @@ def python_page() -> str:
 
 
 def statistics_page() -> str:
-    """The public names of `karat.stats`."""
-    return _names_page("Statistics in Python", "`from karat import stats`", "karat.stats")
+    """The public names of `karat.stats`, by the file that holds them."""
+    from karat import stats
+
+    files: dict[str, list[str]] = {}
+    for name in stats.__all__:
+        if callable(thing := getattr(stats, name)):
+            files.setdefault(_source(thing), []).append(f"`{name}`")
+    return "\n\n".join(
+        [
+            "# Statistics in Python",
+            """`from karat import stats` offers these names. Docstrings give shapes, units, ranges, errors, an example
+and the source: on the site below, on a code host in each file. See also [which statistic to
+use](../explanation/which-statistic.md).""",
+            "\n".join(
+                f"* [{Path(file).stem}](../../{file}): {', '.join(names)}" for file, names in sorted(files.items())
+            ),
+        ]
+    )
+
+
+def _source(thing: Any) -> str:
+    """The file that defines a name, from the top of the checkout."""
+    return Path(inspect.getsourcefile(inspect.unwrap(thing)) or "").relative_to(ROOT).as_posix()
 
 
 def _names_page(title: str, how: str, package: str) -> str:
@@ -219,9 +252,8 @@ ranges, errors, an example and the source: on the site below, on a code host beh
     for name in home.__all__:
         thing = getattr(home, name)
         if callable(thing):
-            source = Path(inspect.getsourcefile(inspect.unwrap(thing)) or "").relative_to(ROOT).as_posix()
             first = docstring(thing).partition("\n\n")[0]
-            rows.append(f"| [`{name}`](../../{source}) | {' '.join(first.split())} |")
+            rows.append(f"| [`{name}`](../../{_source(thing)}) | {' '.join(first.split())} |")
     return "\n\n".join([*parts, "\n".join(rows)])
 
 
@@ -230,17 +262,34 @@ def query_page() -> str:
     from karat.sql import SQL_TYPES
     from karat.tables import TABLES
 
+    def table_of(columns: Iterable[Any]) -> str:
+        rows = [f"| `{column.name}` | {SQL_TYPES[column.type]} | {column.meaning} |" for column in columns]
+        return "\n".join(["| column | type | |", "|---|---|---|", *rows])
+
+    tables = list(TABLES.values())
+    used = Counter((column.name, column.type, column.meaning) for table in tables for column in table.columns)
+    common = {column for column, times in used.items() if times > 3}
+
+    def is_common(column: Any) -> bool:
+        return (column.name, column.type, column.meaning) in common
+
+    keys = {column.name: column for table in tables for column in table.columns if is_common(column)}
     parts = [
         "# Tables of a run",
-        """What `karat query RUN "SELECT …"` and `karat.query` ask, and what `--to parquet` takes away. The names,
-types and meanings are promised: columns may be added, none goes or changes. Rows have no order of their own.""",
-        """NULL stands for what is not known or does not apply; it is never 0. What counts is what counts in the
-report: the first answer of a trial, the last score at one place, whole scorings, each scorer's newest.""",
+        """`karat query RUN "SELECT …"` and `karat.query` ask these tables, `--to parquet` writes them. Names, types and
+meanings are promised: columns may be added, none is removed or changed. Rows have no order. NULL means not known or not
+applicable; it is never 0. The rules are the report's: the first answer of a trial, the last score at one place, whole
+scorings, each scorer's newest.""",
+        "## Columns of several tables",
+        table_of(keys.values()),
     ]
-    for table in TABLES.values():
-        rows = [f"| `{one.name}` | {SQL_TYPES[one.type]} | {one.meaning} |" for one in table.columns]
-        parts += [f"## {table.name}", f"{table.rows[0].upper()}{table.rows[1:]}."]
-        parts.append("\n".join(["| column | type | |", "|---|---|---|", *rows]))
+    for table in tables:
+        shared = ", ".join(f"`{column.name}`" for column in table.columns if is_common(column))
+        parts += [
+            f"## {table.name}",
+            f"{table.rows[0].upper()}{table.rows[1:]}. With {shared}, and:",
+            table_of(column for column in table.columns if not is_common(column)),
+        ]
     return "\n\n".join(parts)
 
 

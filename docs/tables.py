@@ -32,26 +32,23 @@ def fenced(text: str) -> str:
 
 
 def fields_table(model: type[BaseModel]) -> str:
-    """A model's fields: name, what may stand there, default, meaning."""
+    """A model's fields: name, possible values with the default (none: null or empty), meaning."""
     schema = model.model_json_schema(by_alias=True)
     required = set(schema.get("required", ()))
     notes = {name: note for name, _, note in attributes(model)}
-    rows = ["| key | value | default | |", "|---|---|---|---|"]
+    rows = ["| key | value | |", "|---|---|---|"]
     for name, field in model.model_fields.items():
         key = field.alias or name
         entry = schema["properties"][key]
         nested = dict(headed(model)).get(key)
-        said = field.description or notes.get(name) or (docstring(nested).partition("\n")[0] if nested else "")
-        meaning = re.sub(r"\bNone\b", "`null`", said)
+        described = field.description or notes.get(name) or (docstring(nested).partition("\n")[0] if nested else "")
+        meaning = re.sub(r"\bNone\b", "`null`", described)
+        value, default = _kind(entry, schema.get("$defs", {})), entry.get("default")
         if key in required:
-            default = "*required*"
-        elif "$ref" in entry or "allOf" in entry:
-            default = ""
-        else:
-            default = f"`{json.dumps(entry.get('default'), ensure_ascii=False)}`"
-        rows.append(
-            f"| `{key}` | {_cell(_kind(entry, schema.get('$defs', {})))} | {_cell(default)} | {_cell(meaning)} |"
-        )
+            value += ", *required*"
+        elif default is not None and default not in ([], {}):
+            value += f", default `{json.dumps(default, ensure_ascii=False)}`"
+        rows.append(f"| `{key}` | {_cell(value.removesuffix(' or `null`'))} | {_cell(meaning)} |")
     return "\n".join(rows)
 
 
@@ -121,7 +118,7 @@ def _kind(entry: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
         "integer": "whole number",
         "number": "number",
         "string": "text",
-        "boolean": "`true` or `false`",
+        "boolean": "`true`/`false`",
         "null": "`null`",
     }
     return words.get(kind or "", "anything") + _bounds(entry)

@@ -9,12 +9,13 @@ point in the group `karat.agents`, or the file names `module:Class`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
 import pkgutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Description",
+    "aliases",
     "build",
     "check_options",
     "describe",
     "file_name",
     "find",
+    "installed",
     "load",
     "names",
     "options_model",
@@ -159,6 +162,20 @@ def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
     if isinstance(caught.error, (KaratError, KeyboardInterrupt)):
         raise caught.error
     raise BadPlugin(plugin.__name__, f"its constructor failed: {described(caught.error)}") from caught.error
+
+
+def aliases(family: str) -> dict[str, str]:
+    """Another name that files may use → the name of the plug-in."""
+    return _ALIASES.get(family, {})
+
+
+def installed(family: str) -> Iterator[tuple[str, type[Any]]]:
+    """Every plug-in of the family that can be loaded, by the name that the experiment file uses."""
+    for name in names(family):
+        yield name, find(family, name)
+    for point in _entry_points(family):
+        with contextlib.suppress(ImportError, BadPlugin):
+            yield point.name, _as_class(point.load(), point.name)
 
 
 def describe(family: str, *, package: str | None = None) -> list[Description]:

@@ -22,6 +22,7 @@ COMMANDS = (
     "compare",
     "query",
     "list",
+    "schema",
 )
 
 

@@ -10,12 +10,14 @@ from karat import plugins
 from karat.config.presets import presets
 from karat.kinds import shipped_studies
 
+SCHEMA = ".karat/experiment.schema.json"
+
 
 def test_init_writes_an_example_that_runs_as_it_stands(process, here):
     made = process("init", "golden", "mine")
     assert made.code == 0
     assert made.out.splitlines() == [
-        f"mine/{name}" for name in ("README.md", "agent.py", "experiment.yaml", "questions.jsonl")
+        f"mine/{name}" for name in (SCHEMA, "README.md", "agent.py", "experiment.yaml", "questions.jsonl")
     ]
     commands = [shlex.split(line) for line in made.err.partition("Next:\n")[2].splitlines()]
     assert [words[1] for words in commands] == ["check", "run"]
@@ -57,7 +59,14 @@ def test_the_example_shows_how_an_mcp_server_is_measured(process, here):
 def test_init_writes_conversations_that_run_as_they_stand(process, here):
     made = process("init", "conversation", "mine")
     assert made.out.splitlines() == [
-        f"mine/{name}" for name in ("README.md", "answers.jsonl", "conversations.jsonl", "experiment.yaml")
+        f"mine/{name}"
+        for name in (
+            ".karat/experiment.schema.json",
+            "README.md",
+            "answers.jsonl",
+            "conversations.jsonl",
+            "experiment.yaml",
+        )
     ]
     commands = [shlex.split(line) for line in made.err.partition("Next:\n")[2].splitlines()]
     for words in commands:
@@ -72,8 +81,8 @@ def test_init_writes_a_study_that_checks_and_runs_as_it_stands(process, here):
     assert made.out.splitlines() == [
         f"mine/{name}"
         for name in (
-            "README.md", "bridge/README.md", "bridge/copy.jsonl", "bridge/materials/bridge.md", "bridge/study.yaml",
-            "experiment.yaml",
+            SCHEMA, "README.md", "bridge/README.md", "bridge/copy.jsonl", "bridge/materials/bridge.md",
+            "bridge/study.yaml", "experiment.yaml",
         )
     ]  # fmt: skip
     commands = [shlex.split(line) for line in made.err.partition("Next:\n")[2].splitlines()]
@@ -106,7 +115,7 @@ def test_init_overwrites_nothing(karat, here):
 
 def test_init_json(karat):
     found = karat("init", "golden", "--json").json
-    assert (found["format"], found["folder"], len(found["files"])) == (1, "golden", 4)
+    assert (found["format"], found["folder"], len(found["files"])) == (1, "golden", 5)
 
 
 @pytest.mark.parametrize(("old", "family"), [("datasets", "kinds"), ("reports", "exports")])

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, field_validator
 from karat.agents import AgentSetting
 from karat.agents._retold import retold
 from karat.agents._tool_names import named_tools
-from karat.config.model import Address, Count, Name, Number, Strictly, Text
+from karat.config.model import Address, Count, Name, Number, Strictly, Text, VariableName
 from karat.errors import AgentFault, BadOption, LimitReached, TrialFault
 from karat.mcp import Tools
 from karat.models import Meter, close_model, fault_of, metered, open_model, parse_model, price, settings_of
@@ -45,7 +45,7 @@ class Chat:
 
         model: Name = Field(description="provider:model, e.g. openai:gpt-4.1")
         base_url: Address | None = None  # of a service that speaks the provider's protocol
-        api_key_env: Name | None = None  # the name of the variable that holds the key
+        api_key_env: VariableName | None = None  # the name of the variable that holds the key
         temperature: Number | None = Field(default=None, ge=0, le=2)  # null: the provider's default, as below
         top_p: Number | None = Field(default=None, gt=0, le=1)  # the share of likely tokens that is drawn from
         max_tokens: Count | None = Field(default=None, ge=1)  # of one response of the model

@@ -20,7 +20,7 @@ from karat.agents._claude_folder import Folder, trial_folder
 from karat.agents._claude_session import Conversation, Terms
 from karat.agents._claude_tools import ToolNames
 from karat.agents._servers import client_config
-from karat.config.model import Address, Count, Name, Strictly, Text
+from karat.config.model import Address, Count, Name, Strictly, Text, VariableName
 from karat.errors import BadOption, MissingExtra
 from karat.models import ModelName
 from karat.models.prices import own_price
@@ -58,7 +58,9 @@ class Claude:
         effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None  # null: as Claude Code has it
         provider: Literal["anthropic", "bedrock", "vertex"] | None = None  # null: CLAUDE_CODE_USE_BEDROCK, …_VERTEX say
         base_url: Address | None = None  # of a service that speaks Anthropic's Messages API; it goes before `provider`
-        api_key_env: Name | None = None  # the name of the variable that holds the key; null: ANTHROPIC_API_KEY, …
+        api_key_env: VariableName | None = (
+            None  # the name of the variable that holds the key; null: ANTHROPIC_API_KEY, …
+        )
         max_retries: Count = Field(default=2, ge=0, le=10)  # of one request, before the attempt fails
         env: dict[str, Text] = {}  # further variables that Claude Code sees, e.g. HTTPS_PROXY
         program: Name | None = None  # another Claude Code than the one that the SDK brings along

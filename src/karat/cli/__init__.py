@@ -32,6 +32,7 @@ _COMMANDS = (
     "compare",
     "query",
     "list",
+    "schema",
 )  # in the order in which one meets them
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from itertools import combinations
+from typing import Annotated, ClassVar, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -17,6 +18,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     PlainValidator,
     Strict,
     ValidationInfo,
@@ -82,6 +84,7 @@ def _web_address(url: str) -> str:
     return url
 
 
+JsonDict = dict[str, JsonValue]
 Strictly = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 Text = Annotated[str, Strict()]
 Name = Annotated[str, Strict(), Field(min_length=1)]
@@ -89,7 +92,14 @@ Count = Annotated[int, BeforeValidator(_no_bool)]
 Number = Annotated[float, BeforeValidator(_no_bool)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, le=604_800)]
 ShareOrCount = Annotated[float, BeforeValidator(_no_bool), AfterValidator(_share_or_count)]
-Address = Annotated[str, Strict(), AfterValidator(_web_address)]
+_SHARE_OR_COUNT: JsonDict = {"not": {"type": "number", "exclusiveMinimum": 1, "not": {"multipleOf": 1}}}
+Address = Annotated[
+    str,
+    Strict(),
+    AfterValidator(_web_address),
+    WithJsonSchema({"type": "string", "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#]|\$\{"}),
+]
+VariableName = Annotated[Name, WithJsonSchema({"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_]*$|\$\{"})]
 
 
 class Section(BaseModel):
@@ -142,7 +152,9 @@ class Execution(Section):
     timeout_seconds: Seconds = 600.0  # of one attempt of the agent, its servers included
     judge_timeout_seconds: Seconds = 120.0  # of one attempt of a scorer
     budget: Budget = Budget()
-    max_failures: ShareOrCount = Field(default=0.2, ge=0)  # below 1: a share of the planned trials; else a count
+    max_failures: ShareOrCount = Field(
+        default=0.2, ge=0, json_schema_extra=_SHARE_OR_COUNT
+    )  # below 1: a share of the planned trials; else a count
     shared: bool = False  # others of your group may read the run folder, as far as your umask allows; else only you
 
     def most_failures(self, planned: int) -> float:
@@ -229,8 +241,15 @@ def _server(value: object) -> StdioServer | RemoteServer:
 SERVER_TYPES = ("stdio", "http", "sse")
 
 
+def _not_both(*keys: str) -> JsonDict:
+    """Two keys of which one at most may have a value, in a JSON Schema."""
+    return {"not": {"required": list(keys), "properties": {key: {"not": {"type": "null"}} for key in keys}}}
+
+
 class McpTraffic(Section):
     """Whether what MCP servers are asked and answer is recorded, or comes from a recording; only one of them."""
+
+    model_config = ConfigDict(json_schema_extra=_not_both("record", "replay"))
 
     record: Name | None = Field(default=None, description="a folder, made where it is not there; null: not recorded")
     replay: Name | None = Field(default=None, description="the folder of a recording; no server is started or reached")
@@ -279,8 +298,23 @@ def _each_once(names: list[str]) -> list[str]:
     return names
 
 
+def _condition_schema(schema: JsonDict) -> None:
+    """What a schema can say of a condition's keys together, and the name that k-eval gave one of them."""
+    prompts = ("preset", "system_prompt", "prompt_file", "system_prompt_file")
+    properties = cast(dict[str, JsonDict], schema["properties"])
+    properties["mcp_servers"]["uniqueItems"] = True
+    schema["properties"] = {**properties, "system_prompt_file": properties["prompt_file"]}
+    gate: JsonDict = {
+        "if": {"properties": {"require_mcp_tool_use": {"const": True}}, "required": ["require_mcp_tool_use"]},
+        "then": {"properties": {"mcp_servers": {"type": "array", "minItems": 1}}, "required": ["mcp_servers"]},
+    }
+    schema["allOf"] = [gate, *(_not_both(*pair) for pair in combinations(prompts, 2))]
+
+
 class ConditionModel(Section):
     """One condition as the file writes it."""
+
+    model_config = ConfigDict(json_schema_extra=_condition_schema)
 
     system_prompt: Text | PromptFile | None = Field(
         default=None,
@@ -376,10 +410,9 @@ def _variable(name: object) -> object:
 
 
 TextOrNumber = Annotated[str, BeforeValidator(_as_written), WithJsonSchema({"type": ["string", "number"]})]
+FileName = Annotated[TextOrNumber, AfterValidator(_file_name)]
 Printable = Annotated[str, AfterValidator(_can_be_printed), WithJsonSchema({"type": "string", "pattern": r"\S"})]
-Variable = Annotated[
-    str, BeforeValidator(_variable), WithJsonSchema({"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_]*$"})
-]
+Variable = Annotated[VariableName, BeforeValidator(_variable)]
 MOST_CONDITIONS = 500
 """As many as a summary reads: every two of them are compared."""
 
@@ -403,8 +436,8 @@ class ExperimentFile(Section):
         for key in keys
     }
 
-    name: Annotated[TextOrNumber, AfterValidator(_file_name)] | None = Field(default=None, examples=["support-kb"])
-    version: TextOrNumber = Field(default="1", examples=['"1.2"'])
+    name: FileName | None = Field(default=None, examples=["support-kb"], json_schema_extra={"pattern": "^[^/\\n]*$"})
+    version: TextOrNumber = Field(default="1", examples=["1.2"])
     dataset: Annotated[DatasetPart, PlainValidator(read_dataset)] = Field(examples=[{"path": "questions.jsonl"}])
     agent: Annotated[Plugged, PlainValidator(read_agent)] = Field(examples=[{"type": "floor"}])
     judge: Annotated[Plugged | None, PlainValidator(read_judge)] = Field(

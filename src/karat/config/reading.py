@@ -129,7 +129,7 @@ def section(family: str, plugin: Plugin | None) -> type[BaseModel]:
     """What a section of the file may hold: the plug-in's options, and the keys that name and place the plug-in."""
     base = _AnyOptions if plugin is None else plugins.options_model(plugin) or _NoOptions
     base.model_rebuild()  # its module may have grown since: names of classes that were not there yet
-    return create_model(base.__qualname__, __base__=base, __doc__=base.__doc__, **_KEYS[family])
+    return create_model(f"{family}.{base.__qualname__}", __base__=base, __doc__=base.__doc__, **_KEYS[family])
 
 
 def read_dataset(value: object, info: ValidationInfo) -> DatasetPart:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from karat import rubrics
-from karat.config.model import Address, Count, Name, Number, Strictly
+from karat.config.model import Address, Count, Name, Number, Strictly, VariableName
 from karat.errors import BadOption
 from karat.models import parse_model, price_table, route
 from karat.records import Answer, Metric, Sample, Score, Usage
@@ -22,6 +22,12 @@ from karat.scorers._judge_prompt import PROMPT_VERSION, Material, Output, prompt
 __all__ = ["Judge"]
 
 _CLAIMS = "unverified_claims"
+_EITHER: dict[str, JsonValue] = {
+    "oneOf": [
+        {"required": ["model"], "properties": {"model": {"type": "string"}}},
+        {"required": ["judges"], "properties": {"judges": {"minItems": 1}}},
+    ]
+}
 
 
 class Judge:
@@ -39,12 +45,12 @@ class Judge:
 
         model: Name = Field(description="provider:model, e.g. anthropic:claude-opus-4-5")
         base_url: Address | None = Field(default=None, description="as above, of this judge")
-        api_key_env: Name | None = Field(default=None, description="as above, of this judge")
+        api_key_env: VariableName | None = Field(default=None, description="as above, of this judge")
 
     class Options(BaseModel):
         """One `model`, or `judges`, a panel; `repeats` above 1 tells the judge's noise from the agent's."""
 
-        model_config = Strictly
+        model_config = ConfigDict(**Strictly, json_schema_extra=_EITHER)
 
         model: Name | None = Field(default=None, description="provider:model, e.g. anthropic:claude-opus-4-5")
         judges: list[Name | Judge.Member] = Field(
@@ -64,7 +70,7 @@ class Judge:
         output: Output = Field(default="tool", description="json: for servers that cannot call tools")
         max_asks: Count = Field(default=3, ge=1, le=10, description="how often a usable output is asked for at a time")
         base_url: Address | None = Field(default=None, description="of a service that speaks the provider's protocol")
-        api_key_env: Name | None = Field(default=None, description="the variable that holds the key")
+        api_key_env: VariableName | None = Field(default=None, description="the variable that holds the key")
 
         @field_validator("model")
         @classmethod

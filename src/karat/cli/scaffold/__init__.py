@@ -5,6 +5,7 @@ A file that ends in `.in` is written without it: so an example's Python is no mo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from karat.config.schema import schema_of, schema_text
 from karat.errors import BadOption, did_you_mean
 
 __all__ = ["Scaffolded", "scaffold"]
@@ -20,6 +22,8 @@ FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
 _KINDS = ("golden", "conversation", "study")
+_SCHEMAS = {"experiment.yaml": "experiment"}
+"""Files in which an editor marks mistakes → what they are a file of."""
 
 
 class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +41,12 @@ def scaffold(kind: str, folder: Path) -> Scaffolded:
     if kind not in _KINDS:
         raise BadOption("KIND", f"there is no kind '{kind}'{did_you_mean(kind, _KINDS)}")
     texts = {folder / path.removesuffix(".in"): data for path, data in _files(source)}
+    for example, what in [(path, _SCHEMAS.get(path.name)) for path in sorted(texts)]:
+        if what is not None:
+            schema = folder / ".karat" / f"{what}.schema.json"
+            place = os.path.relpath(schema, example.parent).replace(os.sep, "/")
+            texts[example] = f"# yaml-language-server: $schema={place}\n".encode() + texts[example]
+            texts[schema] = schema_text(schema_of(what)).encode()
     there = sorted(path.relative_to(folder).as_posix() for path in texts if path.exists() or path.is_symlink())
     if there:
         raise BadOption("DIR", f"{folder} already holds {', '.join(there)}; name another folder (nothing was written)")

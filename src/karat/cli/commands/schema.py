@@ -1,0 +1,40 @@
+"""`karat schema`: what an editor needs to mark mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("schema")
+@click.argument("what", metavar="[experiment|KIND]", default="experiment")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it into this file.")
+@options.output()
+def command(what: str, out: Path | None, output: Output) -> Exit:
+    """Print the JSON Schema (2020-12) of an experiment file, or of the file of a KIND of dataset, such as study.
+
+    It holds the options of every plug-in that is installed. An editor with a YAML language server
+    finds it by a line of the file: # yaml-language-server: $schema=.karat/experiment.schema.json.
+    karat init writes that line and that file. With --out an existing file is replaced.
+    """
+    from karat.config.schema import schema_of, schema_text
+    from karat.errors import BadOption
+
+    schema = schema_of(what)
+    if out is None:
+        output.result(schema_text(schema).rstrip(), schema)
+        return Exit.DONE
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(schema_text(schema), encoding="utf-8")
+    except OSError as error:
+        raise BadOption("--out", f"cannot write {out}: {error.strerror}") from error
+    output.result(str(out), {"file": str(out)})
+    return Exit.DONE

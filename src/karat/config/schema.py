@@ -1,0 +1,258 @@
+"""The JSON Schema (2020-12) of an experiment file, for editors: with the options of every plug-in that is installed.
+
+It accepts every file that `karat check` accepts. What it cannot see, `check` reports: names that refer to
+another part of the file, files and variables that are not there, expressions in another language.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+from pydantic_core import core_schema
+
+from karat import plugins
+from karat.config.model import ExperimentFile, Section
+from karat.config.reading import DEFAULT_KIND, section
+from karat.errors import BadOption, did_you_mean
+
+__all__ = ["schema_of", "schema_text"]
+
+Json = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_FILLED_IN = r"\$\{"  # a text with ${NAME}: what it becomes is not known here
+
+
+def schema_of(what: str) -> Json:
+    """Of `experiment`, or of the file that a kind of dataset reads. Raises BadOption where there is none."""
+    models = {name: plugin.file_model() for name, plugin in plugins.installed("kinds") if hasattr(plugin, "file_model")}
+    if what == "experiment":
+        return _experiment_schema()
+    if what not in models:
+        raise BadOption("WHAT", f"there is no schema of '{what}'{did_you_mean(what, ['experiment', *models])}")
+    schema = models[what].model_json_schema(schema_generator=_Generator)
+    made: Json = _tidied({"$schema": DIALECT, "title": f"A {what} of karat", **schema})
+    return made
+
+
+def schema_text(schema: Json) -> str:
+    """The schema as a file holds it."""
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def _experiment_schema() -> Json:
+    families: dict[str, dict[str, type[BaseModel]]] = {
+        family: {name: section(keys, plugin) for name, plugin in plugins.installed(family)}
+        for family, keys in (("kinds", "kinds"), ("agents", "agents"), ("scorers", "scorers"))
+    }
+    judges = {name: section("judge", plugin) for name, plugin in plugins.installed("scorers")}
+    models: list[type[BaseModel]] = [
+        ExperimentFile,
+        *judges.values(),
+        *(one for family in families.values() for one in family.values()),
+    ]
+    references, shared = models_json_schema([(one, "validation") for one in models], schema_generator=_Generator)
+    defs: Json = shared["$defs"]
+    needed = {id(model): _required(defs, references[model, "validation"]) for model in models}
+    root = defs.pop(references[ExperimentFile, "validation"]["$ref"].rpartition("/")[2])
+    root["required"] = needed[id(ExperimentFile)]
+
+    def branches(family: dict[str, type[BaseModel]]) -> dict[str, Json]:
+        return {
+            name: {**references[model, "validation"], "required": needed[id(model)]} for name, model in family.items()
+        }
+
+    fields: Json = root["properties"]
+    fields["dataset"] = _choice("kind", branches(families["kinds"]), plugins.aliases("kinds"), default=DEFAULT_KIND)
+    fields["agent"] = _choice("type", branches(families["agents"]), plugins.aliases("agents"))
+    fields["judge"] = _or_null(_choice("type", branches(judges), {}, default="judge"))
+    fields["scorers"] = _or_null(
+        {"type": "array", "uniqueItems": True, "items": _scorer(branches(families["scorers"]))}
+    )
+    (condition,) = fields["conditions"].pop("patternProperties").values()
+    del fields["mcp_servers"]["patternProperties"]
+    for name, below in (("conditions", _or_null(condition)), ("mcp_servers", _server())):
+        fields[name] |= {"propertyNames": {"pattern": r"\S"}, "additionalProperties": below}
+    root["allOf"] = [*_variants(families["agents"], references), *_judged()]
+    made: Json = _tidied({"$schema": DIALECT, "title": "A karat experiment", **root, "$defs": defs})
+    return made
+
+
+def _required(defs: Json, reference: Json) -> list[str]:
+    """The keys that a model requires, taken out of its definition: a condition gives some of an agent's options."""
+    required: list[str] = defs[reference["$ref"].rpartition("/")[2]].pop("required", [])
+    return required
+
+
+def _choice(key: str, branches: dict[str, Json], aliases: dict[str, str], *, default: str | None = None) -> Json:
+    """A section whose `key` names a plug-in: what else it may hold depends on the name."""
+    names = {name: [name, *(alias for alias, of in aliases.items() if of == name)] for name in branches}
+    conditions = [
+        {
+            "if": {"properties": {key: {"enum": names[name]}}, **({} if name == default else {"required": [key]})},
+            "then": branch if name != default else {**branch, "required": _without(branch["required"], key)},
+        }
+        for name, branch in branches.items()
+    ]
+    known = {key: _name(name for both in names.values() for name in both)}
+    required = {} if default is not None else {"required": [key]}
+    return {"type": "object", "properties": known, **required, "allOf": conditions}
+
+
+def _scorer(branches: dict[str, Json]) -> Json:
+    """`equals`, `regex: {pattern: …}` or `{type: regex, name: has-flag, pattern: …}`."""
+    short = {
+        name: {"anyOf": [{**branch, "required": _without(branch["required"], "type")}, *_null_if_none(branch)]}
+        for name, branch in branches.items()
+    }
+    own = {":": {"type": ["object", "null"]}}
+    mapping = {
+        "type": "object",
+        "if": {"required": ["type"]},
+        "then": _choice("type", branches, {}),
+        "else": {
+            "minProperties": 1,
+            "maxProperties": 1,
+            "properties": short,
+            "patternProperties": own,
+            "additionalProperties": False,
+        },
+    }
+    return {"if": {"type": "string"}, "then": _name(branches), "else": mapping}
+
+
+def _null_if_none(branch: Json) -> list[Json]:
+    return [] if _without(branch["required"], "type") else [{"type": "null"}]
+
+
+def _server() -> Json:
+    """A program or an address, by `type`, else by the key that only one of them has."""
+    remote = {"properties": {"type": {"enum": ["http", "sse"]}}, "required": ["type"]}
+    by_url = {"required": ["url"], "not": {"anyOf": [{"required": ["type"]}, {"required": ["command"]}]}}
+    return {
+        "type": "object",
+        "if": {"anyOf": [remote, by_url]},
+        "then": {"$ref": "#/$defs/RemoteServer", "required": ["url"]},
+        "else": {"$ref": "#/$defs/StdioServer", "required": ["command"]},
+    }
+
+
+def _variants(agents: dict[str, type[BaseModel]], references: dict[Any, Json]) -> list[Json]:
+    """What a condition may say of the agent: options of the one that the file names."""
+    aliases = plugins.aliases("agents")
+    found = []
+    for name, model in agents.items():
+        names = [name, *(alias for alias, of in aliases.items() if of == name)]
+        agent = {"properties": {"type": {"enum": names}}, "required": ["type"]}
+        options = {"anyOf": [{"type": "null"}, {**references[model, "validation"], **_only_type(names)}]}
+        below = {"additionalProperties": {"properties": {"agent": options}}}
+        found.append({"if": {"properties": {"agent": agent}}, "then": {"properties": {"conditions": below}}})
+    return found
+
+
+def _only_type(names: list[str]) -> Json:
+    return {"properties": {"type": {"enum": names}}}
+
+
+def _judged() -> list[Json]:
+    """Kinds of dataset whose answers need a judge, where no scorers are listed."""
+    found = []
+    for name, plugin in plugins.installed("kinds"):
+        if getattr(plugin, "judged", False):
+            kind: Json = {"properties": {"kind": {"const": name}}}
+            kind |= {} if name == DEFAULT_KIND else {"required": ["kind"]}
+            unscored = {"anyOf": [{"not": {"required": ["scorers"]}}, {"properties": {"scorers": {"type": "null"}}}]}
+            there: Json = {"required": ["judge"], "properties": {"judge": {"type": "object"}}}
+            found.append({"if": {"properties": {"dataset": kind}, **unscored}, "then": there})
+    return found
+
+
+def _name(names: Iterable[str]) -> Json:
+    """A plug-in that is installed, or `module:Class`."""
+    return {"anyOf": [{"enum": sorted(names)}, {"type": "string", "pattern": f":|{_FILLED_IN}"}]}
+
+
+def _without(names: list[str], name: str) -> list[str]:
+    return [one for one in names if one != name]
+
+
+def _or_null(schema: Json) -> Json:
+    null: Json = {"type": "null"}
+    made = dict(schema)
+    if "type" in made:
+        types = made["type"] if isinstance(made["type"], list) else [made["type"]]
+        made["type"] = [*types, *([] if "null" in types else ["null"])]
+    if "anyOf" in made:
+        made["anyOf"] = [*made["anyOf"], *([] if null in made["anyOf"] else [null])]
+    return {"anyOf": [schema, null]} if "$ref" in schema else made
+
+
+class _Generator(GenerateJsonSchema):
+    """As pydantic reads values: numbers also as text, and every value as a text with `${NAME}`."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def int_schema(self, schema: core_schema.IntSchema) -> Json:
+        return _as_text_too(super().int_schema(schema), r"^\s*[-+]?[0-9_]+(\.0*)?\s*$", strict=schema.get("strict"))
+
+    def float_schema(self, schema: core_schema.FloatSchema) -> Json:
+        number = r"^\s*[-+]?([0-9_]+\.?[0-9_]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+        return _as_text_too(super().float_schema(schema), number, strict=schema.get("strict"))
+
+    def bool_schema(self, schema: core_schema.BoolSchema) -> Json:
+        words = r"^([tT]([rR][uU][eE])?|[fF]([aA][lL][sS][eE])?|[yY]([eE][sS])?|[nN][oO]?|[oO][nN]|[oO][fF][fF]|0|1)$"
+        return _as_text_too(super().bool_schema(schema), words, strict=schema.get("strict"))
+
+    def str_schema(self, schema: core_schema.StringSchema) -> Json:
+        made = super().str_schema(schema)
+        return {**made, "pattern": f"{made['pattern']}|{_FILLED_IN}"} if "pattern" in made else made
+
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> Json:
+        made = super().literal_schema(schema)
+        if made.get("type") != "string":
+            return made
+        allowed = made.get("enum") or [made["const"]]
+        return {"anyOf": [{"enum": allowed}, {"type": "string", "pattern": _FILLED_IN}]}
+
+    def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> Json:
+        """A list that is checked beforehand takes a single text, in every plug-in that does so."""
+        made = super().function_before_schema(schema)
+        return {"anyOf": [{"type": ["string", "null"]}, made]} if made.get("type") == "array" else made
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> Json:
+        """Of a section of the file, a key without a value is a key that is not there."""
+        made = super().model_schema(schema)
+        made.pop("title", None)
+        if issubclass(schema["cls"], Section):
+            required = made.get("required", ())
+            made["properties"] = {
+                key: value if key in required else _or_null(value) for key, value in made["properties"].items()
+            }
+        return made
+
+
+_LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_MODULE = "karat__config__reading__"  # pydantic puts it before the names of sections
+
+
+def _tidied(value: Any, *, names: bool = False) -> Any:
+    """With the standard's words for limits behind a validator, and short names. `names`: the keys are names."""
+    if isinstance(value, list):
+        return [_tidied(one) for one in value]
+    if isinstance(value, dict):
+        return {
+            str(key if names else _LIMITS.get(key, key)).removeprefix(_MODULE): _tidied(
+                below, names=not names and key in ("properties", "$defs")
+            )
+            for key, below in value.items()
+        }
+    return value.replace(f"#/$defs/{_MODULE}", "#/$defs/") if isinstance(value, str) else value
+
+
+def _as_text_too(made: Json, pattern: str, *, strict: bool | None) -> Json:
+    return made if strict else {**made, "type": [made["type"], "string"], "pattern": f"{pattern}|{_FILLED_IN}"}

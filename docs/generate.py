@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -44,10 +43,6 @@ FAMILIES = {
         "What scores the answers: `judge.type`, and each entry of `scorers`, in the experiment file.",
     ),
 }
-
-
-COMMON = "`--json` (result as JSON), `-q`, `--quiet` (only errors on standard error), `--debug` (traceback) and `-h`"
-_OPTIONS_OF_ALL = re.compile(r"^  (?:--json|-q, --quiet|--debug|-h, --help) .*\n?(?: {9,}.*\n?)*", re.MULTILINE)
 
 
 def family_page(family: str) -> str:
@@ -143,20 +138,46 @@ def exit_codes() -> str:
 
 
 def cli_page() -> str:
-    """Every command with its options, as `--help` shows them."""
+    """Every command with its options, as `--help` shows them; options of several commands are explained once."""
     import click
 
+    root = click.Context(_command_line(), info_name="karat", terminal_width=100, max_content_width=100)
+    commands = [context for context in _contexts(root) if context is not root]
+    used = Counter(record for context in commands for record in _records(context))
+    shared = [record for record, times in used.items() if times > 1]
+    formatter = root.make_formatter()
+    with formatter.indentation():
+        formatter.write_dl(shared)
     parts = [
         "# Commands",
-        f"Each command also takes {COMMON}. Results go to standard output, everything else to standard error.",
+        "Results go to standard output, everything else to standard error.",
+        f"```text\n{root.get_help().rstrip()}\n```",
+        "## Options of several commands",
+        "Every command has the first four.",
+        f"```text\n{formatter.getvalue().rstrip()}\n```",
     ]
-    root = click.Context(_command_line(), info_name="karat", terminal_width=100, max_content_width=100)
-    for context in _contexts(root):
-        text = context.get_help().rstrip()
-        if context.parent is not None:
-            text = _OPTIONS_OF_ALL.sub("", text).rstrip().removesuffix("\n\nOptions:")
-        parts += [f"## {context.command_path}", f"```text\n{text}\n```"]
+    for context in commands:
+        formatter = context.make_formatter()
+        context.command.format_usage(context, formatter)
+        context.command.format_help_text(context, formatter)
+        records = _records(context)
+        if own := [record for record in records if record not in shared]:
+            with formatter.section("Options"):
+                formatter.write_dl(own)
+        parts += [f"## {context.command_path}", f"```text\n{formatter.getvalue().rstrip()}\n```"]
+        names = [record[0].split()[0] for record in records if record in shared and used[record] < len(commands)]
+        if names:
+            parts.append("Also " + ", ".join(f"`{name}`" for name in names) + ".")
     return "\n\n".join(parts)
+
+
+def _records(context: Any) -> list[tuple[str, str]]:
+    """The options of a command, each as it is written and its help."""
+    return [
+        record
+        for parameter in context.command.get_params(context)
+        if parameter.param_type_name == "option" and (record := parameter.get_help_record(context)) is not None
+    ]
 
 
 def _command_line() -> Any:

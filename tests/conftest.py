@@ -91,9 +91,9 @@ def _network_was_left_alone() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _no_key_of_the_developer(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What karat leaves for its user goes to a folder of the tests."""
-    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+def _no_cache_of_the_developer(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What karat keeps for its user goes to a folder of the tests."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture

@@ -6,15 +6,12 @@ import signal
 import sqlite3
 import time
 
-import msgspec
 import pytest
 from tests.analysis.journals import Script, table
 from tests.viewer.serving import Viewer
 from tests.viewer.test_index import content, made
 
-from karat.analysis.kept import kept, summarize_and_keep
-from karat.analysis.seals import seal
-from karat.journal import RunFolder, RunLock
+from karat.journal import RunLock
 from karat.records import Reply
 from karat.viewer.index import Index
 from karat.viewer.schema import FORMAT_VERSION
@@ -196,34 +193,6 @@ def test_indexes_of_older_versions_are_removed_and_newer_ones_left(tmp_path):
     assert made(run, tmp_path).progress().finished
     left = {file.name for file in cache.iterdir()} - {f"index-{FORMAT_VERSION}.sqlite"}
     assert {name for name in left if f"-{FORMAT_VERSION}." not in name} == {newer, f"{newer}-wal", "index-x.sqlite"}
-
-
-def large(folder) -> RunFolder:
-    script = Script(folder, samples=2, conditions=("baseline",))
-    for row in range(2):
-        script.answer(row, "baseline", reply=Reply(text="x" * 13_000_000))
-        script.score(row, "baseline", value=row + 3)
-    return script.end()
-
-
-@pytest.mark.slow
-def test_the_overview_takes_what_is_left_of_a_summary_and_nothing_that_others_put_there(tmp_path):
-    run = large(tmp_path / "run")
-    summary = msgspec.structs.replace(summarize_and_keep(run), headline="<script>told()</script> by us")
-    file = run.path / "cache" / "summary.json"
-    head = {**msgspec.json.decode(file.read_bytes().partition(b"\n")[0]), "seal": ""}
-    body = msgspec.json.encode(summary)
-    sealed = {**head, "seal": seal(msgspec.json.encode(head) + b"\n" + body)}
-    file.write_bytes(msgspec.json.encode(sealed) + b"\n" + body)
-    assert kept(run) == summary
-    with Viewer(run.path) as viewer:
-        page = asked_until(viewer.enter(), "/runs/run", "by us")
-        assert "&lt;script&gt;told()&lt;/script&gt; by us" in page
-    file.write_bytes(msgspec.json.encode(sealed) + b"\n" + body.replace(b"by us", b"by ut"))
-    with Viewer(run.path) as viewer:
-        page = asked_until(viewer.enter(), "/runs/run", "3.5")
-        assert "told()" not in page
-    assert b"told()" not in file.read_bytes()  # who added up anew has left that
 
 
 def test_missing_samples_are_told_on_every_page_of_the_run(tmp_path):

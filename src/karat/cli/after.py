@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat.analysis import Summary
-from karat.analysis.kept import summarize_and_keep
+from karat.analysis.cached import summarize_cached
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 from karat.cli.printed import aside
@@ -55,7 +55,7 @@ def show_outcome(
     `right`: of conversations, the match that makes a turn right.
     """
     with aside():
-        summary = summarize_and_keep(outcome.run, scorings=scorings, allow_code=allow_code, right=right)
+        summary = summarize_cached(outcome.run, scorings=scorings, allow_code=allow_code, right=right)
     summary = msgspec.structs.replace(summary, warnings=(*summary.warnings, *warnings))
     failed = max(outcome.failed, summary.total.ledger.failed)
     code = _exit(outcome, failed)

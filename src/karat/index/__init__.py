@@ -24,10 +24,11 @@ answers of a participant) gives its own decoder to these two, so it reads exactl
 checked when they are first read. A damaged line raises BadRun with its number and what to do about it; hostile values
 become BadRun at `trusted`. Nothing in a run folder is executed. A torn last line is not there yet.
 
+**Kept.** Of a run that has ended and whose journal has 64 MB, `cache` keeps what was computed (now the summary) in
+the user's cache, for exactly this state of the run and this version of the code.
+
 **Not yet here.** The viewer still has its SQLite index in the run folder, because it searches texts and shows runs
-that are still running; `analysis.kept` still keeps the summary of a large run there. Both are to become one file in
-the user's cache: columns and summary of a run that has ended, keyed by path, inode, size, mtime and a digest of head
-and tail of the journal.
+that are still running. The columns of a large run are not kept yet: a query reads the journal again.
 """
 
 from __future__ import annotations

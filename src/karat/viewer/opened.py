@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from karat.analysis import Summary, right_rule
-from karat.analysis.kept import is_large
 from karat.document.charts import Chart, charts
 from karat.errors import BadRun
+from karat.index.cache import is_large
 from karat.journal import Labels, LineDamaged, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels
 from karat.viewer.columns import Column, columns
 from karat.viewer.index import Index, Progress

@@ -1,6 +1,6 @@
 """Summaries and comparisons for pages: here for runs of usual size, in a process of their own for large ones.
 
-What whoever ran, scored or reported a large run has left of its summary is taken first (`karat.analysis.kept`).
+The summary of a large run that is in the user's cache is taken first (`karat.analysis.cached`).
 
 `python -m karat.viewer.summing RUN [RUN CONDITION CONDITION]` writes one as JSON to standard output. So the memory
 that a million scores need goes back when they are added up, and pages stay quick meanwhile.
@@ -16,8 +16,9 @@ from typing import TypeVar
 import msgspec
 
 from karat.analysis import Comparison, Summary, compare, summarize
-from karat.analysis.kept import is_large, kept, summarize_and_keep
+from karat.analysis.cached import cached_summary, summarize_cached
 from karat.errors import KaratError, OperatorError
+from karat.index.cache import is_large
 from karat.journal import RunFolder
 
 __all__ = ["compared", "main", "summed"]
@@ -27,7 +28,7 @@ _Result = TypeVar("_Result", Summary, Comparison)
 
 def summed(run: RunFolder) -> Summary:
     """Every number of a run. Raises KaratError."""
-    return kept(run) or _apart(Summary, run.path) if is_large(run) else summarize(run)
+    return cached_summary(run) or _apart(Summary, run.path) if is_large(run) else summarize(run)
 
 
 def compared(a: RunFolder, b: RunFolder, condition_a: str | None, condition_b: str | None) -> Comparison:
@@ -52,7 +53,7 @@ def main(arguments: list[str]) -> int:
         runs = [RunFolder.open(path) for path in arguments[:2]]
         found: Summary | Comparison
         if len(runs) == 1:
-            found = summarize_and_keep(runs[0])
+            found = summarize_cached(runs[0])
         else:
             a, b = (name or None for name in arguments[2:4])
             found = compare(runs[0], runs[1], condition_a=a, condition_b=b)

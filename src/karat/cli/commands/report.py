@@ -34,12 +34,12 @@ def command(
     """Write a report of RUN, which may still be going on.
 
     RUN is a run folder, the beginning of its name or id, or `latest`. With --json and without
-    --to, the report is json. Asks nobody and changes nothing of the run; the summary of a large run
-    that has ended is left in its folder's cache/ for who looks next, sealed with a key that is
-    made in ~/.local/state/karat (or $XDG_STATE_HOME/karat).
+    --to, the report is json. Makes no calls and changes nothing in the run folder. The
+    summary of a large run that has ended is kept in ~/.cache/karat (or $XDG_CACHE_HOME/karat), so
+    that the next report is quick.
     """
     from karat import api
-    from karat.analysis.kept import summarize_and_keep
+    from karat.analysis.cached import summarize_cached
     from karat.analysis.verdicts import REHEARSED
     from karat.cli import reporting
     from karat.cli.printed import aside
@@ -49,7 +49,7 @@ def command(
     reporting.check(name, folder, asked)
     chosen: dict[str, Any] = {"scorings": shown.scorings, "allow_code": shown.code, "right": shown.right}
     with aside():
-        summary = summarize_and_keep(folder, **chosen, **shown.compared)
+        summary = summarize_cached(folder, **chosen, **shown.compared)
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
     if folder.info.rehearsed and name != "terminal":  # a spreadsheet has no place for it

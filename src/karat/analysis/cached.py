@@ -1,0 +1,62 @@
+"""The summary of a large run that has ended, from the user's cache where it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+import msgspec
+
+from karat.analysis import summarize
+from karat.analysis.model import Summary
+from karat.index.cache import LARGE, CacheFile
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from karat.journal import RunFolder
+    from karat.kinds import AllowCode
+
+__all__ = ["SummaryOptions", "cached_summary", "summarize_cached"]
+
+
+class SummaryOptions(TypedDict, total=False):
+    """Of `summarize`."""
+
+    scorings: Mapping[str, str] | None
+    allow_code: AllowCode
+    right: str | None
+    pairs: Literal["baseline", "all"]
+    baseline: str | None
+
+
+_NAME = "summary"
+
+
+def cached_summary(run: RunFolder, *, at_least: int = LARGE) -> Summary | None:
+    """The summary that `summarize` would give; None where none is kept of this state of the run."""
+    return _decoded(CacheFile(run, _NAME, at_least=at_least))
+
+
+def summarize_cached(run: RunFolder, *, at_least: int = LARGE, **options: Unpack[SummaryOptions]) -> Summary:
+    """As `summarize`; the summary of a run that has ended, and whose journal has `at_least` bytes, is kept.
+
+    Only the usual one is: with an option that changes numbers, it is computed anew.
+    """
+    if any(options.values()):
+        return summarize(run, **options)
+    file = CacheFile(run, _NAME, at_least=at_least)
+    summary = _decoded(file)
+    if summary is None:
+        summary = summarize(run)
+        if summary.status != "running":
+            file.write(msgspec.json.encode(summary))
+    return summary
+
+
+def _decoded(file: CacheFile) -> Summary | None:
+    data = file.read()
+    try:
+        return None if data is None else msgspec.json.decode(data, type=Summary)
+    except msgspec.DecodeError:
+        return None

@@ -82,6 +82,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pictures", action="store_true", help="write docs/images/*.png anew from the pages of now")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks as slow the cases of a test that `quick(n)` leaves out."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("quick"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for of_test in cases.values():
+        marker = of_test[0].get_closest_marker("quick")
+        assert marker is not None
+        kept = {number * len(of_test) // marker.args[0] for number in range(marker.args[0])}
+        for number, item in enumerate(of_test):
+            if number not in kept:
+                item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _network_was_left_alone() -> Iterator[None]:
     """Fails the test also where the code under test swallowed the refusal."""

@@ -66,6 +66,7 @@ def test_the_same_question_gives_the_same_answer(tmp_path):
     assert len(replies) == 1
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("prompt", "text"),
     [
@@ -113,6 +114,7 @@ def test_a_search_that_fails_or_finds_nothing_is_no_answer(tmp_path):
     assert ask(tmp_path, "lamp", served(tmp_path, empty)).text == NOTHING_FOUND
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("result", "first"),
     [

@@ -159,9 +159,10 @@ def test_options_of_the_dataset_are_seen(karat):
     [
         ("framing", "1,350 participants, 1,350 questions × 2 conditions × 3 repetitions = 8,100 agent calls"),
         ("beauty_contest", "166 participants, 664 questions × 2 conditions × 3 repetitions = 3,984 agent calls"),
-        (
+        pytest.param(
             "shipped",
             "10 studies, 3,744 participants, 5,182 questions × 2 conditions × 3 repetitions = 31,092 agent calls",
+            marks=pytest.mark.slow,
         ),
     ],
 )

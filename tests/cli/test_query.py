@@ -94,6 +94,7 @@ def test_parquet_keeps_types_and_nulls(karat, run, here):
     assert [path.name for path in here.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.quick(10)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -44,6 +44,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return found
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", plugins.names("exports"))
 def test_a_report_says_something_of_a_run_or_is_refused(

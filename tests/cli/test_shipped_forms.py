@@ -59,6 +59,7 @@ def test_each_form_finds_the_memory_that_the_page_says(karat, page, here):
     assert kept.startswith("No difference shown in PAS or ECS")
 
 
+@pytest.mark.slow
 def test_what_lacks_a_form_is_named_with_what_has_it(karat, page):
     refused = karat("run", "forms.yaml", "--set=dataset.relabel=true")
     assert refused.code == 2

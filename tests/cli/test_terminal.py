@@ -239,6 +239,7 @@ def crowded(slow: Path) -> Path:
     return slow
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("columns", "rows", "told"),
     [

@@ -224,6 +224,7 @@ GIVEN: dict[str, tuple[str, tuple[str, ...]]] = {
 """What names a file on the command line, or in the experiment file → that file, and the command."""
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("shape", ["fifo", "endless", "folder"])
 @pytest.mark.parametrize("given", GIVEN)
 def test_no_command_waits_for_a_file_that_is_given(process, experiment, here, given, shape):

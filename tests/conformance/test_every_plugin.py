@@ -59,6 +59,7 @@ def test_a_plugin_describes_itself_and_its_options(family: str, name: str) -> No
         assert (again, faults) == (filled, []), "filled-in options are options too"
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize(("family", "name"), EVERY)
 def test_loading_a_plugin_loads_no_heavy_library(family: str, name: str) -> None:
     heavy = ["mcp", "duckdb", "scipy", "jinja2", "pandas", *(() if family == "exports" else ("rich",))]

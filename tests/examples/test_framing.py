@@ -98,6 +98,7 @@ def test_in_other_names_only_the_one_who_remembers_loses_agreement(recorded, cap
         assert "no difference shown" in told_by(capsys, "compare", f"{recorded}:{name}", f"{other}:{name}").lower()
 
 
+@pytest.mark.slow
 def test_it_is_exported_and_compared(recorded, capsys, tmp_path):
     told_by(capsys, "report", str(recorded), "--to", "humanstudy", "--out", str(tmp_path))
     with (tmp_path / "detailed_stats.csv").open(encoding="utf-8") as file:

@@ -147,6 +147,7 @@ def test_a_system_prompt_that_asks_for_what_nobody_has_is_refused_before_the_fir
     assert asked(file) == []
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("number", range(1, 2 * TURNS + 1))
 def test_after_a_kill_the_same_is_asked_and_nothing_twice(game: Write, run: Run, number: int) -> None:
     file = game(execution={"max_concurrent": 2})
@@ -298,6 +299,7 @@ def test_who_cannot_be_read_twice_is_asked_no_more_and_the_others_play_on(game: 
     assert (total.tokens.input, total.tokens.unknown) == (None, TURNS - len(stopped))
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("number", range(1, 5))
 @pytest.mark.parametrize("stop", [1, 2, 3, None])
 def test_a_kill_changes_nothing_of_who_is_stopped(game: Write, run: Run, stop: int | None, number: int) -> None:

@@ -235,6 +235,7 @@ def test_a_hostile_conversation_stays_text(tmp_path, journals):
     assert "Where the chain breaks" in plain(html)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("repetitions", [1, 2])
 def test_a_run_over_studies_stands_beside_what_people_did(tmp_path, repetitions):
     run = story(tmp_path, repetitions=repetitions)

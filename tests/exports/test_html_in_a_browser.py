@@ -86,6 +86,7 @@ def talk(folder, journals):
     return journals.conversations(folder / "run", samples, said)
 
 
+@pytest.mark.slow
 def test_every_chart_is_drawn_and_its_table_folded(browser, golden_page):
     path, names = golden_page
     with opened(browser, path) as page:
@@ -264,6 +265,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("text", [*map(" ¶ ".join, GROUPS.values()), HOSTILE["unbroken"], HOSTILE["piled"]],
                          ids=[*GROUPS, "unbroken", "piled"])  # fmt: skip
 def test_nothing_that_an_agent_said_runs_or_hides_the_page(browser, tmp_path, journals, text):

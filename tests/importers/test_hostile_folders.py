@@ -264,6 +264,7 @@ PLACES: list[tuple[str, tuple[str | int, ...]]] = [
 ]
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize(("file", "place"), PLACES, ids=[str(place[-1]) for _, place in PLACES])
 def test_every_junk_in_the_places_that_are_read_most(tmp_path, file, place):
     for number, junk in enumerate(JUNK):

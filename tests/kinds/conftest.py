@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
-LARGE = {"false_consensus", "impressions"}  # studies of so many answers that a test of one takes seconds
+from karat.kinds import shipped_studies
+
+QUICK = {"alcohol_norms", "beauty_contest", "side_effects", "trust"}  # a scale, groups, a vignette, pairs
+SHIPPED = frozenset(shipped_studies())
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Leaves tests of the largest studies to `make test-slow`."""
+    """Leaves tests of most shipped studies to `make test-slow`."""
     for item in items:
         callspec = getattr(item, "callspec", None)
-        if callspec is not None and callspec.params.get("name") in LARGE:
+        if callspec is not None and callspec.params.get("name") in SHIPPED - QUICK:
             item.add_marker(pytest.mark.slow)
 
 

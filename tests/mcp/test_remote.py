@@ -62,6 +62,7 @@ def test_a_shared_session_serves_many_trials(toolbox, condition, kind):
         assert asyncio.run(story(url)) == [str(number) for number in range(10)]
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kind", ["http", "sse"])
 @pytest.mark.parametrize(
     ("options", "fault", "message", "retriable"),

@@ -94,6 +94,7 @@ def test_a_column_of_a_union_is_made_of_what_each_part_puts_there(sql: str, want
     assert found & set(TYPES) == set(wanted.split())
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
@@ -174,6 +175,7 @@ def test_a_value_that_python_cannot_hold_is_told_without_pythons_traceback():
     assert "/" not in str(told.value)
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize(
     ("sql", "said"),
     [

@@ -81,8 +81,8 @@ def test_init_writes_a_study_that_checks_and_runs_as_it_stands(process, here):
     assert made.out.splitlines() == [
         f"mine/{name}"
         for name in (
-            SCHEMA, "README.md", "bridge/README.md", "bridge/copy.jsonl", "bridge/materials/bridge.md",
-            "bridge/study.yaml", "experiment.yaml",
+            SCHEMA, ".karat/study.schema.json", "README.md", "bridge/README.md", "bridge/copy.jsonl",
+            "bridge/materials/bridge.md", "bridge/study.yaml", "experiment.yaml",
         )
     ]  # fmt: skip
     commands = [shlex.split(line) for line in made.err.partition("Next:\n")[2].splitlines()]

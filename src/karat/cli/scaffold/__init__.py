@@ -22,7 +22,7 @@ FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
 _KINDS = ("golden", "conversation", "study")
-_SCHEMAS = {"experiment.yaml": "experiment"}
+_SCHEMAS = {"experiment.yaml": "experiment", "study.yaml": "study"}
 """Files in which an editor marks mistakes → what they are a file of."""
 
 

@@ -76,6 +76,13 @@ class Study:
         self._options = options
 
     @staticmethod
+    def file_model() -> type[BaseModel]:
+        """What a study file holds, for its JSON Schema."""
+        from karat.kinds.study.format import StudyDocument
+
+        return StudyDocument
+
+    @staticmethod
     def locate(text: str, folders: Sequence[Path]) -> Located:
         """The study that `path` names, or the folder of several. Raises BadOption."""
         return locate(text, folders=folders)

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    Strict,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from karat.documents.validation import Problem, explain, refusal
+from karat.errors import did_you_mean
 
 __all__ = [
     "DIRECTIONS",
@@ -23,6 +36,7 @@ __all__ = [
     "Relabelled",
     "Role",
     "Rounds",
+    "StudyDocument",
     "StudyDraft",
     "StudyFile",
     "Task",
@@ -190,8 +204,16 @@ class Level(_Part):
     counts: dict[str, Count] | None = None  # more than two outcomes: how many people chose each
 
 
+def _levels_beside(schema: dict[str, JsonValue]) -> None:
+    """In a file the groups are keys beside the others."""
+    properties = cast(dict[str, dict[str, JsonValue]], schema["properties"])
+    schema["additionalProperties"] = properties.pop("levels")["additionalProperties"]
+
+
 class Human(_Part):
     """What was published of one test. Each group stands beside these keys, by its name among the test's levels."""
+
+    model_config = ConfigDict(json_schema_extra=_levels_beside)
 
     levels: dict[str, Level] = {}  # by their names, beside the keys below
     t: Number | None = None  # with its sign
@@ -209,6 +231,23 @@ class Human(_Part):
     sd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # its standard deviation
     sign: Literal[-1, 1] | None = None  # of an effect whose statistic has none (F, χ²)
     reported: Annotated[Text, Field(max_length=2000)] | None = None  # as it is printed
+
+
+_STATISTICS = set(Human.model_fields) - {"levels"}
+
+
+def _group_problems(human: Mapping[str, object], names: Sequence[str]) -> list[Problem]:
+    """Keys of `human` that are neither a statistic nor one of the groups, and groups that could be either."""
+    message = "'{}' is also a statistic; call the group otherwise"
+    problems = [Problem(("groups", "levels"), message.format(name)) for name in names if name in _STATISTICS]
+    for key in [key for key in human if key not in _STATISTICS and key not in names]:
+        if isinstance(human[key], Mapping):
+            known = ", ".join(f"'{name}'" for name in names) or "none"
+            message = f"no such group: groups.levels has {known}{did_you_mean(key, names, listing=False)}"
+        else:
+            message = f"no such key{did_you_mean(key, [*_STATISTICS, *names])}"
+        problems.append(Problem(("human", key), message))
+    return problems
 
 
 _INSTEAD = {
@@ -263,6 +302,26 @@ class Test(_Part):
                 raise ValueError(f"there is no kind '{kind}': {instead}")
         return kind
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_levels(cls, values: object, handler: ModelWrapValidatorHandler[Test]) -> Test:
+        """Reads the groups of `human`, which are keys beside its statistics."""
+        if not isinstance(values, Mapping) or not isinstance(values.get("human"), Mapping):
+            return handler(values)
+        groups, human = values.get("groups"), values["human"]
+        listed = groups.get("levels") if isinstance(groups, Mapping) else None
+        names = [level_name(one) for one in listed] if isinstance(listed, list) else []
+        problems = _group_problems(human, names)
+        levels = {key: value for key, value in human.items() if key in names and key not in _STATISTICS}
+        statistics = {key: value for key, value in human.items() if key in _STATISTICS}
+        try:
+            found = handler({**values, "human": {**statistics, "levels": levels}})
+        except ValidationError as error:
+            raise refusal([*problems, *explain(error, values, cls)]) from None
+        if problems:
+            raise refusal(problems)
+        return found
+
     @property
     def statistic_kind(self) -> str:
         """The kind by the names of `karat.replication`: an interaction is tested by an F."""
@@ -314,6 +373,15 @@ class StudyDraft(_Part):
     findings: Annotated[list[Any], Field(min_length=1)]  # see below
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.5  # share of readable participants; below it no score
     reducer: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None  # module:function, with --allow-code
+
+
+class StudyDocument(StudyDraft):
+    """A study file."""
+
+    participants: Participants = Participants()  # type: ignore[assignment]  # of a draft they are read one by one
+    arms: Annotated[dict[str, Arm], Field(min_length=1)]
+    rounds: Rounds | None = None  # type: ignore[assignment]  # as above
+    findings: Annotated[list[Finding], Field(min_length=1)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

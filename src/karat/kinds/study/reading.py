@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePath
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar
 
 import pydantic
 
@@ -21,14 +20,11 @@ from karat.kinds.study.checks import Checked, check
 from karat.kinds.study.format import (
     Arm,
     Finding,
-    Human,
-    Level,
     Participants,
     Rounds,
     StudyDraft,
     StudyFile,
     Test,
-    level_name,
 )
 from karat.kinds.study.forms import wordings
 from karat.kinds.study.relabel import WORDING, changes, relabelled
@@ -36,7 +32,6 @@ from karat.kinds.study.relabel import WORDING, changes, relabelled
 __all__ = ["read_kept_study", "read_study"]
 
 Model = TypeVar("Model", bound=pydantic.BaseModel)
-_HUMAN = set(Human.model_fields) - {"levels"}
 _WHERE = "study.yaml"
 
 
@@ -129,68 +124,17 @@ class _Reader:
         self.faults += checked.faults
         return _with_notes(found, checked) if whole and len(findings) == len(found.findings) else None
 
-    def part(self, model: type[Model], values: Any, place: Place) -> Model | None:
-        """One part of the file, its own parts first; None, and the faults noted, where it is wrong."""
-        if isinstance(values, model):
-            return values
+    def part(self, model: type[Model], values: object, place: Place) -> Model | None:
+        """One part of the file; None, and the faults noted, where it is wrong."""
         if not isinstance(values, Mapping):
             self.fault(place, f"must be a mapping, got {shown(values)}")
             return None
-        kept = self._human(dict(values), place) if model is Test else dict(values)
-        wrong = [key for key in kept if not self._below(model, kept, key, place)]
         try:
-            found = model.model_validate({key: value for key, value in kept.items() if key not in wrong})
+            return model.model_validate(values)
         except pydantic.ValidationError as error:
-            for problem in explain(error, kept, model):
-                if problem.place not in [(key,) for key in wrong]:
-                    self.fault((*place, *problem.place), problem.message)
-            return None
-        return None if wrong else found
-
-    def _below(self, model: type[Model], kept: dict[str, Any], key: str, place: Place) -> bool:
-        """Whether what stands under the key is right, as far as it is a part itself; it is put in place of its text."""
-        info = model.model_fields.get(key)
-        shape, inner = _nested(info.annotation) if info is not None else ("", None)
-        value = kept[key]
-        if inner is None or isinstance(value, inner):
-            return True
-        here = (*place, key)
-        if shape == "one" and isinstance(value, Mapping):
-            kept[key] = self.part(inner, value, here)
-            return kept[key] is not None
-        if shape == "map" and isinstance(value, Mapping):
-            kept[key] = {name: self.part(inner, one, (*here, name)) for name, one in value.items()}
-            return None not in kept[key].values()
-        if shape == "list" and isinstance(value, list):
-            kept[key] = [self.part(inner, one, (*here, at)) for at, one in enumerate(value)]
-            return None not in kept[key]
-        return True
-
-    def _human(self, test: dict[str, Any], place: Place) -> dict[str, Any]:
-        """The test with `human` as a value: its keys are statistics, or the names of groups."""
-        human = test.get("human")
-        if not isinstance(human, Mapping):
-            return test
-        groups = test.get("groups")
-        names = [level_name(one) for one in _listed(groups.get("levels"))] if isinstance(groups, Mapping) else []
-        here = (*place, "human")
-        for name in names:
-            if name in _HUMAN:
-                self.fault((*place, "groups", "levels"), f"'{name}' is also a statistic; call the group otherwise")
-        own: dict[str, Any] = {key: value for key, value in human.items() if key in _HUMAN}
-        levels: dict[str, Any] = {}
-        for key, value in human.items():
-            if key in _HUMAN:
-                continue
-            if key in names:
-                levels[key] = self.part(Level, value, (*here, key))
-            elif isinstance(value, Mapping):
-                self.fault((*here, key), f"no such group: groups.levels has {_list(names)}{_near(key, names)}")
-            else:
-                self.fault((*here, key), f"no such key{did_you_mean(key, [*_HUMAN, *names])}")
-        if None not in levels.values() and (found := self.part(Human, {**own, "levels": levels}, here)) is not None:
-            return {**test, "human": found}
-        return {**test, "human": Human()}  # the faults are noted
+            for problem in explain(error, values, model):
+                self.fault((*place, *problem.place), problem.message)
+        return None
 
     def _readable_tests(self, values: Mapping[str, Any]) -> list[tuple[Place, Test]]:
         """Every test that can be read, with its place: also those of findings that cannot. Notes nothing again."""
@@ -294,21 +238,6 @@ def _with_notes(study: StudyFile, checked: Checked) -> StudyFile:
     return replace(study, warnings=(*study.warnings, *checked.notes))
 
 
-def _nested(annotation: Any) -> tuple[str, type[pydantic.BaseModel] | None]:
-    """How a field holds parts of its own: one, a map or a list of them."""
-    origin, inside = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _nested(inside[0])
-    if origin in (Union, types.UnionType):
-        return next((found for one in inside if (found := _nested(one))[1] is not None), ("", None))
-    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
-        return "one", annotation
-    if origin in (dict, list):
-        shape, inner = _nested(inside[-1])
-        return ("map" if origin is dict else "list", inner) if shape == "one" else ("", None)
-    return "", None
-
-
 def _pairs(values: Any) -> list[tuple[str, Any]]:
     return list(values.items()) if isinstance(values, Mapping) else []
 
@@ -324,11 +253,3 @@ def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
         "min_coverage": 0.5,
         "reducer": None,
     }
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names) or "none"
-
-
-def _near(name: str, names: Iterable[str]) -> str:
-    return did_you_mean(name, names, listing=False)

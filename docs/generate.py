@@ -211,10 +211,7 @@ def study_page() -> str:
         "human.LEVEL": parts.Level,
     }
     for title, model in blocks.items():
-        rows = fields_table(model).split("\n")
-        # the groups stand in the file beside the other keys, each by its own name
-        kept = [row for row in rows if not row.startswith("| `levels` | mapping")]
-        text += [f"## {title}", docstring(model), "\n".join(kept)]
+        text += [f"## {title}", docstring(model), fields_table(model)]
     return "\n\n".join(text)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from karat.analysis import Comparison, Summary
     from karat.execution import Outcome, RunStatus, Selection
-    from karat.kinds import AllowCode
+    from karat.records import AllowCode
     from karat.tables import Rows
 
 __all__ = [

@@ -45,6 +45,9 @@ __all__ = [
 
 LedgerClass = Literal["scored", "agent", "infrastructure", "judge", "limit", "not_run"]
 
+AllowCode = bool | Literal["changed"]
+"""Whether a dataset may run code of its own; "changed": also where it is not what it was when the run was made."""
+
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that the agent is asked."""

@@ -16,7 +16,8 @@ import pytest
 
 from karat import formats
 from karat.analysis import Summary, compare, summarize
-from karat.analysis.verdicts import NOT_TESTED, right_in_words
+from karat.analysis.parts import from_json
+from karat.analysis.verdicts import NOT_TESTED
 from karat.document.blocks import Table
 from karat.document.conversations import reasoning
 from karat.errors import BadOption
@@ -25,6 +26,7 @@ from karat.exports.html import Html
 from karat.exports.terminal import Terminal
 from karat.journal import Choice
 from karat.kinds.conversation import Conversation
+from karat.kinds.conversation.analysis.model import right_in_words
 from karat.records import Reply, Score, Usage
 
 
@@ -345,7 +347,7 @@ def test_programs_that_cannot_be_read_are_counted_beside_the_reasoning(tmp_path,
 
 
 def test_a_summary_survives_json(summary):
-    assert msgspec.convert(msgspec.json.decode(msgspec.json.encode(summary)), Summary) == summary
+    assert from_json(msgspec.json.encode(summary), Summary) == summary
 
 
 def test_two_runs_are_compared_by_turns_as_well(tmp_path, journals):

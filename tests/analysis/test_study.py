@@ -16,11 +16,12 @@ from tests.kinds.copied_runs import Say, copy_of, put_through, several, spoilt
 from tests.kinds.study_oracle import NAMES
 
 from karat.analysis import Summary, summarize
-from karat.analysis.study_model import StudyCondition, StudySummary
-from karat.analysis.study_tests import unscored
+from karat.analysis.parts import from_json
 from karat.errors import BadRun
 from karat.execution import Selection
 from karat.journal import RunFolder, with_checksum
+from karat.kinds.study.analysis.model import StudyCondition, StudySummary
+from karat.kinds.study.analysis.tests import unscored
 from karat.records import Sample
 from karat.replication import pool_pas
 
@@ -114,7 +115,7 @@ def test_levels_are_plain_means_of_what_is_below_them(copies: RunFolder) -> None
 def test_the_same_run_gives_the_same_numbers_and_survives_json(copies: RunFolder) -> None:
     first, second = summarize(copies), summarize(copies)
     assert msgspec.json.encode(first) == msgspec.json.encode(second)
-    assert msgspec.json.decode(msgspec.json.encode(first), type=Summary) == first
+    assert from_json(msgspec.json.encode(first), Summary) == first
 
 
 @pytest.mark.slow

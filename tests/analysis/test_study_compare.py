@@ -14,9 +14,9 @@ from tests.exports.study_story import story
 from tests.kinds.copied_runs import Say, copy_of, put_through, several
 
 from karat.analysis import Comparison, compare, summarize
-from karat.analysis.study_comparison import StudyComparison, StudyPairing
 from karat.journal import RunFolder
 from karat.kinds import random_reply
+from karat.kinds.study.analysis.comparison import StudyComparison, StudyPairing
 from karat.records import Sample
 
 

@@ -17,11 +17,6 @@ from tests.kinds.copied_runs import copy_of, put_through, several
 
 from karat import Experiment
 from karat.analysis import Summary, summarize
-from karat.analysis.study_chance import above_chance, narrow_studies
-from karat.analysis.study_floor import MOST, ONE_ANSWER, REPETITIONS, floor_repetitions, guessers_of
-from karat.analysis.study_model import StudyFloor, StudySummary
-from karat.analysis.study_runs import seed_of
-from karat.analysis.study_words import study_headline, warnings_of
 from karat.document.charts import charts
 from karat.execution import run_experiment
 from karat.exports.html import Html
@@ -29,6 +24,11 @@ from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.journal import RunFolder
 from karat.kinds import kept_studies, random_reply, read_answers, study_responses, study_tests
+from karat.kinds.study.analysis.chance import above_chance, narrow_studies
+from karat.kinds.study.analysis.floor import MOST, ONE_ANSWER, REPETITIONS, floor_repetitions, guessers_of
+from karat.kinds.study.analysis.model import StudyFloor, StudySummary
+from karat.kinds.study.analysis.runs import seed_of
+from karat.kinds.study.analysis.verdicts import study_headline, warnings_of
 from karat.replication import score_tests
 
 NAMES = ("beauty_contest", "representativeness", "side_effects")

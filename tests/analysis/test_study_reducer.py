@@ -13,8 +13,8 @@ from tests.kinds.studies import STUDY, write
 
 from karat.__main__ import main
 from karat.analysis import compare, summarize
-from karat.analysis.study_model import StudyCondition
 from karat.journal import RunFolder, with_checksum
+from karat.kinds.study.analysis.model import StudyCondition
 from karat.records import Sample
 
 REDUCE = """\

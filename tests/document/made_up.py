@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec import structs
 
-from karat.analysis.conversation_model import (
+from karat.analysis.numbers import Estimate
+from karat.kinds.conversation.analysis.model import (
     ConversationResult,
     ConversationSummary,
     Cost,
@@ -18,10 +19,9 @@ from karat.analysis.conversation_model import (
     Rung,
     Stratum,
 )
-from karat.analysis.numbers import Estimate
-from karat.analysis.study_floor import Guesses, floor_of
-from karat.analysis.study_model import ArmCount, Participants, StudySummary
-from karat.analysis.study_told import summary_of_tests
+from karat.kinds.study.analysis.floor import Guesses, floor_of
+from karat.kinds.study.analysis.model import ArmCount, Participants, StudySummary
+from karat.kinds.study.analysis.scored_tests import summary_of_tests
 from karat.replication import Agreement, score_uncertainty
 
 METRICS = ("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared", "scale_and_sign")

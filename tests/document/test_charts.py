@@ -66,9 +66,11 @@ def golden_run(tmp_path, journals):
 
 @pytest.fixture
 def every(golden_run) -> dict[str, Chart]:
-    summary = msgspec.structs.replace(golden_run(), conversation=conversations("own", "golden"))
+    summary = msgspec.structs.replace(golden_run(), parts={"conversation": conversations("own", "golden")})
     number = golden_run(name="number", metric=Metric(name="words", kind="number"))
-    people = msgspec.structs.replace(golden_run(name="people"), study=studies(study(), "own", "chance", floor="chance"))
+    people = msgspec.structs.replace(
+        golden_run(name="people"), parts={"study": studies(study(), "own", "chance", floor="chance")}
+    )
     found = [*charts(summary), *of_study(study()), *charts(number), *charts(people)]
     return {f"{at}-{chart.name}": chart for at, chart in enumerate(found)}
 
@@ -101,7 +103,7 @@ def test_a_run_without_scores_has_no_chart(tmp_path, journals):
 
 
 def test_a_conversation_run_has_those_of_conversations_first(golden_run):
-    summary = msgspec.structs.replace(golden_run(), conversation=conversations("own"))
+    summary = msgspec.structs.replace(golden_run(), parts={"conversation": conversations("own")})
     assert [chart.name for chart in charts(summary)][:9] == [
         "accuracy-by-turn", "complexity-ceiling", "ladder-of-matches", "diagnoses", "propagation", "first-wrong-turn",
         "features", "cost-in-tokens", "cost-in-dollars",
@@ -200,13 +202,13 @@ def test_one_spec_holds_no_colour_and_two_themes(every):
 def test_foreign_text_stays_text(golden_run):
     """The compiled charts hold it in data, scales and titles; no expression knows of it."""
     summary = golden_run(tuple(HOSTILE), metric=Metric(name=HOSTILE[2], low=1, high=5, kind="ordinal"))
-    other = msgspec.structs.replace(summary, conversation=conversations(*HOSTILE))
+    other = msgspec.structs.replace(summary, parts={"conversation": conversations(*HOSTILE)})
     side = Side(statistic=6, n1=60, n2=60)
     tests = tuple(
         StudyTest(study=name, finding=name, test=name, kind="ttest_ind", human=side, agent=side) for name in HOSTILE
     )
     people = msgspec.structs.replace(
-        summary, study=studies(study(more=tests), HOSTILE[0], HOSTILE[4], floor=HOSTILE[4])
+        summary, parts={"study": studies(study(more=tests), HOSTILE[0], HOSTILE[4], floor=HOSTILE[4])}
     )
     found = [*charts(other), *of_study(study(more=tests), HOSTILE[0]), *charts(people)]
     assert len(found) >= 24
@@ -276,7 +278,7 @@ def test_many_tests_of_studies_are_several_charts():
 
 def test_a_run_over_studies_has_those_of_studies_alone(golden_run):
     part = studies(study(), "own", "chance", floor="chance")
-    found = charts(msgspec.structs.replace(golden_run(), study=part))
+    found = charts(msgspec.structs.replace(golden_run(), parts={"study": part}))
     assert [chart.name for chart in found] == [
         "agreement-own", "effects-own", "effect-differences-own", "agreement-chance", "effects-chance",
         "effect-differences-chance", "participants-own", "participants-chance",
@@ -294,7 +296,7 @@ def test_a_run_over_studies_has_those_of_studies_alone(golden_run):
 
 def test_the_floor_is_a_third_mark(golden_run):
     part = studies(study(), "own", "chance", floor="chance")
-    chart = charts(msgspec.structs.replace(golden_run(), study=part))[0]
+    chart = charts(msgspec.structs.replace(golden_run(), parts={"study": part}))[0]
     assert chart.columns[:4] == ("finding and test", "π people", "π agent", "π floor")
     dots = chart.spec["layer"][1]["data"]["values"]
     assert [row["side"] for row in dots[:3]] == ["people", "agent", "floor"]
@@ -303,7 +305,7 @@ def test_the_floor_is_a_third_mark(golden_run):
 def test_the_line_of_a_run_goes_through_the_centre_too(golden_run):
     part = studies(study(), "own")
     line = part.conditions[0].caricature
-    chart = charts(msgspec.structs.replace(golden_run(), study=part))[1]
+    chart = charts(msgspec.structs.replace(golden_run(), parts={"study": part}))[1]
     fit = next(layer for layer in chart.spec["layer"] if layer["mark"].get("style") == "fit")["data"]["values"]
     assert (fit[-1]["agent"] - fit[0]["agent"]) / (fit[-1]["human"] - fit[0]["human"]) == pytest.approx(line.slope)
     assert line.intercept + line.slope * line.centre == pytest.approx(line.centre_agent)
@@ -312,7 +314,11 @@ def test_the_line_of_a_run_goes_through_the_centre_too(golden_run):
 def test_many_arms_are_shown_study_by_study(golden_run):
     rng = np.random.default_rng(5)
     part = studies(score_tests(world(rng, studies=25, findings=2).run(rng)), "own")
-    chart = next(one for one in charts(msgspec.structs.replace(golden_run(), study=part)) if "participants" in one.name)
+    chart = next(
+        one
+        for one in charts(msgspec.structs.replace(golden_run(), parts={"study": part}))
+        if "participants" in one.name
+    )
     assert len(chart.rows) == 25
 
 

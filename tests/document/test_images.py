@@ -28,7 +28,7 @@ def summary(tmp_path_factory, journals) -> Summary:
 
     scores = {"own": [[2.0], [3.0], [1.0]], "golden": [[4.0], [5.0], [2.0]]}
     found = summarize(journals.table(tmp_path_factory.mktemp("run") / "run", scores))
-    return msgspec.structs.replace(found, conversation=conversations("own", "golden"))
+    return msgspec.structs.replace(found, parts={"conversation": conversations("own", "golden")})
 
 
 def pixels(image: bytes) -> np.ndarray:

@@ -16,7 +16,6 @@ from tests.exports.study_story import CONDITIONS, story
 
 from karat.__main__ import main
 from karat.analysis import Summary, summarize
-from karat.analysis.study_model import SideNumbers, StudySummary
 from karat.document.charts.written import statistic_of
 from karat.errors import BadOption
 from karat.exports import humanstudy_files, save
@@ -26,6 +25,7 @@ from karat.exports.humanstudy import Humanstudy
 from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.journal import RunFolder
+from karat.kinds.study.analysis.model import SideNumbers, StudySummary
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_the_floor_stands_beside_every_condition_and_is_no_condition(summary: Su
     assert [f"{name} − floor" in above for name in CONDITIONS] == [True] * 3
     first = msgspec.structs.replace(part.conditions[0], floor=True)
     own = msgspec.structs.replace(part, conditions=(first, *part.conditions[1:]))
-    both = terminal(msgspec.structs.replace(summary, study=own), run, width=120)
+    both = terminal(msgspec.structs.replace(summary, parts={"study": own}), run, width=120)
     assert "like (floor)" in both
     assert "floor (random answers)" in both
 
@@ -109,11 +109,13 @@ def test_why_there_is_no_floor_is_said(summary: Summary, run: RunFolder) -> None
     whole = part.floor.benchmark
     nothing = msgspec.structs.replace(whole.pas, value=None, low=None, high=None, se=None, reason="say --allow-code")
     none = msgspec.structs.replace(part.floor, benchmark=msgspec.structs.replace(whole, pas=nothing))
-    text = terminal(msgspec.structs.replace(summary, study=msgspec.structs.replace(part, floor=none)), run, width=120)
+    text = terminal(
+        msgspec.structs.replace(summary, parts={"study": msgspec.structs.replace(part, floor=none)}), run, width=120
+    )
     assert "No floor (random answers): say --allow-code." in " ".join(text.split())
     assert "Above the floor" not in text
     table = msgspec.structs.replace(part, floor=None)
-    assert "floor" not in terminal(msgspec.structs.replace(summary, study=table), run, width=120)
+    assert "floor" not in terminal(msgspec.structs.replace(summary, parts={"study": table}), run, width=120)
 
 
 def test_files_hold_the_floor(summary: Summary, run: RunFolder) -> None:
@@ -144,7 +146,7 @@ def test_an_agent_without_a_score_has_a_dash_and_the_reason(summary: Summary, ru
     nothing = msgspec.structs.replace(first.benchmark.pas, value=None, low=None, high=None, se=None)
     empty = msgspec.structs.replace(first.benchmark, pas=nothing, reason="coverage 0, below 0.5: not scored")
     other = msgspec.structs.replace(part, conditions=(msgspec.structs.replace(first, benchmark=empty),))
-    text = terminal(msgspec.structs.replace(summary, study=other), run, width=120)
+    text = terminal(msgspec.structs.replace(summary, parts={"study": other}), run, width=120)
     assert "no score: coverage 0, below 0.5: not scored" in text
 
 
@@ -215,7 +217,7 @@ def test_json_has_the_study_with_its_numbers_written(summary: Summary, run: RunF
 
 def test_files_of_humanstudy_are_refused_where_no_test_is_scored(summary: Summary, run: RunFolder) -> None:
     with pytest.raises(BadOption, match="no scores of the scorer `replication` are shown"):
-        Humanstudy().render(msgspec.structs.replace(summary, study=None), run)
+        Humanstudy().render(msgspec.structs.replace(summary, parts={}), run)
     files = humanstudy_files(None)
     assert files["detailed_stats.csv"] == ",".join(HEADER) + "\n"
     assert [json.loads(files[name]) for name in ("evaluation_results.json", "benchmark_summary.json")] == [[], {}]
@@ -237,7 +239,7 @@ def test_foreign_text_stays_text(summary: Summary, run: RunFolder) -> None:
     nothing = msgspec.structs.replace(first.benchmark, reason=evil)
     condition = msgspec.structs.replace(first, condition=evil, studies=(study,), benchmark=nothing)
     hostile = msgspec.structs.replace(
-        summary, study=msgspec.structs.replace(part, conditions=(condition,), differences=())
+        summary, parts={"study": msgspec.structs.replace(part, conditions=(condition,), differences=())}
     )
     for width in (80, 120):
         text = terminal(hostile, run, width=width)
@@ -519,7 +521,7 @@ def test_an_effect_without_a_d_is_not_given_to_the_benchmark_s_script(summary: S
     finding = msgspec.structs.replace(finding, tests=(test,))
     study = msgspec.structs.replace(study, findings=(finding,))
     only = msgspec.structs.replace(first, studies=(study,))
-    changed = msgspec.structs.replace(summary, study=msgspec.structs.replace(part, conditions=(only,)))
+    changed = msgspec.structs.replace(summary, parts={"study": msgspec.structs.replace(part, conditions=(only,))})
     files = Humanstudy().render(changed, run)
     (name,) = (name for name in files if name.startswith("benchmark/") and name.endswith("evaluation_results.json"))
     (theirs,) = json.loads(files[name])["test_results"]
@@ -563,7 +565,9 @@ def test_a_finding_without_a_score_is_left_out_for_the_benchmark_and_null_in_our
     conditions = [
         msgspec.structs.replace(first, condition=name, studies=(study,)) for name in ("a/b", "A b", "../../etc", "a:b")
     ]
-    changed = msgspec.structs.replace(summary, study=msgspec.structs.replace(part, conditions=tuple(conditions)))
+    changed = msgspec.structs.replace(
+        summary, parts={"study": msgspec.structs.replace(part, conditions=tuple(conditions))}
+    )
     files = Humanstudy().render(changed, run)
     save(files, tmp_path / "out")
     read = read_as_the_benchmark_does(tmp_path / "out" / "benchmark")

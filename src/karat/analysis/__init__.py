@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import structs
 
-from karat.analysis.conversation_model import ConversationSummary
 from karat.analysis.failures import failure_kinds
-from karat.analysis.ledger import Outcome, accounts, outcome, server_problems
+from karat.analysis.ledger import accounts, outcome, server_problems
 from karat.analysis.model import (
     FORMAT_VERSION,
     Account,
@@ -29,12 +28,9 @@ from karat.analysis.model import (
     SampleTable,
     Summary,
 )
-from karat.analysis.study_model import StudySummary
-from karat.analysis.study_words import shown_pairs, study_headline
+from karat.analysis.parts import AnalysisInput, KindAnalysis, kind_of
 from karat.analysis.verdicts import (
     REHEARSED,
-    alone,
-    conversation_warnings,
     headline,
     loss_warnings,
     nothing_scored,
@@ -52,7 +48,7 @@ if TYPE_CHECKING:
     from karat.analysis.compare_runs import compare
     from karat.analysis.comparison import Comparison
     from karat.analysis.details import TrialRecord, trials
-    from karat.kinds import AllowCode
+    from karat.records import AllowCode
 
 __all__ = [
     "FORMAT_VERSION",
@@ -60,7 +56,6 @@ __all__ = [
     "Summary",
     "TrialRecord",
     "compare",
-    "right_rule",
     "summarize",
     "trials",
 ]
@@ -102,7 +97,7 @@ def summarize(
     if not 0 < level < 1:
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
-        compared = _Asked(_baseline(run, baseline), pairs == "all", *_right(run, right))
+        compared = _Asked(_baseline(run, baseline), pairs == "all", *kind_of(run.info.kind).right_rule(run, right))
         return _with_problems(run, _summary(run, scorings or {}, level, compared, allow_code))
 
 
@@ -126,7 +121,7 @@ def _with_problems(run: RunFolder, summary: Summary) -> Summary:
     advice = [f" (see Failures); {gates}" if one.answers or one.calls else "" for one in problems]
     rest = summary.headline
     if differences != summary.differences:
-        rest = said(differences, summary.metrics, unit="conversation" if summary.kind == "conversation" else "question")
+        rest = said(differences, summary.metrics, unit=kind_of(summary.kind).unit)
     return structs.replace(
         summary,
         server_problems=problems,
@@ -145,32 +140,6 @@ def _baseline(run: RunFolder, name: str | None) -> str:
     return wanted if wanted in conditions else conditions[0]  # a part of a run may lack the file's
 
 
-def _right(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
-    """The match that makes a turn right, the one asked for, else the experiment's; and a warning."""
-    from karat.numeric import RIGHT_RULES
-
-    if wanted is None:
-        return right_rule(run)
-    if run.info.kind != "conversation":
-        raise BadOption("--right", "is for runs over conversations")
-    if wanted not in RIGHT_RULES:
-        raise BadOption("--right", f"there is no '{wanted}'{did_you_mean(wanted, RIGHT_RULES)}")
-    return wanted, None
-
-
-def right_rule(run: RunFolder) -> tuple[str, str | None]:
-    """By which match a turn of the run is right; also a warning where its own rule is unknown: then "numerical"."""
-    from karat.formats import excerpt
-    from karat.numeric import RIGHT_RULES
-
-    setting = run.info.experiment.get("dataset.right")
-    rule = setting.value if setting is not None else "numerical"
-    if rule in RIGHT_RULES:
-        return str(rule), None
-    unknown = f"run.json has an unknown rule for right turns, dataset.right: '{excerpt(str(rule), 60)}'"
-    return "numerical", f"{unknown}; numerical is used (--right chooses another)"
-
-
 def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode) -> Summary:
     # The status first: a run that ends in between is then taken as running.
     status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
@@ -179,9 +148,21 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     failures = failure_kinds(index, ended)
     first = [*_server_warnings(run, each, failures), *_warnings(run, index, status, total)]
     figures = _figures(run, index, scorers, shown, asked, level=level) if shown else _Figures()
-    conversation = _conversation(run, index, scorers, shown, (ended, each), level=level, right=asked.right)
-    baseline = None if asked.every else asked.baseline
-    study = shown_pairs(_study(run, index, scorers, shown, ended, level=level, allow_code=code), baseline)
+    given = AnalysisInput(
+        run=run,
+        index=index,
+        scorers=scorers,
+        shown=shown,
+        ended=ended,
+        accounts=each,
+        level=level,
+        allow_code=code,
+        rule=asked.right,
+        baseline=None if asked.every else asked.baseline,
+    )
+    kind, part = kind_of(info.kind), kind_of(info.kind).analyse(given)
+    own = [] if part is None else [*([asked.unknown] if asked.unknown is not None else []), *part.warning_lines()]
+    head = part.headline() if part is not None else ""
     return Summary(
         format=FORMAT_VERSION,
         run=info.run,
@@ -191,7 +172,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         kind=info.kind,
         status=status,
         level=level,
-        headline=nothing_scored(total, failures, status) or _headline(info.kind, figures, total, conversation, study),
+        headline=nothing_scored(total, failures, status) or head or figures.headline(total, kind),
         conditions=tuple(index.conditions),
         samples=len(index.samples),
         repetitions=index.repetitions,
@@ -204,62 +185,12 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         failures=failures,
         family=figures.family,
         duplicates=index.duplicates,
-        warnings=(*first, *_own(conversation, study, asked), *figures.losses(total, info.kind)),
+        warnings=(*first, *own, *figures.losses(total, kind)),
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
         panel=figures.panel,
-        conversation=conversation,
-        study=study,
+        parts={} if part is None else {info.kind: part},
     )
-
-
-def _headline(
-    kind: str,
-    figures: _Figures,
-    total: Account,
-    conversation: ConversationSummary | None,
-    study: StudySummary | None,
-) -> str:
-    return study_headline(study) or alone(conversation) or figures.headline(total, kind)
-
-
-def _conversation(
-    run: RunFolder,
-    index: RunIndex,
-    scorers: tuple[ScorerInfo, ...],
-    shown: Mapping[str, str],
-    spent: tuple[Outcome, Mapping[str, Account]],
-    *,
-    level: float,
-    right: str,
-) -> ConversationSummary | None:
-    if run.info.kind != "conversation":
-        return None
-    from karat.analysis.conversation import conversation
-
-    return conversation(run, index, scorers, shown, spent, level=level, right=right)
-
-
-def _study(
-    run: RunFolder,
-    index: RunIndex,
-    scorers: tuple[ScorerInfo, ...],
-    shown: Mapping[str, str],
-    ended: Outcome,
-    *,
-    level: float,
-    allow_code: AllowCode,
-) -> StudySummary | None:
-    if run.info.kind != "study":
-        return None
-    from karat.analysis.study import study
-
-    return study(run, index, scorers, shown, ended, level=level, allow_code=allow_code)
-
-
-def _own(conversation: ConversationSummary | None, study: StudySummary | None, asked: _Asked) -> list[str]:
-    rule = [asked.unknown] if conversation is not None and asked.unknown is not None else []
-    return [*rule, *conversation_warnings(conversation), *(study.warnings if study is not None else ())]
 
 
 class _Figures:
@@ -278,15 +209,15 @@ class _Figures:
         self.metrics, self.results, self.differences = metrics, results, differences
         self.lowest, self.samples, self.panel, self.family = lowest, samples, panel, family
 
-    def losses(self, total: Account, kind: str) -> list[str]:
-        if kind == "study":  # what is read of participants is no score that is compared
+    def losses(self, total: Account, kind: KindAnalysis) -> list[str]:
+        if not kind.compared:
             return []
-        found = loss_warnings(self.results, self.differences, bounds=kind != "conversation")
-        return found if kind == "conversation" else [*unnumbered(self.results, total.ledger.scored), *found]
+        found = loss_warnings(self.results, self.differences, bounds=kind.loss_bounds)
+        return [*unnumbered(self.results, total.ledger.scored), *found] if kind.loss_bounds else found
 
-    def headline(self, total: Account, kind: str) -> str:
-        unit = "conversation" if kind == "conversation" else "question"
-        return headline(self.results, self.differences, self.metrics, total, unit=unit)
+    def headline(self, total: Account, kind: KindAnalysis) -> str:
+        shown = self.results, self.differences, self.metrics
+        return headline(*shown, total, unit=kind.unit, unscored=kind.unscored)
 
 
 def _figures(

@@ -9,13 +9,14 @@ import msgspec
 
 from karat.analysis import summarize
 from karat.analysis.model import Summary
+from karat.analysis.parts import from_json
 from karat.index.cache import LARGE, CacheFile
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from karat.journal import RunFolder
-    from karat.kinds import AllowCode
+    from karat.records import AllowCode
 
 __all__ = ["SummaryOptions", "cached_summary", "summarize_cached"]
 
@@ -57,6 +58,6 @@ def summarize_cached(run: RunFolder, *, at_least: int = LARGE, **options: Unpack
 def _decoded(file: CacheFile) -> Summary | None:
     data = file.read()
     try:
-        return None if data is None else msgspec.json.decode(data, type=Summary)
+        return None if data is None else from_json(data, Summary)
     except msgspec.DecodeError:
         return None

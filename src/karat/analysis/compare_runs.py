@@ -12,13 +12,14 @@ from karat import formats
 from karat.analysis import summarize
 from karat.analysis.comparison import FORMAT_VERSION, Comparison, Flip, Pairing, Side
 from karat.analysis.model import MetricInfo, SampleTable, ServerProblem, Summary
+from karat.analysis.parts import kind_of
 from karat.analysis.verdicts import NOT_TESTED, REHEARSED, said, server_warnings, unmeasured
 from karat.errors import BadOption, did_you_mean
 from karat.index import plan_of
 from karat.journal import RunFolder
 
 if TYPE_CHECKING:
-    from karat.kinds import AllowCode
+    from karat.records import AllowCode
     from karat.stats import PairedDifference, Sums
 
 __all__ = ["compare"]
@@ -49,16 +50,15 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and what `summar
     pairs = _conditions(a, b, condition_a, condition_b)  # before anything is read whole
     asked: dict[str, Any] = {"scorings": scorings, "level": level, "allow_code": allow_code, "right": right}
     first = summarize(a, **asked)
-    if first.conversation is not None and b.info.kind == "conversation":
-        asked["right"] = first.conversation.right  # one rule for both
+    if (rule := _rule(first)) is not None and b.info.kind == a.info.kind:
+        asked["right"] = rule  # one rule for both
     second = first if b.path == a.path else summarize(b, **asked)
     labels = _labels(first, second, condition_a, condition_b)
     sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
-    if first.study is not None and second.study is not None:
-        from karat.analysis.study_against import compare_studies
-
-        found = compare_studies((a, b), (first, second), pairs, sides, allow_code=allow_code)
-    else:
+    found = None
+    if first.parts.keys() & second.parts.keys():
+        found = kind_of(first.kind).compare((a, b), (first, second), pairs, sides, allow_code=allow_code)
+    if found is None:
         found = _compared(first, second, pairs, sides, level=level)
     return _with_problems(structs.replace(found, conditions=tuple(pairs)), _problems(first, second, pairs))
 
@@ -69,11 +69,11 @@ def _compared(
     metrics = _metrics(first, second)
     rows_a, rows_b, changed = _shared(first, second)
     pairings = _pairings(first, second, pairs, metrics, (rows_a, rows_b), level=level)
-    unit = "conversation" if first.conversation else "question"
+    unit = _unit(first)
     return Comparison(
         format=FORMAT_VERSION,
         unit=unit,
-        right=first.conversation.right if first.conversation is not None else None,
+        right=_rule(first),
         a=sides[0],
         b=sides[1],
         level=level,
@@ -87,6 +87,15 @@ def _compared(
             _warnings(first, second, metrics, (changed, _weights(first, second, (rows_a, rows_b))[1]), pairings)
         ),
     )
+
+
+def _rule(summary: Summary) -> str | None:
+    return next((part.rule for part in summary.parts.values()), None)
+
+
+def _unit(summary: Summary) -> str:
+    """What is paired."""
+    return kind_of(summary.kind).unit if summary.parts else "question"
 
 
 def _with_problems(found: Comparison, problems: tuple[ServerProblem, ...]) -> Comparison:
@@ -257,8 +266,7 @@ def _problems(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> tuple
 
 def _tested(summary: Summary, metric: MetricInfo) -> bool:
     """Whether a metric stands for itself; most of those of `numeric` read the same answers once more."""
-    part = summary.conversation
-    return part is None or metric.scorer != part.scorer or metric.name in part.tested
+    return all(part.is_tested(metric) for part in summary.parts.values())
 
 
 def _untested(one: Pairing) -> Pairing:
@@ -332,7 +340,7 @@ def _warnings(
     a: Summary, b: Summary, metrics: Sequence[MetricInfo], unlike: tuple[int, bool], pairings: Sequence[Pairing]
 ) -> list[str]:
     changed, drawn_otherwise = unlike
-    unit = "conversation" if a.conversation else "question"
+    unit = _unit(a)
     found = [REHEARSED] if REHEARSED in (*a.warnings, *b.warnings) else []
     if changed:
         text = formats.plural(changed, f"{unit} has", f"{unit}s have")

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from karat import formats
+from karat import formats, plugins
 from karat.analysis.format_metric import POINT_LEGEND, is_point, measured, signed_estimate
 from karat.analysis.model import Difference, MetricInfo, ServerProblem
-from karat.analysis.study_comparison import StudyComparison, text_of
+from karat.analysis.parts import PartHolder, builtins_of, kind_of
 
 __all__ = ["FORMAT_VERSION", "Comparison", "Flip", "Pairing", "Side"]
 
@@ -50,7 +50,7 @@ class Pairing(msgspec.Struct, frozen=True, kw_only=True):
     flips: tuple[Flip, ...]  # those on which the better side gains most first, then the largest losses
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class Comparison(PartHolder, frozen=True, kw_only=True):
     """What changed from `a` to `b`. Differences are b − a."""
 
     format: int
@@ -68,11 +68,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[tuple[str, str], ...] = ()  # which condition of the first with which of the second
     server_problems: tuple[ServerProblem, ...] = ()  # sides whose MCP calls failed, or that made none
     right: str | None = None  # of conversations: by which match a turn is right
-    study: StudyComparison | None = None  # of human studies, which have no pairings
 
     def percent(self, one: Pairing) -> bool:
         """Whether a pairing's metric is a share, which people read in percent."""
         return any(info.key == one.difference.metric and info.percent for info in self.metrics)
+
+    def to_builtins(self) -> dict[str, Any]:
+        """As `--json` prints it: null for kinds whose runs are compared in another way."""
+        return builtins_of(self, absent=(name for name in plugins.names("kinds") if len(kind_of(name).parts) > 1))
 
     def table(self) -> list[dict[str, Any]]:
         """One row per pairing, raw numbers."""
@@ -124,7 +127,7 @@ def _text(found: Comparison) -> str:
     lines += [] if found.right is None else [f"right: {found.right}, or the same yes or no"]
     for one in found.pairings:
         lines += ["", *_pairing_lines(one, found.unit, percent=found.percent(one))]
-    lines += [] if found.study is None else text_of(found.study)
+    lines += [line for part in found.parts.values() for line in part.lines()]
     counts = [
         formats.plural(found.only_a, found.unit) + " only in the first" if found.only_a else "",
         formats.plural(found.only_b, found.unit) + " only in the second" if found.only_b else "",

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.analysis.model import MetricInfo
+from karat.analysis.parts import kind_of
 from karat.index import RunIndex, ScoreRows
 from karat.journal import RunFolder, ScorerInfo
 from karat.numeric import parse_value, right_by
@@ -82,8 +83,8 @@ class Declared:
 
 
 def declared(run: RunFolder, index: RunIndex) -> Declared | None:
-    """None for a run over anything but conversations."""
-    if run.info.kind != "conversation":
+    """None for a run whose samples are scored as a whole."""
+    if not kind_of(run.info.kind).by_turn:
         return None
     turns, weights = np.zeros(len(index.samples), dtype=np.int64), np.ones(len(index.samples))
     is_number = [np.zeros(0, dtype=bool)] * len(index.samples)

@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from karat.analysis.conversation_model import ConversationSummary
 from karat.analysis.numbers import Estimate, Quantity
-from karat.analysis.study_model import StudySummary
+from karat.analysis.parts import PartHolder
 from karat.errors import BadOption, did_you_mean
 from karat.journal import ServerInfo
 
@@ -350,7 +349,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     judges: dict[str, dict[str, Any]] = {}  # scorer → its models, parameters, digests of rubric and prompt, prices
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class Summary(PartHolder, frozen=True, kw_only=True):
     """A run, in numbers. Made by `summarize`; every report only gives it a shape."""
 
     format: int
@@ -379,8 +378,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     family: Family | None = None  # None: fewer than two conditions, or nothing was scored
     server_problems: tuple[ServerProblem, ...] = ()  # conditions whose MCP calls failed, or that made none
     panel: tuple[JudgePair, ...] = ()  # every two judges of a panel, metric by metric
-    conversation: ConversationSummary | None = None  # None: no conversations, or not scored by `numeric`
-    study: StudySummary | None = None  # None: no human studies, or not scored by `replication`
 
     @property
     def offline(self) -> bool:

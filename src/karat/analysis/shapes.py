@@ -105,7 +105,8 @@ def _text_line(result: Result, metric: MetricInfo, longest: int) -> str:
 def html(summary: Summary) -> str:
     """A small table, and what must be known to read it; everything that is not karat's own is escaped."""
     unfinished = bool(summary.total.ledger.not_run)
-    heads = ["condition", *(["PAS", "ECS"] if summary.study is not None else [])]
+    first = [part.main_numbers(summary.conditions[0]) for part in summary.parts.values()]
+    heads = ["condition", *(head for numbers in first for head in numbers)]
     heads += [f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in summary.metrics]
     heads += ["failures", *(["not run"] if unfinished else []), "planned"]
     head = "".join(f"<th>{_safe(text)}</th>" for text in heads)
@@ -119,7 +120,7 @@ def html(summary: Summary) -> str:
 
 
 def _row(summary: Summary, condition: str, *, unfinished: bool) -> str:
-    cells = [condition, *_beside_people(summary, condition)]
+    cells = [condition, *(text for part in summary.parts.values() for text in part.main_numbers(condition).values())]
     for metric in summary.metrics:
         found = summary.result(condition, metric.key)
         cells.append(formats.UNKNOWN if found is None else estimated(found.mean, percent=metric.percent))
@@ -127,16 +128,6 @@ def _row(summary: Summary, condition: str, *, unfinished: bool) -> str:
     cells += [formats.count(ledger.failed), *([formats.count(ledger.not_run)] if unfinished else [])]
     cells.append(formats.count(ledger.planned))
     return "<tr>" + "".join(f"<td>{_safe(text)}</td>" for text in cells) + "</tr>"
-
-
-def _beside_people(summary: Summary, condition: str) -> list[str]:
-    """PAS and ECS of a run over studies, its main numbers."""
-    if summary.study is None:
-        return []
-    wholes = [one.benchmark for one in summary.study.conditions if one.condition == condition]
-    if not wholes:
-        return [formats.UNKNOWN, formats.UNKNOWN]
-    return [formats.estimate(one.value, one.low, one.high, digits=3) for one in (wholes[0].pas, wholes[0].ecs)]
 
 
 def _safe(text: str) -> str:

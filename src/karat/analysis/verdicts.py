@@ -7,8 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from msgspec import structs
 
 from karat import formats
-from karat.analysis.conversation_model import ConversationSummary
-from karat.analysis.format_metric import between, estimated, share_estimate
+from karat.analysis.format_metric import between, estimated
 from karat.analysis.model import Account, Difference, FailureKind, Family, MetricInfo, Result, ServerProblem
 
 __all__ = [
@@ -18,12 +17,10 @@ __all__ = [
     "NO_DIFFERENCE",
     "REHEARSED",
     "attempts_sentence",
-    "extraction",
     "family_words",
     "headline",
     "loss_warnings",
     "nothing_scored",
-    "right_in_words",
     "said",
     "server_warnings",
     "unmeasured",
@@ -107,87 +104,14 @@ def headline(
     total: Account,
     *,
     unit: str = "question",
+    unscored: str = "the experiment names no scorer",
 ) -> str:
-    """The answer in one sentence, with its uncertainty. `unit`: what is paired."""
+    """The answer in one sentence, with its uncertainty. `unit`: what is paired; `unscored`: why nothing was scored."""
     if not metrics:
         ledger = total.ledger
         done = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
-        if unit == "conversation":
-            return f"{done}, none scored: no golden answer is a number; `karat score RUN --judge overlap` judges text"
-        return f"{done}, none scored: the experiment names no scorer"
+        return f"{done}, none scored: {unscored}"
     return said(differences, metrics, unit=unit) if differences else _alone(results, metrics[0], unit)
-
-
-def alone(part: ConversationSummary | None) -> str:
-    """The answer of a run over conversations under one condition; nothing for any other."""
-    if part is None or len(part.conditions) != 1:
-        return ""
-    only = part.conditions[0]
-    right = only.rate("right")
-    other = only.rate("numerical" if part.right == "declared" else "declared")
-    if right is None or other is None or right.estimate.value is None:
-        return ""
-    found = right.estimate
-    shown = share_estimate(found.value, found.low, found.high)
-    size = f"{formats.plural(right.n, 'turn')} in {formats.plural(part.conversations, 'conversation')}"
-    if only.conversations > part.conversations:
-        size += ", each asked several times,"
-    return (
-        f"{only.condition}: {shown} of {size} {right_in_words(part.right)}, "
-        f"{formats.share(other.estimate.value)} {_RIGHT[other.metric].removeprefix('right ')} (offline scores)"
-    )
-
-
-_RIGHT = {
-    "numerical": "numerically right",
-    "soft": "right within 1 %",
-    "unit_agnostic": "right up to a factor 100",
-    "sign_agnostic": "right up to the sign",
-    "general": "right as number, word or percentage",
-    "exact": "right to five decimals",
-    "declared": "right in the unit the agent declared",
-}
-
-
-def right_in_words(rule: str) -> str:
-    """What a turn is called that is right by this match.
-
-    >>> right_in_words("declared")
-    'right in the unit the agent declared'
-    """
-    return _RIGHT.get(rule, f"right by {rule}")
-
-
-_FOUND = {"reply": "as given", "whole": "the whole reply", "none": "without one"}
-
-
-def extraction(part: ConversationSummary) -> str:
-    """How the answers were found in what the agents said, as one sentence; "" where it is not known."""
-    turns: dict[str, int] = {}
-    for one in part.conditions:
-        for how, count in one.extraction.items():
-            turns[how] = turns.get(how, 0) + count
-    listed = sorted(turns.items(), key=lambda item: -item[1])
-    told = (f"{formats.count(count)} {_FOUND.get(how, f'by {how}')}" for how, count in listed)
-    return f"Answers: {', '.join(told)}." if turns else ""
-
-
-def conversation_warnings(part: ConversationSummary | None) -> list[str]:
-    """What counts as wrong without having been answered, and numbers that do not belong together."""
-    if part is None:
-        return []
-    found = []
-    if part.texts:
-        turns = formats.plural(part.texts, "turn")
-        found.append(f"{turns} with a golden text: numbers say nothing of them; judge them, e.g. with `overlap`")
-    for one in part.conditions:
-        if one.unreached:
-            counts = f"{formats.count(one.unreached)} of {formats.plural(one.turns, 'turn')}"
-            why = ", ".join(f"{kind} {formats.count(count)}" for kind, count in one.failures.items())
-            found.append(f"{one.condition}: {counts} never reached, and wrong by that{f' ({why})' if why else ''}")
-    if len(part.rules) > 1:
-        found.append(f"scores by several versions of the rules ({', '.join(part.rules)}): score the run again")
-    return found
 
 
 def said(differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, unit: str = "question") -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karat.cli.options import Chosen, File
     from karat.execution import Outcome
     from karat.journal import RunFolder
-    from karat.kinds import AllowCode
+    from karat.records import AllowCode
 
 __all__ = ["Ended", "show_outcome"]
 

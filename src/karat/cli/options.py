@@ -16,7 +16,7 @@ from karat.cli.output import Output
 if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.execution import Selection
-    from karat.kinds import AllowCode
+    from karat.records import AllowCode
 
 __all__ = [
     "Answers",

@@ -51,8 +51,8 @@ def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
     if asked.plot is not None:
         _plot(scored, asked.plot, output)
     if asked.to == "humanstudy" and asked.out is not None:
-        from karat.analysis.study_told import summary_of_tests
         from karat.exports import humanstudy_files, save
+        from karat.kinds.study.analysis.scored_tests import summary_of_tests
 
         for written in save(humanstudy_files(summary_of_tests(scored)), asked.out):
             output.say(f"wrote {written}")

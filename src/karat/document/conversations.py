@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from karat import formats
-from karat.analysis.conversation_model import (
+from karat.document.blocks import Bar, Block, Cell, Group, Note, Row, Span, Table, columns, numbers, words
+from karat.document.charts.written import share_estimate
+from karat.kinds.conversation.analysis.model import (
     ConversationResult,
     ConversationSummary,
     Diagnosed,
     Rate,
     Stratum,
 )
-from karat.analysis.verdicts import extraction
-from karat.document.blocks import Bar, Block, Cell, Group, Note, Row, Span, Table, columns, numbers, words
-from karat.document.charts.written import share_estimate
 
 __all__ = ["accuracies", "besides", "diagnoses", "features", "ladder", "propagation", "reasoning", "strata"]
 
@@ -93,7 +92,7 @@ def _accuracy_legend(part: ConversationSummary) -> str:
     parts.append("Design effect: how many times the variance is that of independent turns.")
     names = "; ".join(f"{_NULLS.get(one.name, one.name)}: {one.meaning}" for one in part.nulls)
     parts.append(f"The last columns: what somebody gets who knows nothing ({names})." if names else "")
-    parts.append(extraction(part))
+    parts.append(part.extraction())
     if part.weighted:
         parts.append("Conversations have weights; rates are of the file they were drawn from.")
     if len(part.rules) != 1:

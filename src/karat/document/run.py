@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from karat import formats
 from karat.analysis import Summary
-from karat.analysis.conversation_model import ConversationSummary
 from karat.document import conversations as talk
 from karat.document import failing, scores, spending, variation
 from karat.document import studies as human
@@ -17,6 +16,7 @@ from karat.document.charts.chart import slug
 from karat.document.charts.written import unit_of
 from karat.document.failing import Texts
 from karat.document.origin import origin
+from karat.kinds.conversation.analysis.model import ConversationSummary
 
 __all__ = ["facts", "sections", "shortened"]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from karat import formats
 from karat.analysis import Summary
-from karat.analysis.conversation_model import ConversationResult
 from karat.analysis.model import Account, Ledger
 from karat.analysis.verdicts import attempts_sentence
 from karat.document.blocks import Bar, Block, Cell, Column, Row, Table, columns, numbers
 from karat.document.charts.written import unit_of
+from karat.kinds.conversation.analysis.model import ConversationResult
 
 __all__ = ["CLASSES", "ledger", "right_answers", "servers", "spent"]
 

@@ -7,8 +7,10 @@ from typing import Literal
 
 from karat import formats
 from karat.analysis.numbers import Estimate
-from karat.analysis.study_chance import NARROW_STUDY, narrow_studies
-from karat.analysis.study_model import (
+from karat.document.blocks import Block, Cell, Column, Group, Note, Row, Span, Table, columns, numbers, words
+from karat.document.charts.written import statistic_of
+from karat.kinds.study.analysis.chance import NARROW_STUDY, narrow_studies
+from karat.kinds.study.analysis.model import (
     FindingResult,
     LevelScore,
     Participants,
@@ -18,9 +20,7 @@ from karat.analysis.study_model import (
     StudySummary,
     TestResult,
 )
-from karat.analysis.study_words import ECS_CEILING, pairs_sentence, studies_counted
-from karat.document.blocks import Block, Cell, Column, Group, Note, Row, Span, Table, columns, numbers, words
-from karat.document.charts.written import statistic_of
+from karat.kinds.study.analysis.verdicts import ECS_CEILING, pairs_sentence, studies_counted
 
 __all__ = ["agreement", "auxiliary", "differences", "findings", "levels", "lost", "repetitions", "sources", "used"]
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from karat import formats
-from karat.analysis.conversation_model import (
+from karat.analysis.numbers import Estimate
+from karat.document.terminal_layout import Cell, Columns, Section
+from karat.kinds.conversation.analysis.model import (
     ConversationResult,
     ConversationSummary,
     Diagnosed,
@@ -15,9 +17,6 @@ from karat.analysis.conversation_model import (
     Rate,
     Stratum,
 )
-from karat.analysis.numbers import Estimate
-from karat.analysis.verdicts import extraction
-from karat.document.terminal_layout import Cell, Columns, Section
 
 __all__ = ["sections"]
 
@@ -99,7 +98,7 @@ def _accuracy_legend(part: ConversationSummary, *, wide: bool) -> str:
     names = "; ".join(f"{_NULLS.get(one.name, one.name)}: {one.meaning}" for one in part.nulls)
     kind = "what somebody gets who knows nothing" if wide else "the most that somebody gets who knows nothing"
     parts.append(f"The last columns: {kind} ({names})." if wide else f"null: {kind} ({names}).")
-    parts.append(extraction(part))
+    parts.append(part.extraction())
     if part.weighted:
         parts.append("Conversations have weights; rates are of the file they were drawn from.")
     if len(part.rules) != 1:

@@ -8,19 +8,19 @@ from rich.text import Text
 
 from karat import formats
 from karat.analysis.numbers import Estimate
-from karat.analysis.study_chance import NARROW_STUDY, narrow_studies
-from karat.analysis.study_model import (
+from karat.document.terminal_layout import Cell, Columns, Section
+from karat.document.terminal_study_findings import finding_sections
+from karat.document.terminal_study_floor import FLOOR_ROW, above, floor_heading, floor_legend, floor_scores, shown_floor
+from karat.document.terminal_study_words import FLOOR, PEOPLE, heading, low, people_cells, took_part
+from karat.kinds.study.analysis.chance import NARROW_STUDY, narrow_studies
+from karat.kinds.study.analysis.model import (
     FloorScore,
     LevelScore,
     StudyCondition,
     StudyDifference,
     StudySummary,
 )
-from karat.analysis.study_words import ECS_CEILING, pairs_sentence, studies_counted
-from karat.document.terminal_layout import Cell, Columns, Section
-from karat.document.terminal_study_findings import finding_sections
-from karat.document.terminal_study_floor import FLOOR_ROW, above, floor_heading, floor_legend, floor_scores, shown_floor
-from karat.document.terminal_study_words import FLOOR, PEOPLE, heading, low, people_cells, took_part
+from karat.kinds.study.analysis.verdicts import ECS_CEILING, pairs_sentence, studies_counted
 
 __all__ = ["sections"]
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from karat import formats
-from karat.analysis.study_model import (
+from karat.document.charts.written import statistic_of
+from karat.document.terminal_layout import Cell, Columns, Section
+from karat.document.terminal_study_words import heading, low
+from karat.kinds.study.analysis.model import (
     FindingResult,
     StudyCondition,
     StudySummary,
     TestResult,
 )
-from karat.document.charts.written import statistic_of
-from karat.document.terminal_layout import Cell, Columns, Section
-from karat.document.terminal_study_words import heading, low
 
 __all__ = ["finding_sections"]
 

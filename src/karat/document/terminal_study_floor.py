@@ -8,9 +8,9 @@ from rich.text import Text
 
 from karat import formats
 from karat.analysis.numbers import Estimate
-from karat.analysis.study_model import FloorScore, StudyFloor, StudySummary
 from karat.document.terminal_layout import Cell, Columns, Section
 from karat.document.terminal_study_words import took_part
+from karat.kinds.study.analysis.model import FloorScore, StudyFloor, StudySummary
 
 __all__ = ["ABOVE", "FLOOR_ROW", "above", "floor_heading", "floor_legend", "floor_scores", "shown_floor"]
 

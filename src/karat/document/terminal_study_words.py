@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.text import Text
 
 from karat import formats
-from karat.analysis.study_model import Participants, StudyCondition
 from karat.document.terminal_layout import Cell
+from karat.kinds.study.analysis.model import Participants, StudyCondition
 
 __all__ = ["FLOOR", "PEOPLE", "heading", "low", "people_cells", "took_part"]
 

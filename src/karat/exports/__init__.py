@@ -22,7 +22,7 @@ from karat.errors import BadOption
 from karat.journal import RunFolder
 
 if TYPE_CHECKING:
-    from karat.analysis.study_model import StudySummary
+    from karat.kinds.study.analysis.model import StudySummary
 
 __all__ = ["Report", "Streamed", "humanstudy_files", "save"]
 

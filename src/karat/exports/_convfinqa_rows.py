@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from karat import formats
 from karat.analysis import TrialRecord
-from karat.analysis.conversation_heard import Matcher
+from karat.kinds.conversation.analysis.replies import Matcher
 from karat.numeric import operations_attempted, parse_program, parse_value, right_by
 from karat.numeric.values import plain
 from karat.records import Reply, Score, Turn

@@ -9,10 +9,10 @@ import msgspec
 
 from karat import __version__
 from karat.analysis import Summary, TrialRecord
-from karat.analysis.conversation_model import ConversationResult, Rate, Stratum
 from karat.analysis.model import Difference
 from karat.exports._convfinqa_rows import Row
 from karat.exports._convfinqa_traces import typed
+from karat.kinds.conversation.analysis.model import ConversationResult, Rate, Stratum
 
 __all__ = ["FORMAT_VERSION", "Totals", "statistics"]
 

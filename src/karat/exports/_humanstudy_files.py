@@ -21,7 +21,8 @@ from typing import Any
 import msgspec
 
 from karat import formats
-from karat.analysis.study_model import (
+from karat.exports._eee_names import file_safe
+from karat.kinds.study.analysis.model import (
     FindingResult,
     LevelScore,
     Participants,
@@ -33,7 +34,6 @@ from karat.analysis.study_model import (
     TestResult,
     TestRow,
 )
-from karat.exports._eee_names import file_safe
 
 __all__ = ["HEADER", "REPETITION", "detailed_rows", "files"]
 

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from karat.analysis import Summary
-from karat.analysis.study_model import FindingResult, FloorTest, SideNumbers, StudyResult, StudySummary, TestResult
+from karat.kinds.study.analysis.model import (
+    FindingResult,
+    FloorTest,
+    SideNumbers,
+    StudyResult,
+    StudySummary,
+    TestResult,
+)
 
 __all__ = ["TEST_COLUMNS", "test_rows"]
 

@@ -12,7 +12,6 @@ import msgspec
 
 from karat import formats
 from karat.analysis import Summary, TrialRecord, trials
-from karat.analysis.conversation_heard import matcher_of
 from karat.exports import Streamed
 from karat.exports._convfinqa_rows import (
     ERRORS,
@@ -28,6 +27,7 @@ from karat.exports._convfinqa_rows import (
 from karat.exports._convfinqa_statistics import Totals, statistics
 from karat.exports._convfinqa_traces import trace_of
 from karat.journal import RunFolder
+from karat.kinds.conversation.analysis.replies import matcher_of
 
 __all__ = ["Convfinqa"]
 

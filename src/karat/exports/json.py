@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from karat import __version__, formats
 from karat.analysis import Summary
+from karat.analysis.parts import builtins_of
 from karat.journal import RunFolder
 
 __all__ = ["Json"]
@@ -30,12 +31,9 @@ class Json:
         self._options = options or self.Options()
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        tree: dict[str, Any] = msgspec.to_builtins(summary)
+        tree = builtins_of(summary)
         if not self._options.samples:
             tree["table_of_samples"] = None
-        for part in ("conversation", "study"):  # parts that runs of other kinds do not have
-            if tree[part] is None:
-                del tree[part]
         _show(tree)
         tree = {"format": tree.pop("format"), "made_by": f"karat {__version__}", "offline": summary.offline, **tree}
         raw = msgspec.json.encode(tree)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from karat.errors import Fault
-from karat.records import Condition, Sample
+from karat import plugins
+from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
+from karat.records import AllowCode, Condition, Sample
 
 if TYPE_CHECKING:
     from random import Random
 
     from numpy.random import Generator
 
+    from karat.analysis.comparison import Comparison, Side
+    from karat.analysis.model import Summary
+    from karat.analysis.parts import AnalysisInput, Part
     from karat.journal import RunFolder, StudyCopy
     from karat.kinds._rows import Rows
     from karat.kinds.study.bootstrap import StudyDraws
@@ -34,14 +39,15 @@ if TYPE_CHECKING:
     from karat.replication import StudyTest, TestScore
 
 __all__ = [
-    "AllowCode",
     "Dataset",
     "DatasetKind",
     "Doubted",
+    "Kind",
     "Linted",
     "keep_studies",
     "kept_studies",
     "kind_of",
+    "of",
     "persona_names",
     "prompt_for",
     "quarantine_text",
@@ -49,9 +55,6 @@ __all__ = [
     "sample_digest",
     "turn_question",
 ]
-
-AllowCode = bool | Literal["changed"]
-"""Whether studies may run code of their own; "changed": also where it is not what it was when the run was made."""
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +116,57 @@ class DatasetKind(Protocol):
     judged: bool
 
     def load(self, path: Path) -> Dataset: ...
+
+
+class Kind:
+    """What the house asks of a kind of dataset, with what it gets from a kind that says nothing.
+
+    A kind's class need not inherit from this: `of` lays it behind. Nothing here depends on the options of a dataset.
+    """
+
+    unit = "question"  # what is paired, in words
+    by_turn = False  # whether rates are over turns, clustered by sample
+    compared = True  # whether conditions are compared on the scores themselves
+    loss_bounds = True  # whether means come with worst- and best-case bounds for what is missing
+    unscored = "the experiment names no scorer"  # why nothing was scored
+    parts: tuple[type[Part], ...] = ()  # classes of what it adds to a Summary and to a Comparison
+
+    @staticmethod
+    def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
+        """The match that makes a turn right: the one wanted, else the run's own; a warning where that is unknown."""
+        del run
+        if wanted is not None:
+            raise BadOption("--right", "is for runs over conversations")
+        return "numerical", None
+
+    @staticmethod
+    def analyse(given: AnalysisInput) -> Part | None:
+        """What the kind adds to the summary of a run; None: nothing."""
+        del given
+        return None
+
+    @staticmethod
+    def compare(
+        runs: tuple[RunFolder, RunFolder],
+        summaries: tuple[Summary, Summary],
+        pairs: Sequence[tuple[str, str]],
+        sides: tuple[Side, Side],
+        *,
+        allow_code: AllowCode,
+    ) -> Comparison | None:
+        """The whole comparison of two runs, where it is not by sample; None: by sample."""
+        del runs, summaries, pairs, sides, allow_code
+        return None
+
+
+@cache
+def of(name: str) -> type[Kind]:
+    """The kind that a run names, never imported from "module:Class"; the defaults where it is not installed."""
+    try:
+        found = plugins.find("kinds", name, allow_code=False)
+    except (BadPlugin, UnknownPlugin):
+        return Kind
+    return found if issubclass(found, Kind) else type(found.__name__, (found, Kind), {})
 
 
 def sample_digest(parts: Any) -> str:

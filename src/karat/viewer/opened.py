@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from karat.analysis import Summary, right_rule
+from karat.analysis import Summary
+from karat.analysis.parts import kind_of
 from karat.document.charts import Chart, charts
 from karat.errors import BadRun
 from karat.index.cache import is_large
@@ -49,7 +50,7 @@ class Opened:
         self.run, self.name = run, run.path.name
         self._pool, self._going_on = pool, going_on
         self.index = Index(run, elsewhere=elsewhere)
-        self._right, _ = right_rule(run)
+        self._right, _ = kind_of(run.info.kind).right_rule(run, None)
         self._guard = threading.Lock()
         self._catching: Future[bool] | None = None
         self._sum: _Sum | None = None

@@ -9,7 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from karat import formats
-from karat.analysis.study_model import (
+from karat.document.blocks import Block, Cell, Facts, Group, Note, Row, Span, Table, columns, numbers, words
+from karat.document.charts.written import statistic_of
+from karat.kinds.study.analysis.model import (
     FindingResult,
     SideNumbers,
     StudyCondition,
@@ -19,8 +21,6 @@ from karat.analysis.study_model import (
     TestResult,
     TestRow,
 )
-from karat.document.blocks import Block, Cell, Facts, Group, Note, Row, Span, Table, columns, numbers, words
-from karat.document.charts.written import statistic_of
 from karat.viewer.opened import Opened
 from karat.viewer.web import Site, address
 

@@ -17,6 +17,7 @@ import msgspec
 
 from karat.analysis import Comparison, Summary, compare, summarize
 from karat.analysis.cached import cached_summary, summarize_cached
+from karat.analysis.parts import from_json
 from karat.errors import KaratError, OperatorError
 from karat.index.cache import is_large
 from karat.journal import RunFolder
@@ -44,7 +45,7 @@ def _apart(kind: type[_Result], *arguments: str | Path) -> _Result:
     if done.returncode:
         told = done.stderr.decode("utf-8", "replace")[-2000:].strip()
         raise (OperatorError if done.returncode == OperatorError.exit_code else KaratError)(told or "it was ended")
-    return msgspec.json.decode(done.stdout, type=kind)
+    return from_json(done.stdout, kind)
 
 
 def main(arguments: list[str]) -> int:

@@ -44,5 +44,5 @@ def command(first: str, second: str, shown: options.Shown, results: Path, output
             allow_code=shown.code,
             right=shown.right,
         )
-    output.result(str(found), found)
+    output.result(str(found), found.to_builtins())
     return Exit.DONE

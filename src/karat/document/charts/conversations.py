@@ -9,12 +9,12 @@ from typing import Any
 
 from karat import formats
 from karat.analysis import Summary
-from karat.analysis.conversation_model import ConversationResult, ConversationSummary, Rung, Stratum
 from karat.document.charts.chart import Chart, labels, made
 from karat.document.charts.costs import cost_charts
 from karat.document.charts.failing import accuracy, diagnosis_chart, feature_chart, first_wrong_chart, propagation_chart
 from karat.document.charts.pieces import ROW, WIDTH, colored, facets, lines, named, number, points, tooltip, whole
 from karat.document.charts.written import share_estimate
+from karat.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, Rung, Stratum
 
 __all__ = ["conversation_charts"]
 

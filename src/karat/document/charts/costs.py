@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from karat import formats
-from karat.analysis.conversation_model import ConversationResult, ConversationSummary, Cost
 from karat.document.charts.chart import Chart, made
 from karat.document.charts.pieces import ROW, facets, named, number, tooltip
+from karat.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, Cost
 
 __all__ = ["cost_charts"]
 

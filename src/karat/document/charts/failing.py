@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from karat import formats
-from karat.analysis.conversation_model import ConversationSummary, Feature, Rate
 from karat.document.charts.chart import Chart, labels, made
 from karat.document.charts.pieces import ROW, WIDTH, beside, facets, named, number, points, tooltip, whole
 from karat.document.charts.written import share_estimate, signed_estimate
+from karat.kinds.conversation.analysis.model import ConversationSummary, Feature, Rate
 
 __all__ = ["accuracy", "diagnosis_chart", "feature_chart", "first_wrong_chart", "propagation_chart"]
 

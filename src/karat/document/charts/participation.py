@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from karat import formats
-from karat.analysis.study_model import Participants, StudyCondition, StudySummary
 from karat.document.charts.chart import Chart, apart, made, slug
 from karat.document.charts.pieces import ROW, WIDTH, beside, named, number, tooltip
 from karat.document.charts.studies import drawn_charts
 from karat.document.charts.study_view import of_condition
+from karat.kinds.study.analysis.model import Participants, StudyCondition, StudySummary
 
 __all__ = ["participation_charts"]
 

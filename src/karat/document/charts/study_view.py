@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from karat.analysis.numbers import Estimate
-from karat.analysis.study_model import StudyCondition, StudyFloor, TestResult
 from karat.document.charts.chart import apart
+from karat.kinds.study.analysis.model import StudyCondition, StudyFloor, TestResult
 from karat.replication import Agreement, Uncertainty
 
 __all__ = ["Drawn", "Line", "TestShown", "of_agreement", "of_condition"]

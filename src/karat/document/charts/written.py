@@ -8,7 +8,7 @@ from karat import formats
 from karat.analysis import Summary
 from karat.analysis.format_metric import estimated, share_estimate, signed_estimate
 from karat.analysis.model import MetricInfo
-from karat.analysis.study_model import SideNumbers
+from karat.kinds.study.analysis.model import SideNumbers
 
 __all__ = ["estimated", "group_label", "is_share", "share_estimate", "signed_estimate", "statistic_of", "unit_of"]
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
-from karat.kinds import Dataset, Linted, sample_digest
+from karat.formats import excerpt
+from karat.kinds import Dataset, Kind, Linted, sample_digest
 from karat.kinds._packed import Packed
 from karat.kinds._quarantine import Quarantine, read_quarantine
 from karat.kinds._sampling import draw, draw_equally
+from karat.kinds.conversation.analysis.model import ConversationSummary
 from karat.kinds.conversation.drafts import Draft, DraftTurn
 from karat.kinds.conversation.reading import Drafts, read_drafts
 from karat.kinds.conversation.table import has_duplicate_columns, has_non_numeric_values
 from karat.kinds.conversation.text import first_message, read_template, transcript
+from karat.numeric import RIGHT_RULES
 from karat.records import Sample, Turn
+
+if TYPE_CHECKING:
+    from karat.analysis.parts import AnalysisInput, Part
+    from karat.journal import RunFolder
 
 __all__ = ["Conversation"]
 
@@ -26,11 +33,16 @@ Key = Annotated[str, Strict(), Field(min_length=1)]
 Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
-class Conversation:
+class Conversation(Kind):
     """Questions about a report, each building on the last: ConvFinQA, cleaned or original, or one line a turn."""
 
     judged = False
     scorer = "numeric"
+    unit = "conversation"
+    by_turn = True
+    loss_bounds = False  # in rates of conversations what is missing is wrong
+    parts = (ConversationSummary,)
+    unscored = "no golden answer is a number; `karat score RUN --judge overlap` judges text"
 
     class Options(BaseModel):
         """Which answers are golden, what the agent is told, and how many conversations are drawn."""
@@ -55,6 +67,27 @@ class Conversation:
         turn_key: Key | None = None  # one line a turn: the column with the turn's number
         question_key: Key | None = None  # one line a turn: the column with the question
         answer_key: Key | None = None  # one line a turn: the column with the golden answer
+
+    @staticmethod
+    def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
+        """Raises BadOption for a match that there is not."""
+        if wanted is None:
+            setting = run.info.experiment.get("dataset.right")
+            rule = setting.value if setting is not None else "numerical"
+            if rule in RIGHT_RULES:
+                return str(rule), None
+            unknown = f"run.json has an unknown rule for right turns, dataset.right: '{excerpt(str(rule), 60)}'"
+            return "numerical", f"{unknown}; numerical is used (--right chooses another)"
+        if wanted not in RIGHT_RULES:
+            raise BadOption("--right", f"there is no '{wanted}'{did_you_mean(wanted, RIGHT_RULES)}")
+        return wanted, None
+
+    @staticmethod
+    def analyse(given: AnalysisInput) -> Part | None:
+        """None where the scorer `numeric` is not shown, or no golden answer is a number."""
+        from karat.kinds.conversation.analysis.summary import conversation
+
+        return conversation(given)
 
     def __init__(self, options: Options, folder: Path | None = None) -> None:
         """`folder`: where `template` and `quarantine` are looked for besides the working directory."""

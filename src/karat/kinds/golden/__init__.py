@@ -10,7 +10,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.errors import BadDataset, Fault, did_you_mean
-from karat.kinds import Dataset, Linted, sample_digest
+from karat.kinds import Dataset, Kind, Linted, sample_digest
 from karat.kinds._packed import Packed
 from karat.kinds._rows import Rows, read_rows
 from karat.kinds._sampling import draw
@@ -22,7 +22,7 @@ Key = Annotated[str, Strict(), Field(min_length=1)]
 Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
-class Golden:
+class Golden(Kind):
     """One question and its golden answer a row: JSON Lines, JSON, CSV, TSV or Parquet."""
 
     judged = True

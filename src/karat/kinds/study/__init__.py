@@ -13,8 +13,10 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.errors import BadOption
-from karat.kinds import Dataset, Linted
+from karat.kinds import Dataset, Kind, Linted
 from karat.kinds._packed import Packed
+from karat.kinds.study.analysis.comparison import StudyComparison
+from karat.kinds.study.analysis.model import StudySummary
 from karat.kinds.study.choice import chosen_arms, chosen_folders, chosen_of_several
 from karat.kinds.study.order import in_turn
 from karat.kinds.study.people import people
@@ -25,9 +27,13 @@ from karat.kinds.study.samples import group_sample, person_sample
 from karat.kinds.study.several import read_studies
 
 if TYPE_CHECKING:
+    from karat.analysis.comparison import Comparison, Side
+    from karat.analysis.model import Summary
+    from karat.analysis.parts import AnalysisInput, Part
+    from karat.journal import RunFolder
     from karat.kinds.study.format import StudyFile
     from karat.kinds.study.people import Person
-    from karat.records import Sample
+    from karat.records import AllowCode, Sample
 
     _Maker = Callable[[int], Sample]
     """Makes one sample, given its position."""
@@ -40,7 +46,7 @@ Keys = Annotated[
 ]
 
 
-class Study:
+class Study(Kind):
     """Published human experiments: who takes part, what each is shown, and how they answer (`study.yaml`).
 
     `path` is a `study.yaml`, a folder with one, a folder of several study folders, or a name: of a study
@@ -50,6 +56,29 @@ class Study:
 
     judged = False
     scorer = "replication"
+    compared = False  # what is read of participants is no score: conditions are compared by how they agree with people
+    parts = (StudySummary, StudyComparison)
+
+    @staticmethod
+    def analyse(given: AnalysisInput) -> Part | None:
+        """None where the scorer `replication` is not shown. Raises BadRun for studies that were changed since."""
+        from karat.kinds.study.analysis.summary import study
+
+        return study(given)
+
+    @staticmethod
+    def compare(
+        runs: tuple[RunFolder, RunFolder],
+        summaries: tuple[Summary, Summary],
+        pairs: Sequence[tuple[str, str]],
+        sides: tuple[Side, Side],
+        *,
+        allow_code: AllowCode,
+    ) -> Comparison:
+        """By participant and test, over the studies that both have, in whatever words they were shown."""
+        from karat.kinds.study.analysis.compare_runs import compare_studies
+
+        return compare_studies(runs, summaries, pairs, sides, allow_code=allow_code)
 
     class Options(BaseModel):
         """Who takes part, and which parts of the study are run."""

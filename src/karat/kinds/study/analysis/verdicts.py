@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import structs
 
 from karat import formats
-from karat.analysis.study_chance import (
+from karat.kinds.study.analysis.chance import (
     NARROW_STUDY,
     above_chance,
     above_floor,
@@ -15,7 +15,7 @@ from karat.analysis.study_chance import (
     narrow_studies,
     opposed_in,
 )
-from karat.analysis.study_model import (
+from karat.kinds.study.analysis.model import (
     FindingResult,
     StudyCondition,
     StudyDifference,
@@ -39,10 +39,8 @@ _MOST_NAMED = 3
 ECS_CEILING = "Ceiling: the mean ECS of new samples of the same people, given the standard errors of both sides."
 
 
-def study_headline(part: StudySummary | None) -> str:
-    """The answer in one sentence, with its uncertainty; nothing for a run over anything else."""
-    if part is None:
-        return ""
+def study_headline(part: StudySummary) -> str:
+    """The answer in one sentence, with its uncertainty."""
     if len(part.conditions) == 1:
         return _alone(part.conditions[0], part)
     beyond = beyond_chance([one.pas for one in part.differences])
@@ -64,9 +62,9 @@ def study_headline(part: StudySummary | None) -> str:
     return f"No difference shown in PAS{looked_at}: {first.b} against {first.a} {by} over {over}; {shown_best}"
 
 
-def shown_pairs(part: StudySummary | None, baseline: str | None) -> StudySummary | None:
+def shown_pairs(part: StudySummary, baseline: str | None) -> StudySummary:
     """With the comparisons of `baseline`, and of the condition with the highest PAS, alone; None: with all of them."""
-    if part is None or baseline is None:
+    if baseline is None:
         return part
     scored = [one for one in part.conditions if one.benchmark.pas.value is not None]
     kept = {baseline, *(one.condition for one in sorted(scored, key=lambda one: -(one.benchmark.pas.value or 0.0))[:1])}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from karat import formats
 from karat.analysis.numbers import Estimate
-from karat.analysis.study_model import FindingResult, Repeated, SideNumbers, TestResult, TestRow
+from karat.kinds.study.analysis.model import FindingResult, Repeated, SideNumbers, TestResult, TestRow
 from karat.replication import pas_interval_of_test, pool_pas
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from karat.analysis.numbers import Estimate, Quantity
-from karat.analysis.study_model import Caricature, Concordance, FindingResult, LevelScore, Repeated
-from karat.analysis.study_tests import estimated, known, lowest, mean, sd, unscored
+from karat.kinds.study.analysis.model import Caricature, Concordance, FindingResult, LevelScore, Repeated
+from karat.kinds.study.analysis.tests import estimated, known, lowest, mean, sd, unscored
 
 if TYPE_CHECKING:
     from karat.replication import Agreement, EcsInterval, Repetitions, StudyScore

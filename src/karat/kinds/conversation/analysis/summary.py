@@ -1,4 +1,4 @@
-"""What a run over conversations has besides: everything that is known turn by turn. Pure; see `conversation_model`."""
+"""What a run over conversations has besides: everything that is known turn by turn. Pure; see `model`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from karat.analysis.conversation_errors import (
+from karat.analysis.grids import tested_by
+from karat.analysis.ledger import Outcome
+from karat.analysis.model import Account
+from karat.analysis.parts import AnalysisInput
+from karat.index import RunIndex
+from karat.kinds.conversation.analysis.errors import (
     cost,
     diagnosed,
     extraction,
@@ -17,8 +22,8 @@ from karat.analysis.conversation_errors import (
     unreadable,
     verdicts,
 )
-from karat.analysis.conversation_model import ConversationResult, ConversationSummary, NullAnswerer
-from karat.analysis.conversation_rates import (
+from karat.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, NullAnswerer
+from karat.kinds.conversation.analysis.rates import (
     Nulls,
     accuracies,
     conversation_accuracy,
@@ -27,12 +32,7 @@ from karat.analysis.conversation_rates import (
     reasoning,
     strata,
 )
-from karat.analysis.conversation_turns import Declarations, Floats, Turns, declarations, read_turns
-from karat.analysis.grids import tested_by
-from karat.analysis.ledger import Outcome
-from karat.analysis.model import Account
-from karat.index import RunIndex
-from karat.journal import RunFolder, ScorerInfo
+from karat.kinds.conversation.analysis.turns import Declarations, Floats, Turns, declarations, read_turns
 from karat.numeric import match_many, null_answers, right_by
 
 __all__ = ["conversation"]
@@ -46,33 +46,21 @@ _MEANINGS = {
 }
 
 
-def conversation(
-    run: RunFolder,
-    index: RunIndex,
-    scorers: Sequence[ScorerInfo],
-    shown: Mapping[str, str],
-    spent: tuple[Outcome, Mapping[str, Account]],
-    *,
-    right: str,
-    level: float,
-) -> ConversationSummary | None:
-    """None where the run is over something else, or the scorer `numeric` is not shown, or no golden answer is a number.
-
-    `spent`: how trials ended, and what they cost. `right`: by which match a turn is right.
-    """
-    ended, accounts = spent
-    info = next((one for one in scorers if one.type == "numeric" and shown.get(one.name) == one.scoring), None)
-    if run.info.kind != "conversation" or info is None:
+def conversation(given: AnalysisInput) -> ConversationSummary | None:
+    """None where the scorer `numeric` is not shown, or no golden answer is a number."""
+    index, right, level = given.index, given.rule, given.level
+    info = next((one for one in given.scorers if one.type == "numeric" and given.shows(one)), None)
+    if info is None:
         return None
     base = declarations(index)
     if not any(golden is not None for golden in base.golden):
         return None
-    failed = _failed(index, ended)
+    failed = _failed(index, given.ended)
     parts, rules = read_turns(index, base, (info.name, info.scoring), failed, right=right)
     answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
     nulls = Nulls({name: _null_rates(base, answer, right) for name, answer in answers.items()})
     results = [
-        _result(name, part, nulls, accounts[name], _failures(index, failed, column), level=level)
+        _result(name, part, nulls, given.accounts[name], _failures(index, failed, column), level=level)
         for column, (name, part) in enumerate(zip(index.conditions, parts, strict=True))
     ]
     return ConversationSummary(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from karat.analysis.numbers import Estimate
-from karat.analysis.study_comparison import TestChange
-from karat.analysis.study_tests import mean
+from karat.kinds.study.analysis.comparison import TestChange
+from karat.kinds.study.analysis.tests import mean
 from karat.replication import z_of_level
 
 if TYPE_CHECKING:

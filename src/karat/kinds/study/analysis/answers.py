@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from karat.analysis.study_model import StudyUsage
 from karat.index import RunIndex
+from karat.kinds.study.analysis.model import StudyUsage
 from karat.records import NOT_ASKED, Usage
 
 __all__ = ["Answers", "Said", "read_answers_of"]

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from karat.analysis.study_levels import Condition, level_score, line_of, quantity
-from karat.analysis.study_model import (
+from karat.kinds.study.analysis.levels import Condition, level_score, line_of, quantity
+from karat.kinds.study.analysis.model import (
     FindingResult,
     Participants,
     StudyCondition,
@@ -19,7 +19,7 @@ from karat.analysis.study_model import (
     StudySummary,
     StudyUsage,
 )
-from karat.analysis.study_tests import finding_result
+from karat.kinds.study.analysis.tests import finding_result
 from karat.replication import Repetitions
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ import msgspec
 
 from karat import formats
 from karat.analysis.numbers import Estimate
-from karat.analysis.study_chance import beyond_chance
-from karat.analysis.study_model import Participants
+from karat.analysis.parts import Part
+from karat.kinds.study.analysis.chance import beyond_chance
+from karat.kinds.study.analysis.model import Participants
 
-__all__ = ["StudyChange", "StudyComparison", "StudyPairing", "StudySide", "TestChange", "text_of"]
+__all__ = ["StudyChange", "StudyComparison", "StudyPairing", "StudySide", "TestChange"]
 
 LISTED = 12  # tests in the text; the values hold all
 DIGITS = 3
@@ -78,7 +79,7 @@ class StudyPairing(msgspec.Struct, frozen=True, kw_only=True):
     tests: tuple[TestChange, ...]  # those whose direction flipped first, then by how far the effect moved
 
 
-class StudyComparison(msgspec.Struct, frozen=True, kw_only=True):
+class StudyComparison(Part, frozen=True, kw_only=True):
     """What changed between two runs over human studies."""
 
     level: float
@@ -87,7 +88,12 @@ class StudyComparison(msgspec.Struct, frozen=True, kw_only=True):
     only_a: tuple[str, ...]  # studies that one side alone has
     only_b: tuple[str, ...]
 
-    @property
+    def lines(self) -> list[str]:
+        lines = [line for one in self.pairings for line in ("", *_pairing(one, self))]
+        for names, side in ((self.only_a, "first"), (self.only_b, "second")):
+            lines += ["", f"only in the {side}: {', '.join(names)}"] if names else []
+        return lines
+
     def headline(self) -> str:
         """The clearest difference that is shown, of PAS and else of ECS, or that there is none."""
         known = [one for one in self.pairings if one.pas.value is not None or one.ecs.value is not None]
@@ -120,17 +126,6 @@ def _by(one: StudyPairing, name: str) -> str:
 def _turned(one: StudyPairing) -> str:
     flips = sum(test.flipped for test in one.tests)
     return f"; {formats.plural(flips, 'test')} in the other direction" if flips else ""
-
-
-def text_of(found: StudyComparison) -> Iterator[str]:
-    """Plain lines, each pairing by itself."""
-    for one in found.pairings:
-        yield ""
-        yield from _pairing(one, found)
-    for names, side in ((found.only_a, "first"), (found.only_b, "second")):
-        if names:
-            yield ""
-            yield f"only in the {side}: {', '.join(names)}"
 
 
 def _pairing(one: StudyPairing, found: StudyComparison) -> Iterator[str]:

@@ -14,7 +14,8 @@ from karat.kinds import StudyRun, study_experiments, study_reducer
 from karat.replication import score_tests
 
 if TYPE_CHECKING:
-    from karat.kinds import AllowCode, Reducer, Response, StudyFile
+    from karat.kinds import Reducer, Response, StudyFile
+    from karat.records import AllowCode
     from karat.replication import Agreement, StudyTest
 
 __all__ = ["CONVENTION", "REPLICATES", "Code", "Measured", "measured", "reducer_of", "seed_of"]

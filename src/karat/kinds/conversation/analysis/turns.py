@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat import formats
-from karat.analysis.conversation_heard import HeardReply, Matcher, matcher_of, reply_of
 from karat.analysis.grids import Layout
 from karat.index import RunIndex
+from karat.kinds.conversation.analysis.replies import HeardReply, Matcher, matcher_of, reply_of
 from karat.numeric import operations_attempted, parse_program, parse_value, right_by
 from karat.records import Sample, Usage
 

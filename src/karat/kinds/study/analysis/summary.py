@@ -1,4 +1,4 @@
-"""What a run over human studies has besides: agreement with people, PAS and ECS. See `study_model`.
+"""What a run over human studies has besides: agreement with people, PAS and ECS. See `model`.
 
 Each repetition of a condition is one experiment: its participants' answers become `responses`,
 `derive` makes `data` of them, the tests of the study are computed, and compared with people's.
@@ -17,11 +17,15 @@ from msgspec import structs
 
 from karat import formats
 from karat.analysis.ledger import Outcome
-from karat.analysis.study_answers import Answers, read_answers_of
-from karat.analysis.study_chance import narrow_studies
-from karat.analysis.study_floor import ONE_ANSWER, Guesses, floor_of, floor_repetitions, guessers_of
-from karat.analysis.study_levels import Condition, level_score, line_of, quantity
-from karat.analysis.study_model import (
+from karat.analysis.parts import AnalysisInput
+from karat.index import RunIndex
+from karat.journal import RunFolder, StudyCopy
+from karat.kinds import kept_studies, study_draws
+from karat.kinds.study.analysis.answers import Answers, read_answers_of
+from karat.kinds.study.analysis.chance import narrow_studies
+from karat.kinds.study.analysis.floor import ONE_ANSWER, Guesses, floor_of, floor_repetitions, guessers_of
+from karat.kinds.study.analysis.levels import Condition, level_score, line_of, quantity
+from karat.kinds.study.analysis.model import (
     Caricature,
     Participants,
     StudyCondition,
@@ -30,17 +34,15 @@ from karat.analysis.study_model import (
     StudyResult,
     StudySummary,
 )
-from karat.analysis.study_people import People, people_of
-from karat.analysis.study_runs import CONVENTION, REPLICATES, Code, measured, reducer_of, seed_of
-from karat.analysis.study_tests import changed, finding_result, mean
-from karat.analysis.study_words import warnings_of
-from karat.index import RunIndex
-from karat.journal import RunFolder, ScorerInfo, StudyCopy
-from karat.kinds import kept_studies, study_draws
+from karat.kinds.study.analysis.people import People, people_of
+from karat.kinds.study.analysis.runs import CONVENTION, REPLICATES, Code, measured, reducer_of, seed_of
+from karat.kinds.study.analysis.tests import changed, finding_result, mean
+from karat.kinds.study.analysis.verdicts import shown_pairs, warnings_of
 from karat.replication import join_draws, repeated_differences, repeated_uncertainty, score_tests
 
 if TYPE_CHECKING:
-    from karat.kinds import AllowCode, StudyFile
+    from karat.kinds import StudyFile
+    from karat.records import AllowCode
     from karat.replication import Agreement, Draws, StudyTest
 
 __all__ = ["study"]
@@ -49,27 +51,15 @@ Unit = tuple[int, int]
 """Condition and repetition, by number."""
 
 
-def study(
-    run: RunFolder,
-    index: RunIndex,
-    scorers: Sequence[ScorerInfo],
-    shown: Mapping[str, str],
-    ended: Outcome,
-    *,
-    level: float = 0.95,
-    allow_code: AllowCode = False,
-) -> StudySummary | None:
-    """None where the run is over something else, or the scorer `replication` is not shown.
-
-    `level`: of every interval. `allow_code`: a study's own `reducer` may run. Raises BadRun for studies that are
-    not as the run left them.
-    """
-    info = next((one for one in scorers if one.type == "replication" and shown.get(one.name) == one.scoring), None)
-    if run.info.kind != "study" or info is None or not (copies := run.studies()):
+def study(given: AnalysisInput) -> StudySummary | None:
+    """None where the scorer `replication` is not shown. Raises BadRun for studies that were changed since."""
+    run, index, level = given.run, given.index, given.level
+    info = next((one for one in given.scorers if one.type == "replication" and given.shows(one)), None)
+    if info is None or not (copies := run.studies()):
         return None
     studies = kept_studies(run)
     answers = read_answers_of(index, [one.study for one in studies], (info.name, info.scoring))
-    work = _Work(run, index, answers, ended, level=level, allow_code=allow_code)
+    work = _Work(run, index, answers, given.ended, level=level, allow_code=given.allow_code)
     parts = [work.part(number, one, copy) for number, (one, copy) in enumerate(zip(studies, copies, strict=True))]
     conditions = [_Scored.of(work, parts, number) for number in range(len(index.conditions))]
     named = dict(zip(index.conditions, conditions, strict=True))
@@ -91,7 +81,7 @@ def study(
     differences = tuple(_differences(conditions, list(named), without=narrow_studies(found)))
     found = structs.replace(found, differences=differences)
     lost = sum(number < 0 for number in answers.study)
-    return structs.replace(found, warnings=tuple(warnings_of(found, lost=lost)))
+    return shown_pairs(structs.replace(found, warnings=tuple(warnings_of(found, lost=lost))), given.baseline)
 
 
 def _with_floors(

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import msgspec
 
+from karat import formats
+from karat.analysis.format_metric import share_estimate
+from karat.analysis.model import MetricInfo
 from karat.analysis.numbers import Estimate
+from karat.analysis.parts import Part
 
 __all__ = [
     "ConversationResult",
@@ -197,7 +201,7 @@ class NullAnswerer(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str
 
 
-class ConversationSummary(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationSummary(Part, frozen=True, kw_only=True):
     """What `Summary` has besides for a run over conversations."""
 
     scorer: str
@@ -227,3 +231,77 @@ class ConversationSummary(msgspec.Struct, frozen=True, kw_only=True):
     def of(self, condition: str) -> ConversationResult | None:
         """One condition; None where there is none."""
         return next((one for one in self.conditions if one.condition == condition), None)
+
+    @property
+    def rule(self) -> str:
+        return self.right
+
+    def is_tested(self, metric: MetricInfo) -> bool:
+        return metric.scorer != self.scorer or metric.name in self.tested
+
+    def headline(self) -> str:
+        """The answer of a run under one condition; nothing for several."""
+        if len(self.conditions) != 1:
+            return ""
+        only = self.conditions[0]
+        right = only.rate("right")
+        other = only.rate("numerical" if self.right == "declared" else "declared")
+        if right is None or other is None or right.estimate.value is None:
+            return ""
+        found = right.estimate
+        shown = share_estimate(found.value, found.low, found.high)
+        size = f"{formats.plural(right.n, 'turn')} in {formats.plural(self.conversations, 'conversation')}"
+        if only.conversations > self.conversations:
+            size += ", each asked several times,"
+        return (
+            f"{only.condition}: {shown} of {size} {right_in_words(self.right)}, "
+            f"{formats.share(other.estimate.value)} {_RIGHT[other.metric].removeprefix('right ')} (offline scores)"
+        )
+
+    def extraction(self) -> str:
+        """How the answers were found in what the agents said, as one sentence; "" where it is not known."""
+        turns: dict[str, int] = {}
+        for one in self.conditions:
+            for how, count in one.extraction.items():
+                turns[how] = turns.get(how, 0) + count
+        listed = sorted(turns.items(), key=lambda item: -item[1])
+        told = (f"{formats.count(count)} {_FOUND.get(how, f'by {how}')}" for how, count in listed)
+        return f"Answers: {', '.join(told)}." if turns else ""
+
+    def warning_lines(self) -> list[str]:
+        """What counts as wrong without having been answered, and numbers that do not belong together."""
+        found = []
+        if self.texts:
+            turns = formats.plural(self.texts, "turn")
+            found.append(f"{turns} with a golden text: numbers say nothing of them; judge them, e.g. with `overlap`")
+        for one in self.conditions:
+            if one.unreached:
+                counts = f"{formats.count(one.unreached)} of {formats.plural(one.turns, 'turn')}"
+                why = ", ".join(f"{kind} {formats.count(count)}" for kind, count in one.failures.items())
+                found.append(f"{one.condition}: {counts} never reached, and wrong by that{f' ({why})' if why else ''}")
+        if len(self.rules) > 1:
+            found.append(f"scores by several versions of the rules ({', '.join(self.rules)}): score the run again")
+        return found
+
+
+_RIGHT = {
+    "numerical": "numerically right",
+    "soft": "right within 1 %",
+    "unit_agnostic": "right up to a factor 100",
+    "sign_agnostic": "right up to the sign",
+    "general": "right as number, word or percentage",
+    "exact": "right to five decimals",
+    "declared": "right in the unit the agent declared",
+}
+
+
+def right_in_words(rule: str) -> str:
+    """What a turn is called that is right by this match.
+
+    >>> right_in_words("declared")
+    'right in the unit the agent declared'
+    """
+    return _RIGHT.get(rule, f"right by {rule}")
+
+
+_FOUND = {"reply": "as given", "whole": "the whole reply", "none": "without one"}

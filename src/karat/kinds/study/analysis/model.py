@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
+from karat import formats
 from karat.analysis.numbers import Estimate, Quantity
+from karat.analysis.parts import Part
 
 __all__ = [
     "ArmCount",
@@ -357,7 +359,7 @@ class StudyInfo(msgspec.Struct, frozen=True, kw_only=True):
     code_differs: str | None = None  # in what that code is not the one of when the run was made
 
 
-class StudySummary(msgspec.Struct, frozen=True, kw_only=True):
+class StudySummary(Part, frozen=True, kw_only=True):
     """What `Summary` has besides for a run over human studies."""
 
     scorer: str
@@ -376,6 +378,22 @@ class StudySummary(msgspec.Struct, frozen=True, kw_only=True):
     floor: StudyFloor | None = None  # None: of a table of tests, where nobody is known who could answer
     floor_one_answer: StudyFloor | None = None  # the second floor: one random answer an arm, given by everybody in it
     warnings: tuple[str, ...]  # also in `Summary.warnings`
+
+    def headline(self) -> str:
+        from karat.kinds.study.analysis.verdicts import study_headline
+
+        return study_headline(self)
+
+    def warning_lines(self) -> tuple[str, ...]:
+        return self.warnings
+
+    def main_numbers(self, condition: str) -> dict[str, str]:
+        """PAS and ECS."""
+        found = self.of(condition)
+        if found is None:
+            return {"PAS": formats.UNKNOWN, "ECS": formats.UNKNOWN}
+        scores = {"PAS": found.benchmark.pas, "ECS": found.benchmark.ecs}
+        return {head: formats.estimate(one.value, one.low, one.high, digits=3) for head, one in scores.items()}
 
     def of(self, condition: str) -> StudyCondition | None:
         """One condition; None where there is none."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from karat import stats
 from karat.analysis.numbers import Estimate
-from karat.analysis.study_model import StudyCondition, StudyFloor, StudySummary
+from karat.kinds.study.analysis.model import StudyCondition, StudyFloor, StudySummary
 
 __all__ = [
     "NARROW_STUDY",

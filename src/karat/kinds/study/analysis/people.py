@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from karat.analysis.study_answers import Answers, Said
-from karat.analysis.study_model import ArmCount, Participants
 from karat.errors import BadRun
 from karat.index import RunIndex
 from karat.journal import RunFolder
 from karat.kinds import study_responses
+from karat.kinds.study.analysis.answers import Answers, Said
+from karat.kinds.study.analysis.model import ArmCount, Participants
 from karat.records import Sample
 
 if TYPE_CHECKING:
-    from karat.analysis.study_floor import Guesser
     from karat.kinds import Response, StudyFile
+    from karat.kinds.study.analysis.floor import Guesser
 
 __all__ = ["Counted", "People", "people_of"]
 

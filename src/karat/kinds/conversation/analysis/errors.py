@@ -8,7 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from karat import formats
-from karat.analysis.conversation_model import (
+from karat.analysis.ledger import quantile
+from karat.analysis.model import Account
+from karat.kinds.conversation.analysis.model import (
     Cost,
     Diagnosed,
     Example,
@@ -17,16 +19,14 @@ from karat.analysis.conversation_model import (
     Quarantine,
     Verdicts,
 )
-from karat.analysis.conversation_rates import (
+from karat.kinds.conversation.analysis.rates import (
     ACCURACIES,
     Nulls,
     accuracies,
     conversation_accuracy,
     rate_of,
 )
-from karat.analysis.conversation_turns import Flags, Floats, Turns
-from karat.analysis.ledger import quantile
-from karat.analysis.model import Account
+from karat.kinds.conversation.analysis.turns import Flags, Floats, Turns
 
 __all__ = ["cost", "diagnosed", "extraction", "pace", "propagation", "quarantine", "unreadable", "verdicts"]
 

@@ -15,23 +15,24 @@ import numpy as np
 from karat import formats
 from karat.analysis.comparison import FORMAT_VERSION, Comparison, Side
 from karat.analysis.model import Summary
-from karat.analysis.study_answers import read_answers_of
-from karat.analysis.study_chance import narrow_studies
-from karat.analysis.study_changes import Scored, changes
-from karat.analysis.study_comparison import StudyChange, StudyComparison, StudyPairing, StudySide
-from karat.analysis.study_model import StudyCondition, StudyInfo, StudySummary
-from karat.analysis.study_people import people_of
-from karat.analysis.study_runs import CONVENTION, REPLICATES, Measured, measured, reducer_of, seed_of
-from karat.analysis.study_tests import changed
-from karat.analysis.study_words import narrow_warnings, other_code
 from karat.analysis.verdicts import REHEARSED
 from karat.index import read_index, trusted
 from karat.journal import RunFolder
 from karat.kinds import kept_studies, study_draws
+from karat.kinds.study.analysis.answers import read_answers_of
+from karat.kinds.study.analysis.chance import narrow_studies
+from karat.kinds.study.analysis.changes import Scored, changes
+from karat.kinds.study.analysis.comparison import StudyChange, StudyComparison, StudyPairing, StudySide
+from karat.kinds.study.analysis.model import StudyCondition, StudyInfo, StudySummary
+from karat.kinds.study.analysis.people import people_of
+from karat.kinds.study.analysis.runs import CONVENTION, REPLICATES, Measured, measured, reducer_of, seed_of
+from karat.kinds.study.analysis.tests import changed
+from karat.kinds.study.analysis.verdicts import narrow_warnings, other_code
 from karat.replication import join_draws, repeated_differences, score_tests
 
 if TYPE_CHECKING:
-    from karat.kinds import AllowCode, Reducer, Response, StudyFile
+    from karat.kinds import Reducer, Response, StudyFile
+    from karat.records import AllowCode
     from karat.replication import Draws, StudyTest
 
 __all__ = ["compare_studies"]
@@ -72,9 +73,9 @@ def compare_studies(
     """Over the studies that both have, by name. Raises BadRun for a damaged run."""
     found = _compared(runs, summaries, pairs, allow_code=allow_code)
     return Comparison(
-        format=FORMAT_VERSION, unit="participant", a=sides[0], b=sides[1], level=found.level, headline=found.headline,
+        format=FORMAT_VERSION, unit="participant", a=sides[0], b=sides[1], level=found.level, headline=found.headline(),
         metrics=(), pairings=(), only_a=0, only_b=0, changed=0,
-        warnings=tuple(_warnings(*summaries, found)), study=found,
+        warnings=tuple(_warnings(*summaries, found)), parts={"study": found},
     )  # fmt: skip
 
 
@@ -118,8 +119,9 @@ def _compared(
 
 
 def _part(summary: Summary) -> StudySummary:
-    assert summary.study is not None
-    return summary.study
+    part = summary.part(StudySummary)
+    assert part is not None
+    return part
 
 
 def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> dict[str, _Study]:

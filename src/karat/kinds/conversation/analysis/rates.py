@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from karat.analysis.conversation_model import Feature, Rate, Rung, Stratum
-from karat.analysis.conversation_turns import Flags, Floats, Ints, Turns
 from karat.analysis.estimates import estimated, known
 from karat.analysis.numbers import Estimate
+from karat.kinds.conversation.analysis.model import Feature, Rate, Rung, Stratum
+from karat.kinds.conversation.analysis.turns import Flags, Floats, Ints, Turns
 from karat.stats import ClusteredRatio, Sums, ratio_gap, ratio_interval
 
 __all__ = [

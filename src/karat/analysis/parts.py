@@ -1,0 +1,142 @@
+"""What a kind of dataset adds to a summary or a comparison, and what analysis asks of a kind.
+
+Analysis imports no kind: `kind_of` looks one up among the plug-ins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from karat import plugins
+
+if TYPE_CHECKING:
+    from karat.analysis.comparison import Comparison, Side
+    from karat.analysis.ledger import Outcome
+    from karat.analysis.model import Account, MetricInfo, Summary
+    from karat.index import RunIndex
+    from karat.journal import RunFolder, ScorerInfo
+    from karat.records import AllowCode
+
+__all__ = ["AnalysisInput", "KindAnalysis", "Part", "PartHolder", "builtins_of", "from_json", "kind_of"]
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kind adds to the summary of a run, or to the comparison of two. Each kind has subclasses of its own."""
+
+    @property
+    def rule(self) -> str | None:
+        """The match that makes a turn right; None: the kind has no such choice."""
+        return None
+
+    def is_tested(self, metric: MetricInfo) -> bool:
+        """Whether differences on a metric are tested; False for another reading of what a metric before it tests."""
+        del metric
+        return True
+
+    def headline(self) -> str:
+        """The answer in one sentence, with its uncertainty; empty: what the comparisons of scores say."""
+        return ""
+
+    def warning_lines(self) -> Sequence[str]:
+        """What to know before reading on."""
+        return ()
+
+    def main_numbers(self, condition: str) -> dict[str, str]:
+        """Head → text of the columns that stand before the metrics in a small table."""
+        del condition
+        return {}
+
+    def lines(self) -> list[str]:
+        """The part as lines of plain text."""
+        return []
+
+
+class AnalysisInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kind gets to analyse a run."""
+
+    run: RunFolder
+    index: RunIndex
+    scorers: tuple[ScorerInfo, ...]
+    shown: Mapping[str, str]  # scorer → scoring
+    ended: Outcome  # how trials ended
+    accounts: Mapping[str, Account]  # by condition
+    level: float
+    allow_code: AllowCode
+    rule: str  # the match that makes a turn right
+    baseline: str | None  # None: every pair of conditions is compared
+
+    def shows(self, scorer: ScorerInfo) -> bool:
+        """Whether the numbers of that scoring are shown."""
+        return self.shown.get(scorer.name) == scorer.scoring
+
+
+class KindAnalysis(Protocol):
+    """The half of a kind that analysis uses; `karat.kinds.Kind` has the whole, with what each of these means."""
+
+    unit: str
+    by_turn: bool
+    compared: bool
+    loss_bounds: bool
+    unscored: str
+    parts: tuple[type[Part], ...]
+
+    @staticmethod
+    def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]: ...
+    @staticmethod
+    def analyse(given: AnalysisInput) -> Part | None: ...
+    @staticmethod
+    def compare(
+        runs: tuple[RunFolder, RunFolder],
+        summaries: tuple[Summary, Summary],
+        pairs: Sequence[tuple[str, str]],
+        sides: tuple[Side, Side],
+        *,
+        allow_code: AllowCode,
+    ) -> Comparison | None: ...
+
+
+def kind_of(name: str) -> KindAnalysis:
+    """The kind of that name; one with nothing of its own where it is not installed."""
+    found: KindAnalysis = plugins.load("karat.kinds:of")(name)
+    return found
+
+
+_Part = TypeVar("_Part", bound=Part)
+_Holder = TypeVar("_Holder", bound="PartHolder")
+
+
+class PartHolder(msgspec.Struct, frozen=True, kw_only=True):
+    """A summary or comparison with the parts of its kind; `summary.study` is the part of the kind `study`, or None."""
+
+    parts: dict[str, Part] = {}
+
+    def part(self, wanted: type[_Part]) -> _Part | None:
+        """The part of that class; None where there is none."""
+        return next((part for part in self.parts.values() if isinstance(part, wanted)), None)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.parts or (not name.startswith("_") and name in plugins.names("kinds")):
+            return self.parts.get(name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+def builtins_of(value: PartHolder, *, absent: Iterable[str] = ()) -> dict[str, Any]:
+    """As JSON has it: each part under the name of its kind, null for those of `absent` that have none."""
+    tree: dict[str, Any] = msgspec.to_builtins(value)
+    parts: dict[str, Any] = tree.pop("parts")
+    return {**tree, **dict.fromkeys(absent), **parts}
+
+
+def from_json(data: bytes, wanted: type[_Holder]) -> _Holder:
+    """What `msgspec.json.encode` wrote, with parts of their own classes. Raises msgspec.DecodeError.
+
+    Parts of a kind that is not installed are left out.
+    """
+    tree = msgspec.json.decode(data, type=dict[str, Any])
+    raw = tree.pop("parts", {})
+    at = 0 if "results" in tree else 1
+    parts = {name: msgspec.convert(part, kind_of(name).parts[at]) for name, part in raw.items() if kind_of(name).parts}
+    return msgspec.structs.replace(msgspec.convert(tree, wanted), parts=parts)

@@ -1,0 +1,1 @@
+"""journal → ConversationSummary: everything that is known turn by turn."""

@@ -1,0 +1,1 @@
+"""journal → StudySummary and StudyComparison: agreement with people, and everything else that only studies have."""

@@ -72,11 +72,11 @@ def family_page(family: str) -> str:
 
 def metrics_table(metrics: Any) -> str:
     """What a scorer measures."""
-    rows = ["| metric | range | better | |", "|---|---|---|---|"]
+    rows = ["Metrics, with their range and what is better:", ""]
     for metric in metrics:
         low, high = ("" if bound is None else f"{bound:g}" for bound in (metric.low, metric.high))
         better = {"higher": "higher", "lower": "lower"}.get(metric.direction, "neither")
-        rows.append(f"| `{metric.name}` | {low} … {high} | {better} | {metric.description or '–'} |")
+        rows.append(f"* `{metric.name}` ({low}…{high}, {better}) – {metric.description or metric.name}")
     return "\n".join(rows)
 
 
@@ -269,7 +269,7 @@ ranges, errors, an example and the source: on the site below, on a code host beh
     rows = ["| name | |", "|---|---|"]
     for name in home.__all__:
         thing = getattr(home, name)
-        if callable(thing):
+        if callable(thing) and not (inspect.isclass(thing) and issubclass(thing, Exception)):  # they have a page
             first = docstring(thing).partition("\n\n")[0]
             rows.append(f"| [`{name}`](../../{_source(thing)}) | {' '.join(first.split())} |")
     return "\n\n".join([*parts, "\n".join(rows)])
@@ -281,8 +281,7 @@ def query_page() -> str:
     from karat.tables import TABLES
 
     def table_of(columns: Iterable[Any]) -> str:
-        rows = [f"| `{column.name}` | {SQL_TYPES[column.type]} | {column.meaning} |" for column in columns]
-        return "\n".join(["| column | type | |", "|---|---|---|", *rows])
+        return "\n".join(f"* `{column.name}` {SQL_TYPES[column.type]} – {column.meaning}" for column in columns)
 
     tables = list(TABLES.values())
     used = Counter((column.name, column.type, column.meaning) for table in tables for column in table.columns)

@@ -36,7 +36,7 @@ def fields_table(model: type[BaseModel]) -> str:
     schema = model.model_json_schema(by_alias=True)
     required = set(schema.get("required", ()))
     notes = {name: note for name, _, note in attributes(model)}
-    rows = ["| key | value | |", "|---|---|---|"]
+    rows = []
     for name, field in model.model_fields.items():
         key = field.alias or name
         entry = schema["properties"].get(key)
@@ -50,7 +50,7 @@ def fields_table(model: type[BaseModel]) -> str:
             value += ", *required*"
         elif default is not None and default not in ([], {}):
             value += f", default `{json.dumps(default, ensure_ascii=False)}`"
-        rows.append(f"| `{key}` | {_cell(value.removesuffix(' or `null`'))} | {_cell(meaning)} |")
+        rows.append(f"* `{key}` ({value.removesuffix(' or `null`')}) – {' '.join(meaning.split())}")
     return "\n".join(rows)
 
 
@@ -103,7 +103,7 @@ def _kind(entry: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     if "const" in entry:
         return f"`{entry['const']}`"
     if "enum" in entry:
-        return " \\| ".join(f"`{value}`" for value in entry["enum"])
+        return ", ".join(f"`{value}`" for value in entry["enum"])
     if "anyOf" in entry:
         return " or ".join(dict.fromkeys(_kind(one, definitions) for one in entry["anyOf"]))
     kind = entry.get("type")
@@ -135,7 +135,3 @@ def _bounds(entry: Mapping[str, Any]) -> str:
     signs |= {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}  # what pydantic writes behind a validator
     bounds = [f"{sign} {entry[key]:g}" for key, sign in signs.items() if key in entry and abs(entry[key]) < 1e15]
     return " " + ", ".join(bounds) if bounds else ""
-
-
-def _cell(text: str) -> str:
-    return re.sub(r"(?<!\\)\|", r"\\|", " ".join(text.split()))

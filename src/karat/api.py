@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import threading
@@ -11,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from karat.config import Experiment, load, rehearsal
 from karat.errors import BadOption, BadRun, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import excerpt
@@ -21,20 +19,18 @@ if TYPE_CHECKING:
     import duckdb
 
     from karat.analysis import Comparison, Summary
+    from karat.config import Experiment
     from karat.execution import Outcome, RunStatus, Selection
     from karat.records import AllowCode
     from karat.tables import Rows
 
 __all__ = [
-    "Experiment",
     "arun",
     "carry_out",
     "compare",
     "folders",
-    "load",
     "open",
     "query",
-    "rehearsal",
     "relation",
     "run",
     "summarize",
@@ -63,6 +59,8 @@ def run(
     once. Raises OperatorError before the first call for whatever you must change. In a running
     event loop (a notebook, a server) use `await karat.arun(...)`.
     """
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -119,6 +117,7 @@ async def carry_out(
 ) -> Outcome:
     """What `run`, `arun` and the command do: refuses what cannot be run, then hands over to the engine."""
     from karat import execution
+    from karat.config import Experiment, load
 
     if not isinstance(experiment, (Experiment, str, os.PathLike)):
         raise BadOption("karat.run", f"want an Experiment or the path of an experiment file, got {experiment!r:.60}")

@@ -6,11 +6,8 @@ import json
 import shlex
 import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 __all__ = ["DISTRIBUTION", "install_command", "install_extra_command", "shown_path"]
 
@@ -50,6 +47,8 @@ def _installer(python: Path) -> list[str]:
 
 def _direct_url() -> str | None:
     """Where karat was installed from if not from a package index, as PEP 610 records it."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         return distribution(DISTRIBUTION).read_text("direct_url.json")
     except PackageNotFoundError:  # run from the sources, without being installed
@@ -61,6 +60,9 @@ def _direct_url() -> str | None:
 
 def _requirement(extra: str, direct_url: str | None) -> list[str]:
     """The arguments of `pip install` for an extra, installed from where karat itself came from."""
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
     origin = json.loads(direct_url) if direct_url else {}
     url = str(origin.get("url", ""))
     if "dir_info" in origin:

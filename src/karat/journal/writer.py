@@ -7,7 +7,6 @@ crowd shares one sync.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import queue
 import threading
@@ -15,12 +14,16 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from karat.errors import BadRun, Caught
 from karat.journal.codec import Codec, is_unended
 from karat.journal.events import Event
 from karat.journal.lock import RunLock, open_own
 from karat.redact import Redactor
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["Journal", "sync_folder"]
 
@@ -50,6 +53,8 @@ class Journal:
         self._broken: BaseException | None = None
 
     async def __aenter__(self) -> Journal:
+        import asyncio  # 0.09 s that reading a run does not need
+
         self._lock.acquire()
         with ExitStack() as undo:
             undo.callback(self._lock.release)

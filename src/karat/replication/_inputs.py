@@ -81,7 +81,7 @@ def z_of_level(level: float) -> float:
     >>> z_of_level(0.95), round(z_of_level(0.99), 6)
     (1.959963984540054, 2.575829)
     """
-    from scipy.special import ndtri
+    from karat.stats.special import ndtri
 
     return Z95 if level == 0.95 else float(ndtri((1 + check_level(level)) / 2))
 
@@ -129,7 +129,7 @@ def gamma_shift(x: Floats, by: Any) -> Floats:
     Both logarithms by Stirling's series from 20 on, their main parts subtracted as
     (x + by − ½)·ln(1 + by/x) + by·ln x − by.
     """
-    from scipy.special import gammaln
+    from karat.stats.special import gammaln
 
     high = x + by
     large = np.minimum(x, high) >= 20

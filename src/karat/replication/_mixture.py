@@ -113,7 +113,7 @@ def log_mixture_normal(z: Floats, g: Floats) -> Floats:
 
 
 def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
-    from scipy.special import erfcx
+    from karat.stats.special import erfcx
 
     half = 0.5 * z * z
     scale = 2.0 / g
@@ -158,7 +158,7 @@ def _log_minor(c: Floats, g: Floats, p2: Floats) -> Floats:
     closed form, and the integral over g is then an erfcx. Every factor is bounded, nothing is
     subtracted.
     """
-    from scipy.special import erfcx
+    from karat.stats.special import erfcx
 
     d = np.where(np.isposinf(c), 1.0, c / (1.0 + c))
     low, nodes = -4.3, 56  # deeper than LOW: at t = 0 the integrand begins as w^{-½}

@@ -35,7 +35,7 @@ def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any
     >>> round(posterior(-3.0, 10), 9), posterior(1e5), posterior(float("-inf"))
     (0.332385625, 1.0, 0.0)
     """
-    from scipy.special import expit
+    from karat.stats.special import expit
 
     odds = domain("prior_odds", prior_odds, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
     return evaluate(lambda bf, o: np.asarray(expit(bf + np.log(o))), floats("log_bf", log_bf), odds)

@@ -99,7 +99,7 @@ def prediction_interval(
 
     Patil, Peng & Leek (2016), Perspect. Psychol. Sci. 11:539.
     """
-    from scipy.special import ndtri
+    from karat.stats.special import ndtri
 
     if not 0 < level < 1:
         raise ValueError(f"level: must lie between 0 and 1, got {level:g}")
@@ -184,7 +184,7 @@ def equivalence_test(value: Any, se: Any, *, low: float, high: float, df: float 
 
     Schuirmann (1987), J. Pharmacokinet. Biopharm. 15:657; Lakens (2017), Soc. Psychol. Personal. Sci. 8:355.
     """
-    from scipy.special import ndtr, stdtr
+    from karat.stats.special import ndtr, stdtr
 
     if not low < high:
         raise ValueError(f"low: must be below high ({high:g}), got {low:g}")

@@ -171,7 +171,7 @@ def ecs_interval(
 
     Efron & Stein (1981), Ann. Stat. 9:586; simulated coverage 93–94 % at 12 studies.
     """
-    from scipy.special import stdtrit
+    from karat.stats.special import stdtrit
 
     if not 0 < level < 1:
         raise ValueError(f"level: must lie between 0 and 1, got {level:g}")
@@ -220,7 +220,7 @@ def ecs_strict(z_diffs: Any, *, method: str = "rms") -> float:
 
     HumanStudy-Bench (2025).
     """
-    from scipy.special import chdtrc, erfc
+    from karat.stats.special import chdtrc, erfc
 
     if method not in {"rms", "chi2"}:
         raise ValueError(f"method: must be 'rms' or 'chi2', got {method!r}")
@@ -261,7 +261,7 @@ def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) ->
 
     Long & Ervin (2000), Am. Stat. 54:217 (HC3).
     """
-    from scipy.special import stdtrit
+    from karat.stats.special import stdtrit
 
     x, y, weights, _ = _pairs(human, agent, w)
     n = int(x.size)

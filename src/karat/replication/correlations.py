@@ -53,7 +53,7 @@ def _pearson(r: Floats, n: Floats, kappa: Floats) -> Floats:
 
 
 def _log_beta_same(a: Floats) -> Floats:
-    from scipy.special import betaln
+    from karat.stats.special import betaln
 
     return np.asarray(betaln(a, a), dtype=np.float64)
 
@@ -87,7 +87,7 @@ def _log_hyp_integral(a: Floats, c: Floats, gap: Floats) -> Floats:
 
     Singular only at Im v = ±π, for all parameters: the error is below e^-40.
     """
-    from scipy.special import betaln
+    from karat.stats.special import betaln
 
     d, h = c - a, 0.4 / np.sqrt(np.maximum(a, 1.0))  # the peak narrows as 1/√a
     low = -42.0 / a - np.log1p(d / a)
@@ -172,7 +172,7 @@ def _sides(half: Any, alternative: str, r: Floats, n: Floats, kappa: Floats) -> 
 
 
 def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
-    from scipy.special import betaln
+    from karat.stats.special import betaln
 
     a, z = 1.0 / kappa, np.arctanh(np.clip(r, -1 + 1e-16, 1 - 1e-16))
     low, high = _window(z, np.sqrt(1.5 / (n - 3)))
@@ -208,7 +208,7 @@ def log_bf10_kendall(tau: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "
 
 
 def _kendall_half(tau: Floats, n: Floats, kappa: Floats) -> Floats:
-    from scipy.special import betaln
+    from karat.stats.special import betaln
 
     a = 1.0 / kappa
     statistic = tau * np.sqrt(4.5 * n * (n - 1) / (2 * n + 5))

@@ -67,7 +67,7 @@ def _binomial(k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
     plain = (a == 1) & (b == 1)
     if plain.all():
         return found
-    from scipy.special import betaln
+    from karat.stats.special import betaln
 
     moved = gamma_shift(k + 1, a - 1) + gamma_shift(n - k + 1, b - 1) - gamma_shift(n + 2, a + b - 2) - betaln(a, b)
     return np.asarray(found + np.where(plain, 0.0, moved))
@@ -96,7 +96,7 @@ def log_bf10_binomial_logistic(k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0
 
 def _binomial_logistic(k: Floats, n: Floats, p0: Floats, r: Floats) -> Floats:
     """Trapezoid in u with θ = mode + s·sinh(u): the integrand is log-concave, its tails exponential."""
-    from scipy.special import expit, log1p, log_expit, logit
+    from karat.stats.special import expit, log1p, log_expit, logit
 
     start = logit(p0)
     low, high = np.minimum(start, -40.0) - 40, np.maximum(start, 40.0) + 40
@@ -130,7 +130,7 @@ def _binomial_half(greater: bool, k: Floats, n: Floats, p0: Floats, a: Floats, b
 
 def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
     """Ln P(p > x), p ~ Beta(a, b): by the incomplete beta function, beyond its range by Gauss–Laguerre."""
-    from scipy.special import betaincc, betaln
+    from karat.stats.special import betaincc, betaln
 
     mass = betaincc(a, b, x)
     found = np.log(mass)
@@ -298,7 +298,7 @@ def _log_gamma_table(x: Floats, r: Floats, c: Floats, n: Floats) -> Floats:
 
 def _remainder(x: Floats) -> Floats:
     """What Stirling's formula leaves of lnΓ(x)."""
-    from scipy.special import gammaln
+    from karat.stats.special import gammaln
 
     found = stirling(x)
     small = np.flatnonzero(x < 16)

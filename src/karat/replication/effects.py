@@ -263,7 +263,7 @@ def proportion_wilson(p: Any, n: Any, *, level: float = 0.95, errors: str = "nan
 
     Wilson (1927), J. Am. Stat. Assoc. 22:209.
     """
-    from scipy.special import ndtri
+    from karat.stats.special import ndtri
 
     if not 0 < level < 1:
         raise ValueError(f"level: must lie between 0 and 1, got {level:g}")
@@ -359,7 +359,7 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
         power = 1.5 if kind in _RANKS else 0.5  # the standard error of a correlation is that of atanh r
         return 2 * v / np.sqrt(left), 2 / left**power
     if kind in _RANKS:
-        from scipy.special import ndtri
+        from karat.stats.special import ndtri
 
         z = np.where(np.abs(v) < 1, ndtri((v + 1) / 2), np.nan)
         return np.sqrt(2.0) * z, np.sqrt(np.pi) * np.exp(z * z / 2)

@@ -68,19 +68,19 @@ def _df_of_t(kind: str, n1: Any, n2: Any, df: Any) -> Floats:
 
 
 def _of_t(t: Floats, df: Floats) -> Any:
-    from scipy.special import stdtr
+    from karat.stats.special import stdtr
 
     return evaluate(lambda t, v: np.asarray(2 * stdtr(v, -np.abs(t))), t, df)
 
 
 def _of_f(f: Floats, df1: Floats, df2: Floats) -> Any:
-    from scipy.special import fdtrc
+    from karat.stats.special import fdtrc
 
     return evaluate(lambda f, a, b: np.asarray(fdtrc(a, b, f)), f, df1, df2)
 
 
 def _of_variances(ratio: float, n1: float, n2: float) -> float:
-    from scipy.special import fdtr, fdtrc
+    from karat.stats.special import fdtr, fdtrc
 
     above, below = float(fdtrc(n1 - 1, n2 - 1, ratio)), float(fdtr(n1 - 1, n2 - 1, ratio))
     return min(1.0, 2 * min(above, below))
@@ -102,7 +102,7 @@ def _as_unlikely(logs: Floats, seen: int) -> float:
 
 
 def _of_table(table: Floats) -> float:
-    from scipy.special import chdtrc
+    from karat.stats.special import chdtrc
 
     if table.ndim != 2 or not (table >= 0).all():
         raise ValueError(f"statistic: must be one table of counts, got shape {table.shape}")
@@ -125,7 +125,7 @@ def _fisher(table: Floats, rows: Floats, columns: Floats) -> float:
 
 
 def _of_ranks(kind: str, statistic: Any, n1: Any, n2: Any) -> Any:
-    from scipy.special import ndtr
+    from karat.stats.special import ndtr
 
     if kind == "wilcoxon":
         return evaluate(lambda z: np.asarray(2 * ndtr(-np.abs(z))), floats("statistic", statistic))

@@ -61,9 +61,8 @@ def printed_p(found: Reported, *, one_sided: bool = False) -> PrintedP | None:
 
 def _p_of(found: Reported, statistic: float) -> float:
     """Two-sided p of the statistic; NaN where degrees of freedom are not known."""
-    from scipy.special import chdtrc, ndtr
-
     from karat.replication.p_values import p_value
+    from karat.stats.special import chdtrc, ndtr
 
     size, df = abs(statistic), found.df1
     if found.kind == "z":

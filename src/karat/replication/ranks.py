@@ -69,7 +69,7 @@ def _asymptotic(u: Floats, n1: Floats, n2: Floats, ties: Floats, rscale: float, 
 
 
 def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
-    from scipy.special import ndtr
+    from karat.stats.special import ndtr
 
     delta, weight, mean, sd = _under_h1(n1, n2)
     inside = weight * rscale / np.pi / (rscale**2 + delta**2)
@@ -88,7 +88,7 @@ def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
 @lru_cache(maxsize=256)
 def _under_h1(n1: int, n2: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Nodes and weights in δ; exact mean and sd of U there."""
-    from scipy.special import ndtr, owens_t
+    from karat.stats.special import ndtr, owens_t
 
     points, weights = np.polynomial.legendre.leggauss(16)
     width = 0.25

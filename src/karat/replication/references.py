@@ -132,7 +132,7 @@ def _places(one: Agreement, other: Agreement, both: Callable[[TestScore, TestSco
 
 def _between(value: float, agent_se: float, means: Floats, n: int, *, level: float) -> Difference:
     """`means`: of each simulation of the reference."""
-    from scipy.special import stdtrit
+    from karat.stats.special import stdtrit
 
     count = len(means)
     method = f"bootstrap SE and the spread of {count} simulations, Welch's t"

@@ -155,7 +155,7 @@ def _effects(tests: Sequence[TestScore]) -> tuple[Floats, Floats]:
 
 def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
     """The interval for new studies of the mean ECS: a study is left out of all repetitions at once."""
-    from scipy.special import stdtrit
+    from karat.stats.special import stdtrit
 
     names = [score.test.study for score in agreements[0].tests]
     ids = [score.test.finding_id for score in agreements[0].tests]

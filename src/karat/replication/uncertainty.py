@@ -371,7 +371,7 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
 
     Hesterberg (2015), Am. Stat. 69:371, 4.2, for the expansion: α becomes 2Φ(−√(n/(n − 1))·t).
     """
-    from scipy.special import ndtr, stdtrit
+    from karat.stats.special import ndtr, stdtrit
 
     values, units = values[np.isfinite(values)], place.units
     if 0 < units < FEWEST_UNITS:

@@ -68,7 +68,7 @@ def studentized(sums: Floats, squares: Floats, n: int) -> Floats:
 
 def bca_bounds(values: Floats, *, level: float, rng: np.random.Generator, replicates: int) -> Bounds:
     """Percentiles of the replicates' means, moved for their bias and for skewness."""
-    from scipy.special import ndtr
+    from karat.stats.special import ndtr
 
     n, d, scale = _centred(values)
     means = np.concatenate([counts @ d for counts in resampled_counts(n, rng=rng, replicates=replicates)]) / n

@@ -122,14 +122,14 @@ def check_level(level: float) -> float:
 
 def t_quantile(probability: float, df: float) -> float:
     """Quantile of Student's t; NaN for df ≤ 0."""
-    from scipy.special import stdtrit
+    from karat.stats.special import stdtrit
 
     return float(stdtrit(df, probability)) if df > 0 else math.nan
 
 
 def t_two_sided(t: float, df: float) -> float:
     """Two-sided p of Student's t, at least the smallest positive float: a p-value is never 0."""
-    from scipy.special import stdtr
+    from karat.stats.special import stdtr
 
     if math.isnan(t) or not df > 0:
         return math.nan
@@ -138,7 +138,7 @@ def t_two_sided(t: float, df: float) -> float:
 
 def unbiased(df: float) -> float:
     """What a standardised difference is multiplied by to lose its bias; NaN for df ≤ 1."""
-    from scipy.special import gammaln
+    from karat.stats.special import gammaln
 
     if not df > 1:
         return math.nan
@@ -147,7 +147,7 @@ def unbiased(df: float) -> float:
 
 def z_quantile(probability: float) -> float:
     """Quantile of the standard normal distribution."""
-    from scipy.special import ndtri
+    from karat.stats.special import ndtri
 
     return float(ndtri(probability))
 

@@ -154,7 +154,7 @@ def _of_design(
 
 def _refuse_strata(judged: Floats, labelled: Bools) -> None:
     """Raises ValueError where people scored other shares of one score than of another, beyond chance."""
-    from scipy.special import chdtrc
+    from karat.stats.special import chdtrc
 
     scores, codes = np.unique(judged, return_inverse=True)
     share = float(labelled.mean()) if labelled.size else 0.0

@@ -137,12 +137,12 @@ def _flat(found: Equivalence, sides: tuple[int, int] | None = None) -> Equivalen
 
 
 def _below(t: float, df: float) -> float:
-    from scipy.special import ndtr, stdtr
+    from karat.stats.special import ndtr, stdtr
 
     return max(float(ndtr(t) if math.isinf(df) else stdtr(df, t)), math.ulp(0.0))
 
 
 def _quantile(probability: float, df: float) -> float:
-    from scipy.special import ndtri
+    from karat.stats.special import ndtri
 
     return float(ndtri(probability)) if math.isinf(df) else t_quantile(probability, df)

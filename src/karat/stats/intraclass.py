@@ -170,7 +170,7 @@ def _squares(table: Floats) -> _Squares:
 
 
 def _f_quantile(df1: float, df2: float, tail: float) -> float:
-    from scipy.special import fdtri
+    from karat.stats.special import fdtri
 
     return float(fdtri(df1, df2, tail)) if df1 > 0 and df2 > 0 else math.nan
 

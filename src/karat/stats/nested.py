@@ -138,7 +138,7 @@ def pivotal_parts(data: Nested) -> Floats:
     are a fixed lattice, so that nothing is random. Exact for the judge, close for the others where
     answers and verdicts are not equally many.
     """
-    from scipy.special import chdtri
+    from karat.stats.special import chdtri
 
     root = 1.324717957244746  # x³ = x + 1: steps of its powers fill a square evenly
     places = np.arange(_POINTS)

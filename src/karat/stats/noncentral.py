@@ -27,7 +27,7 @@ def noncentral_t_cdf(t: float, df: float, ncp: float) -> float:
 
     Johnson, Kotz and Balakrishnan (1995), Continuous Univariate Distributions 2, chapter 31.
     """
-    from scipy.special import log_ndtr
+    from karat.stats.special import log_ndtr
 
     found = _mean_over_spread(df, ncp, t, lambda s: np.asarray(log_ndtr(t * s - ncp), dtype=np.float64))
     return 1.0 if found > 1 else found  # by rounding; NaN stays NaN
@@ -80,7 +80,7 @@ def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Flo
 
 def _log_scale(df: float) -> float:
     """Of the density of ln s at 0, without the difference of large logarithms."""
-    from scipy.special import gammaln
+    from karat.stats.special import gammaln
 
     half = df / 2
     stirling = 1 / (12 * half) - 1 / (360 * half**3) + 1 / (1260 * half**5)
@@ -91,7 +91,7 @@ def _log_scale(df: float) -> float:
 
 def noncentral_f_above(f: float, df1: float, df2: float, ncp: float) -> float:
     """P(F > f) of the noncentral F: Poisson weights over incomplete beta functions."""
-    from scipy.special import betainc, gammaln, xlogy
+    from karat.stats.special import betainc, gammaln, xlogy
 
     mean = ncp / 2
     reach = 12 * math.sqrt(mean) + 40

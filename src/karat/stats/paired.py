@@ -226,7 +226,7 @@ def mcnemar_exact(b: int, c: int) -> HypothesisTest:
 
     McNemar (1947), Psychometrika 12:153.
     """
-    from scipy.special import bdtr, gammaln
+    from karat.stats.special import bdtr, gammaln
 
     b, c = whole("b", b), whole("c", c)
     n, fewer = b + c, min(b, c)
@@ -283,7 +283,7 @@ def _exact_ranks(doubled: np.ndarray[Any, Any], positive: int) -> float:
 
 
 def _normal_ranks(n: int, ties: np.ndarray[Any, Any], statistic: float) -> float:
-    from scipy.special import ndtr
+    from karat.stats.special import ndtr
 
     variance = n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties.astype(float) ** 3 - ties)) / 48
     off = max(0.0, abs(statistic - n * (n + 1) / 4) - 0.5)

@@ -259,7 +259,7 @@ def _pair(name: str, value: OneOrTwo) -> tuple[float, float]:
 
 def _normal_power(errors: float, alpha: float) -> float:
     """Of a two-sided normal test of an effect that is so many standard errors."""
-    from scipy.special import ndtr
+    from karat.stats.special import ndtr
 
     bar = -z_quantile(alpha / 2)
     return float(ndtr(errors - bar) + ndtr(-errors - bar))

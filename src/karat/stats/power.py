@@ -149,7 +149,7 @@ def power_anova(f: float, n: float, *, k: int, alpha: float = 0.05) -> Planned:
 
     Cohen (1988), Statistical Power Analysis, chapter 8.
     """
-    from scipy.special import fdtri
+    from karat.stats.special import fdtri
 
     check_share("alpha", alpha)
     if k < 2:
@@ -170,7 +170,7 @@ def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
 
     Cohen (1988), Statistical Power Analysis, chapter 3; Fisher (1921), Metron 1:3.
     """
-    from scipy.special import ndtr
+    from karat.stats.special import ndtr
 
     check_share("alpha", alpha)
     if abs(r) >= 1:

@@ -119,7 +119,7 @@ def _clopper_pearson(share: float, n: float, level: float) -> tuple[float, float
 
 
 def _beta(a: float, b: float, level: float) -> tuple[float, float]:
-    from scipy.special import betaincinv
+    from karat.stats.special import betaincinv
 
     return float(betaincinv(a, b, 0.5 - level / 2)), float(betaincinv(a, b, 0.5 + level / 2))
 
@@ -207,7 +207,7 @@ def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
 
     Clopper and Pearson (1934), Biometrika 26:404.
     """
-    from scipy.special import bdtr, bdtrc, gammaln
+    from karat.stats.special import bdtr, bdtrc, gammaln
 
     k, n = whole("k", k), whole("n", n)
     if k > n:

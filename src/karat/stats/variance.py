@@ -188,7 +188,7 @@ class _Table(NamedTuple):
 
     @property
     def p(self) -> float:
-        from scipy.special import fdtrc
+        from karat.stats.special import fdtrc
 
         return math.nan if math.isnan(self.ratio) else max(float(fdtrc(*self.df, self.ratio)), math.ulp(0.0))
 
@@ -274,7 +274,7 @@ def _shares(parts: tuple[float, ...]) -> list[float]:
 
 def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
     """Williams–Tukey for the variance between, chi-squared within, Searle's F for the ICC."""
-    from scipy.special import fdtri
+    from karat.stats.special import fdtri
 
     within = _chi_squared_bounds(table.ms_within, table.df[1], level)
     small, large = _chi_squared_bounds(table.ms_between, table.df[0], level)
@@ -293,7 +293,7 @@ def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
 
 
 def _chi_squared_bounds(variance: float, df: float, level: float) -> tuple[float, float]:
-    from scipy.special import chdtri
+    from karat.stats.special import chdtri
 
     low, high = (variance * df / float(chdtri(df, tail)) for tail in (0.5 - level / 2, 0.5 + level / 2))
     return low, high

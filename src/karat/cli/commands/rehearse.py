@@ -51,6 +51,7 @@ def command(
     from karat.cli.after import show_outcome
     from karat.cli.printed import aside
     from karat.cli.progress import following
+    from karat.config import rehearsal
     from karat.redact import Redactor
 
     with aside():
@@ -58,7 +59,7 @@ def command(
     output.say("REHEARSAL: scripts on this machine play every model; no number below means anything")
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     with (
-        api.rehearsal(experiment, script=script, log=log) as rehearsed,
+        rehearsal(experiment, script=script, log=log) as rehearsed,
         following(output, Redactor(experiment.secrets)) as watch,
     ):
         carrying = api.carry_out(

@@ -196,7 +196,7 @@ def _beyond(value: float | None, each: Sequence[float | None]) -> bool:
 
     Their mean is no measure: half of the agents that know nothing are above it.
     """
-    from scipy.special import stdtrit
+    from karat.stats.special import stdtrit
 
     kept = [one for one in each if one is not None]
     spread = sd(kept)

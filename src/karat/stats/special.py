@@ -1,0 +1,40 @@
+"""The compiled functions of `scipy.special`, without the package around them.
+
+`import scipy.special` takes 0.17 s, most of it for array libraries other than numpy, polynomials and their tests; the
+extension module that holds the functions takes 0.02 s. They are the same objects, so every digit is the same. Where
+scipy is arranged in another way, the package is imported as usual.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+__all__: list[str] = []
+
+_PACKAGE = "scipy.special"
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_functions, name)
+
+
+def _load() -> ModuleType:
+    if _PACKAGE in sys.modules:
+        return sys.modules[_PACKAGE]
+    import scipy
+
+    package = sys.modules[_PACKAGE] = ModuleType(_PACKAGE)  # the extension looks for its siblings in it
+    package.__path__ = [f"{folder}/special" for folder in scipy.__path__]
+    try:
+        return importlib.import_module(f"{_PACKAGE}._ufuncs")
+    except ImportError:
+        pass
+    finally:
+        del sys.modules[_PACKAGE]  # whoever needs the package itself still gets all of it
+    return importlib.import_module(_PACKAGE)
+
+
+_functions = _load()

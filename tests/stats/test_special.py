@@ -1,0 +1,36 @@
+"""The functions of scipy.special, without loading all of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import scipy.special
+
+import karat
+from karat.stats import special
+
+SOURCES = Path(karat.__file__).parent.rglob("*.py")
+USED = {name for path in SOURCES for names in re.findall(r"stats\.special import (.+)", path.read_text("utf-8"))
+        for name in names.partition("#")[0].replace(" ", "").strip().split(",")}  # fmt: skip
+
+ALONE = """
+import sys
+from karat.stats.special import stdtrit
+assert "scipy.special" not in sys.modules and "scipy.special._orthogonal" not in sys.modules
+import scipy.special, scipy.optimize
+assert scipy.special.stdtrit is stdtrit and scipy.special.softmax is not None
+print(stdtrit(5, 0.975))
+"""
+
+
+def test_the_functions_are_scipy_s_own():
+    assert {name for name in USED if getattr(special, name) is not getattr(scipy.special, name)} == set()
+    assert len(USED) > 20
+
+
+def test_they_come_without_the_package_which_can_still_be_imported():
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == f"{scipy.special.stdtrit(5, 0.975)}\n"

@@ -101,40 +101,22 @@ def experiment_page() -> str:
 
 
 def errors_page() -> str:
-    """Every exception, with its slug and exit code."""
+    """Every exception, by its slug; the tree has the exit codes."""
     from karat import errors
 
     tree = (errors.__doc__ or "").split("\n\n")[1]
     parts = [
         "# Errors",
-        """A command that cannot do what it was asked says so in one sentence and ends with an exit code.
-In Python the same sentence is an exception from `karat.errors`, with the facts as attributes.""",
-        exit_codes(),
+        """A command that fails says why in one sentence and ends with an [exit code](../how-to/use-in-ci.md). In Python
+the same sentence is an exception from `karat.errors`, with the facts as attributes.""",
         f"```text\n{inspect.cleandoc(tree)}\n```",
     ]
     for name in errors.__all__:
         thing = getattr(errors, name)
         if not inspect.isclass(thing) or not issubclass(thing, errors.KaratError):
             continue
-        ends = (
-            "It becomes data in the journal" if issubclass(thing, errors.TrialFault) else f"Exit code {thing.exit_code}"
-        )
-        parts += [f"## {thing.slug}", f"`{name}`. {ends}.", docstring(thing)]
+        parts += [f"## {thing.slug}", f"`{name}`. {docstring(thing)}"]
     return "\n\n".join(parts)
-
-
-def exit_codes() -> str:
-    """The ways a command can end."""
-    meanings = {
-        0: "done",
-        1: "a threshold was missed",
-        2: "you must change something: the message says what",
-        3: "some trials failed; everything else is there",
-        70: "a fault of karat itself; `--debug` shows where",
-        130: "stopped by Ctrl-C",
-        141: "the reader of the output went away before its end, as `head` does; nothing is said",
-    }
-    return "\n".join(["| exit code | |", "|---|---|", *(f"| {code} | {text} |" for code, text in meanings.items())])
 
 
 def cli_page() -> str:
@@ -145,13 +127,14 @@ def cli_page() -> str:
     commands = [context for context in _contexts(root) if context is not root]
     used = Counter(record for context in commands for record in _records(context))
     shared = [record for record, times in used.items() if times > 1]
-    formatter = root.make_formatter()
+    start, formatter = root.make_formatter(), root.make_formatter()
+    root.command.format_help_text(root, start)
     with formatter.indentation():
         formatter.write_dl(shared)
     parts = [
         "# Commands",
         "Results go to standard output, everything else to standard error.",
-        f"```text\n{root.get_help().rstrip()}\n```",
+        f"```text\n{start.getvalue().rstrip()}\n```",
         "## Options of several commands",
         "Every command has the first four.",
         f"```text\n{formatter.getvalue().rstrip()}\n```",
@@ -233,46 +216,31 @@ def python_page() -> str:
 
 
 def statistics_page() -> str:
-    """The public names of `karat.stats`, by the file that holds them."""
-    from karat import stats
-
-    files: dict[str, list[str]] = {}
-    for name in stats.__all__:
-        if callable(thing := getattr(stats, name)):
-            files.setdefault(_source(thing), []).append(f"`{name}`")
-    return "\n\n".join(
-        [
-            "# Statistics in Python",
-            """`from karat import stats` offers these names. Docstrings give shapes, units, ranges, errors, an example
-and the source: on the site below, on a code host in each file. See also [which statistic to
-use](../explanation/which-statistic.md).""",
-            "\n".join(
-                f"* [{Path(file).stem}](../../{file}): {', '.join(names)}" for file, names in sorted(files.items())
-            ),
-        ]
-    )
-
-
-def _source(thing: Any) -> str:
-    """The file that defines a name, from the top of the checkout."""
-    return Path(inspect.getsourcefile(inspect.unwrap(thing)) or "").relative_to(ROOT).as_posix()
+    """The public names of `karat.stats`."""
+    page = _names_page("Statistics in Python", "`from karat import stats`", "karat.stats")
+    return f"{page}\n\n[Which statistic to use](../explanation/which-statistic.md)"
 
 
 def _names_page(title: str, how: str, package: str) -> str:
-    """Each public name with the first sentence of its docstring and a link to its source."""
+    """The public names of a package by the file that defines them, with a link to it."""
     home = importlib.import_module(package)
-    parts = [
-        f"# {title}",
-        f"""{how} offers these names, and loads what each needs when it is first used. Docstrings give shapes, units,
-ranges, errors, an example and the source: on the site below, on a code host behind each link.""",
-    ]
-    rows = ["| name | |", "|---|---|"]
+    files: dict[str, list[str]] = {}
     for name in home.__all__:
-        thing = getattr(home, name)
-        if callable(thing) and not (inspect.isclass(thing) and issubclass(thing, Exception)):  # they have a page
-            first = docstring(thing).partition("\n\n")[0]
-            rows.append(f"| [`{name}`](../../{_source(thing)}) | {' '.join(first.split())} |")
-    return "\n\n".join([*parts, "\n".join(rows)])
+        if callable(thing := getattr(home, name)):
+            source = Path(inspect.getsourcefile(inspect.unwrap(thing)) or "").relative_to(ROOT).as_posix()
+            files.setdefault(source, []).append(f"`{name}`")
+    rows = (
+        f"* [{file.removeprefix('src/karat/')}](../../{file}): {', '.join(names)}"
+        for file, names in sorted(files.items())
+    )
+    return "\n\n".join(
+        [
+            f"# {title}",
+            f"""{how} offers these names, and loads what each needs when it is first used. Docstrings give shapes,
+units, ranges, errors, an example and the source: on the site below, on a code host in each file.""",
+            "\n".join(rows),
+        ]
+    )
 
 
 def query_page() -> str:

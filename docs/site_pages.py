@@ -28,8 +28,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     package = DOCUMENTED.get(place)
     text = _FENCE.sub(_titled, markdown)
     if package:
-        text = re.sub(r"\[(`\w+`)\]\([^)]+\)", r"\1", text)
-        text = re.sub(r"^\| `(\w+)`", rf"| [`\1`](#{package}.\1)", text, flags=re.MULTILINE)
+        text = re.sub(r"`(\w+)`(?=, |$)", rf"[`\1`](#{package}.\1)", text, flags=re.MULTILINE)
         text += "".join(f"\n\n::: {package}.{name}" for name in importlib.import_module(package).__all__)
     depth = place.count("/")
     return _LINK.sub(lambda link: link[1] if link[2].count("../") > depth else link[0], text)

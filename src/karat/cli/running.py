@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from karat.index import turn_values
 from karat.journal import ScorerInfo
 from karat.records import Metric, Sample, Score
 
@@ -107,12 +108,9 @@ class Running:
         newest = {(row.turn, row.judge, row.repeat): row.values.get(name) for row in rows}
         if len(newest) < max((row.rows for row in rows), default=0):
             return []
-        turns: dict[int | None, dict[str | None, list[float]]] = {}
-        for (turn, judge, _), value in newest.items():
-            if value is not None and isfinite(value):
-                self._only_flags &= isinstance(value, bool)
-                turns.setdefault(turn, {}).setdefault(judge, []).append(float(value))
-        return [_mean([_mean(said) for said in judges.values()]) for judges in turns.values()]
+        known = {place: value for place, value in newest.items() if value is not None and isfinite(value)}
+        self._only_flags &= all(isinstance(value, bool) for value in known.values())
+        return turn_values((turn, judge, value) for (turn, judge, _), value in known.items())
 
     def estimates(self) -> dict[str, Estimate]:
         """Condition → mean and interval. Loads numpy, and takes some milliseconds a million questions."""

@@ -11,11 +11,11 @@ import math
 import sqlite3
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import fmean
 
 import msgspec
 
 from karat.formats import excerpt
+from karat.index import trial_value
 from karat.journal import LineDamaged, Resume, RunFolder, checksum_fault
 from karat.viewer.lines import (
     AnswerLine,
@@ -407,16 +407,8 @@ def unpacked(values: bytes | None) -> list[float]:
 def _averaged(rows: list[tuple[int, str, dict[str, float | bool | None]]]) -> dict[str, float]:
     """Over the repeats of a judge, then over judges, then over turns; NaN where there is no number."""
     names = dict.fromkeys(name for _, _, values in rows for name in values)
-    return {name: _average([(turn, judge, values.get(name)) for turn, judge, values in rows]) for name in names}
-
-
-def _average(rows: list[tuple[int, str, float | bool | None]]) -> float:
-    turns: dict[int, dict[str, list[float]]] = {}
-    for turn, judge, value in rows:
-        if value is not None:
-            turns.setdefault(turn, {}).setdefault(judge, []).append(float(value))
-    per_turn = [fmean(map(fmean, judges.values())) for judges in turns.values()]
-    return fmean(per_turn) if per_turn else math.nan
+    means = {name: trial_value((turn, judge, values.get(name)) for turn, judge, values in rows) for name in names}
+    return {name: math.nan if mean is None else mean for name, mean in means.items()}
 
 
 def _spent(replies: tuple[ReplyLine, ...]) -> tuple[float | None, int | None, int, int]:

@@ -349,3 +349,11 @@ def test_what_a_proxy_does_not_pass_on_is_a_warning(
         assert warning.startswith(f"{place}: the agent 'command' connects to its MCP servers by itself")
         assert words in warning
     assert read(text.replace("AGENT", "floor")).warnings == ()
+
+
+def test_a_file_with_thousands_of_faults_is_read_once_and_each_is_told(read: Read) -> None:
+    """Each place and each plug-in is looked up once, however often it is wrong: quadratic work took minutes."""
+    unknown = "".join(f"k{at}: 1\n" for at in range(5000))
+    with pytest.raises(BadExperiment) as caught:
+        read(f"{GOOD}{unknown}scorers: [{', '.join(['xyzzy'] * 2000)}]\n")
+    assert len(caught.value.faults) == 7000

@@ -74,6 +74,7 @@ class Reading(msgspec.Struct, eq=False):
     kind: Plugin | None = None  # of the dataset; None: not known yet, or by a wrong name
     dataset: DatasetPart | None = None  # once it is valid
     agent: Plugged | None = None  # once it is valid
+    not_found: dict[tuple[str, str], str] = {}  # family and name of a plug-in → what is wrong with it
     attributes: Mapping[str, Collection[str]] | None = None  # of participants, by study; None: not read yet
 
     def warn(self, place: Place, message: str) -> None:
@@ -246,14 +247,16 @@ def _find(family: str, name: object, reading: Reading, key: str) -> Plugin:
     """The plug-in called `name`. Raises ValidationError with a problem at `key`."""
     if not isinstance(name, str):
         raise refusal([Problem((key,), f"must be the name of a {_ONE[family]}, e.g. {_EXAMPLES[family]}")])
-    try:
-        return plugins.find(family, name, folder=reading.folder)
-    except UnknownPlugin as unknown:
-        hint = did_you_mean(name, unknown.known)
-        message = f"no {_ONE[family]} is called '{name}'{hint}; `karat list {family}` describes them"
-    except (BadPlugin, MissingExtra) as error:
-        message = str(error)
-    raise refusal([Problem((key,) if key else (), message)])
+    if (family, name) not in reading.not_found:
+        try:
+            return plugins.find(family, name, folder=reading.folder)
+        except UnknownPlugin as unknown:
+            hint = did_you_mean(name, unknown.known)
+            message = f"no {_ONE[family]} is called '{name}'{hint}; `karat list {family}` describes them"
+        except (BadPlugin, MissingExtra) as error:
+            message = str(error)
+        reading.not_found[family, name] = message  # looking it up takes 40 ms, and a list may name it a thousand times
+    raise refusal([Problem((key,) if key else (), reading.not_found[family, name])])
 
 
 def _path(text: object, info: ValidationInfo) -> Path:

@@ -38,8 +38,12 @@ class Node(msgspec.Struct, eq=False):
         """The deepest node on the way to `place`, and the rest of the place, which is not there."""
         node = self
         for depth, key in enumerate(place):
-            below = dict(node.children()).get(key)
-            if below is None:
+            below: object = None
+            if isinstance(node.value, dict):
+                below = node.value.get(key)
+            elif isinstance(node.value, list) and isinstance(key, int) and 0 <= key < len(node.value):
+                below = node.value[key]
+            if not isinstance(below, Node):
                 return node, place[depth:]
             node = below
         return node, ()

@@ -58,7 +58,8 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
     """What pydantic found wrong; one problem a place, and one for a key that is misspelt and required."""
     found: dict[Place, list[Problem]] = {}
     errors = error.errors(include_url=False)
-    meant = {place for item in errors for place in _meant(item, values, model)}
+    missing = any(item["type"] == "missing" for item in errors)
+    meant = {place for item in errors for place in _meant(item, values, model)} if missing else set()
     for item in errors:
         place = _place(item, values, model)
         if item["type"] == "missing" and place in meant:

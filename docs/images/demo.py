@@ -22,8 +22,8 @@ OWN_FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
 
 
 def report(run: karat.RunFolder) -> str:
-    """The terminal's report, with paths as they are in the checkout."""
-    terminal = Terminal(Terminal.Options(color=True, width=COLUMNS, lowest=2))
+    """The first screen of the report, with paths as they are in the checkout."""
+    terminal = Terminal(Terminal.Options(color=True, width=COLUMNS))
     text = "".join(terminal.render(karat.summarize(run), run).values())
     return text.replace(f"{ROOT}/", "")
 

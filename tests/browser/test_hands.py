@@ -295,7 +295,7 @@ def test_colours_stay_as_they_were_chosen(browser, viewer):
         page.emulate_media(color_scheme="dark")
         assert page.evaluate(background) != light
         page.emulate_media(color_scheme="light")
-        button = page.get_by_role("button", name="Colours")
+        button = page.get_by_role("button", name="Theme")
         button.click()
         chosen = page.evaluate(background)
         tab.go("/runs/golden/samples")

@@ -48,10 +48,11 @@ def test_a_run_has_its_files_of_humanstudy(karat: Callable[..., Any], here: Path
 
 def test_a_report_says_what_was_shown(karat: Callable[..., Any], runs: tuple[str, str]) -> None:
     plain, other = (karat("report", run, "--set", "width=100").out for run in runs)
-    assert "· relabelled ·" in other and "relabelled" not in plain
-    assert "24 participants of 1 study × 2 conditions × 1 repetition = 48 trials" in plain
+    assert "Asked with: other names and amounts" in other and "Asked with" not in plain
+    assert "24 participants of 1 study × 2 conditions × 1 repetition" in plain
+    assert "Trials scored: 48 of 48" in plain
     assert "plain (floor)" in plain
-    assert "Scores\n" not in plain
+    assert "Means with" not in plain
 
 
 @pytest.mark.slow

@@ -460,9 +460,10 @@ def test_json_and_csv_carry_the_part(run):
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_terminal_shows_the_tables(run, golden, width):
-    text = Terminal(Terminal.Options(width=width)).render(summarize(run), run)["report.txt"]
+    text = Terminal(Terminal.Options(width=width, full=True)).render(summarize(run), run)["report.txt"]
     titles = ("Accuracy", "Ladder of matches", "Accuracy by turn", "Complexity ceiling", "Diagnoses", "Propagation")
-    for title in (*titles, "Reasoning", "Features", "Cost of right answers", "Verdicts of the file"):
+    rest = ("Reasoning", "Accuracy by feature", "Cost of right answers", "Verdicts of the file")
+    for title in (*titles, *rest):
         assert f"\n{title}" in text
     assert max(map(len, text.split("\n"))) <= width
     golden(f"terminal-conversation-{width}.txt", text)

@@ -83,9 +83,41 @@ def terminal(summary, run, **options) -> str:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_terminal(run, golden, width):
-    text = terminal(summarize(run), run, width=width)
+    text = terminal(summarize(run), run, width=width, full=True)
     golden(f"terminal-{width}.txt", text)
     assert max(map(len, text.split("\n"))) <= width
+
+
+def test_the_first_screen_says_who_is_better_on_what(run, golden):
+    text = terminal(summarize(run), run, width=80)
+    golden("terminal-brief.txt", text)
+    assert max(map(len, text.split("\n"))) <= 80
+    whole = terminal(summarize(run), run, width=80, full=True)
+    assert text.split("\n")[:9] == whole.split("\n")[:9]
+    assert "Cost and time" not in text
+
+
+def test_many_differences_are_named_by_pair(tmp_path, journals):
+    metrics = tuple(Metric(name=f"metric_{at}", low=1, high=5, kind="ordinal") for at in range(9))
+    scorer = msgspec.structs.replace(journals.JUDGE, metrics=metrics)
+    script = journals.Script(tmp_path / "run", samples=8, conditions=("a", "b"), scorers=(scorer,))
+    for row in range(8):
+        for condition, level in (("a", 1), ("b", 4)):
+            script.answer(row, condition)
+            values = {metric.name: level + row // level % 2 for metric in metrics}
+            script.score(row, condition, values=values, scorer=scorer)
+    run = script.end()
+    first = " ".join(terminal(summarize(run), run, width=120).partition("\nOffline")[0].split())
+    assert first == "b is better than a on " + ", ".join(f"metric {at} (+3.00)" for at in range(9))
+
+
+def test_less_is_better_keeps_the_sign_of_the_difference(tmp_path, journals):
+    fewer = Metric(name="errors", low=0, high=9, kind="ordinal", direction="lower")
+    scores = {"many": [[8 + row % 2] for row in range(8)], "few": [[2 + row % 3] for row in range(8)]}
+    run = journals.table(tmp_path / "run", scores, metric=fewer)
+    line = terminal(summarize(run), run, width=120).split("\n")[0]
+    assert line.startswith("few is better than many on errors: −5.")
+    assert re.search(r"\[−6\.\d+, −4\.\d+\]$", line)
 
 
 def test_terminal_in_colour_says_the_same(run):
@@ -100,7 +132,7 @@ def test_terminal_of_an_a_a_run_names_no_winner(tmp_path, journals, golden):
     same = [[3, 4], [2, 2], [5, 4], [1, 2], [4, 4], [2, 3]]
     other = [[4, 3], [2, 3], [4, 4], [2, 2], [4, 5], [3, 2]]
     run = journals.table(tmp_path / "run", {"one": same, "the same": other})
-    text = terminal(summarize(run), run, width=80)
+    text = terminal(summarize(run), run, width=80, full=True)
     golden("terminal-a-a.txt", text)
     assert not re.search(r"beats|better|worse(?!\s*,? or)|winner", text.replace("worst", ""))
 
@@ -111,22 +143,22 @@ def test_terminal_without_scores(tmp_path, journals, golden):
         script.answer(row, "baseline")
     script.failure(0, "with-docs", cls="limit", kind="timeout", message="600 s are over")
     run = script.end("interrupted")
-    golden("terminal-no-scores.txt", terminal(summarize(run), run, width=80))
+    golden("terminal-no-scores.txt", terminal(summarize(run), run, width=80, full=True))
 
 
 def test_terminal_with_names_that_do_not_fit(tmp_path, journals, golden):
     names = ("a condition with a very long name that somebody wrote down in a hurry", "漢字の条件" * 6)
     run = journals.table(tmp_path / "run", {name: [[1, 2], [3, None]] for name in names})
-    text = terminal(summarize(run), run, width=80)
+    text = terminal(summarize(run), run, width=80, full=True)
     golden("terminal-long-names.txt", text)
 
 
 def test_bounds_go_from_low_to_high_also_where_lower_is_better(tmp_path, journals):
     fewer = Metric(name="errors", low=0, high=4, kind="ordinal", direction="lower")
     run = journals.table(tmp_path / "run", {"a": [[1], [None]], "b": [[2], [3]]}, metric=fewer)
-    text = terminal(summarize(run), run, width=120)
+    text = terminal(summarize(run), run, width=120, full=True)
     assert "0.50 … 2.50" in text
-    assert "whose every repetition reached at most 1." in " ".join(text.split())
+    assert "reliable: at most 1)" in " ".join(text.split())
 
 
 def test_the_legend_says_what_best_and_reliable_are(tmp_path, journals):
@@ -135,10 +167,13 @@ def test_the_legend_says_what_best_and_reliable_are(tmp_path, journals):
     script.answer(0, "only")
     script.score(0, "only", values={"factual_adherence": 4, "right": True}, scorer=scorer)
     run = script.end()
-    text = " ".join(terminal(summarize(run), run, width=120).split())
-    assert "best: the share of answers with the best value." in text
-    assert "every repetition reached at least 4 (factual_adherence), at least 1 (right)." in text
-    assert "best:" not in terminal(summarize(run), run, width=80)
+    text = " ".join(terminal(summarize(run), run, width=120, full=True).split())
+    assert "Best answers: the share with the best value of the scale." in text
+    assert "factual_adherence (1 to 5, offline, reliable: at least 4)" in text
+    assert "right (share, in percent, offline, reliable: at least 1)" in text
+    assert "whose every repetition reached the threshold" in text
+    narrow = terminal(summarize(run), run, width=40, full=True)
+    assert "Best answers:" not in narrow, "a legend goes with its column"
 
 
 @pytest.mark.parametrize("name", ["../up.txt", "/etc/up.txt", "a\\b", "..", "", "a\0b"])
@@ -155,13 +190,13 @@ def test_the_names_of_files_are_harmless_whatever_the_run_folder_says(tmp_path, 
 
 
 def test_offline_stands_beside_every_score(run):
-    text = terminal(summarize(run), run, width=120)
+    text = terminal(summarize(run), run, width=120, full=True)
     for metric in METRICS:
-        lines = [line for line in text.split("\n") if line.startswith(f"  {metric.name}")]
-        assert len(lines) == 2  # scores and differences
-        assert all("(offline)" in line for line in lines)
-    assert "(offline scores)" in text.split("\n")[0]
-    assert "Lowest on factual_adherence (offline)" in text
+        lines = [line for line in text.split("\n") if line.startswith(f"  {metric.name} (")]
+        assert len(lines) == 3  # means, differences, standard deviations
+        assert all("offline" in line for line in lines)
+    assert "\nOffline scores: given by a rule" in text.partition("\n\n")[0]
+    assert text.count("factual_adherence (offline) 2.83 on average") == 1
 
 
 def test_a_models_scores_are_not_called_offline(tmp_path, journals):

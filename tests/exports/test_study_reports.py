@@ -16,6 +16,7 @@ from tests.exports.study_story import CONDITIONS, story
 
 from karat.__main__ import main
 from karat.analysis import Summary, summarize
+from karat.kinds.study.analysis.model import SideNumbers, StudySummary
 from karat.document.charts.written import statistic_of
 from karat.errors import BadOption
 from karat.exports import humanstudy_files, save
@@ -25,7 +26,6 @@ from karat.exports.humanstudy import Humanstudy
 from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.journal import RunFolder
-from karat.kinds.study.analysis.model import SideNumbers, StudySummary
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def summary(run: RunFolder) -> Summary:
 
 
 def terminal(summary: Summary, run: RunFolder, **options: Any) -> str:
-    return Terminal(Terminal.Options(**options)).render(summary, run)["report.txt"]
+    return Terminal(Terminal.Options(full=True, **options)).render(summary, run)["report.txt"]
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -63,24 +63,13 @@ def test_every_table_says_how_many_were_asked_answered_and_parsed(summary: Summa
     text = terminal(summary, run, width=120)
     titles = (
         "Agreement with people", "Differences between conditions", "Above the floor", "By domain", "By study",
-        "By finding", "Opposite directions", "Findings without a score", "What could not be read", "Auxiliary numbers",
+        "Findings, like", "Effects in the opposite direction", "Findings without a score", "What could not be read",
+        "Auxiliary numbers",
     )  # fmt: skip
     for title in titles:
-        table = text.partition(f"\n{title}\n")[2].partition("\n\n")[0]
+        table = text.partition(f"\n{title}")[2].partition("\n\n")[0]
         assert table, title
         assert ("asked" in table) + ("answered" in table) + ("parsed" in table) == 3, title
-
-
-def test_many_findings_are_cut_to_the_least_alike_and_those_without_a_score(summary: Summary, run: RunFolder) -> None:
-    part = summary.study
-    assert part is not None
-    few = terminal(summary, run, width=120, findings=3)
-    table = few.partition("\nBy finding\n")[2].partition("\n\n")[0]
-    for one in part.conditions:
-        ranked = sorted(one.findings, key=lambda one: -1 if one.pas.value is None else one.pas.value)
-        assert table.count(ranked[0].claim[:40]) >= 1
-    assert "--set findings=0 shows all" in table
-    assert "--set findings" not in terminal(summary, run, width=120, findings=0)
 
 
 def test_the_floor_stands_beside_every_condition_and_is_no_condition(summary: Summary, run: RunFolder) -> None:
@@ -90,16 +79,16 @@ def test_the_floor_stands_beside_every_condition_and_is_no_condition(summary: Su
     text = terminal(summary, run, width=120)
     for title in ("Agreement with people", "By domain", "By study"):
         table = text.partition(f"\n{title}\n")[2].partition("\n\n")[0]
-        assert "floor (random answers)" in table, title
+        assert "random answers (floor)" in table, title
     between = text.partition("\nDifferences between conditions\n")[2].partition("\n\n")[0]
     assert "floor" not in between
-    above = text.partition("\nAbove the floor\n")[2].partition("\n\n")[0]
-    assert [f"{name} − floor" in above for name in CONDITIONS] == [True] * 3
+    above = text.partition("\nAbove the floor")[2].partition("\n\n")[0]
+    assert [f"\n  {name} " in above for name in CONDITIONS] == [True] * 3
     first = msgspec.structs.replace(part.conditions[0], floor=True)
     own = msgspec.structs.replace(part, conditions=(first, *part.conditions[1:]))
     both = terminal(msgspec.structs.replace(summary, parts={"study": own}), run, width=120)
     assert "like (floor)" in both
-    assert "floor (random answers)" in both
+    assert "random answers (floor)" in both
 
 
 def test_why_there_is_no_floor_is_said(summary: Summary, run: RunFolder) -> None:
@@ -112,7 +101,7 @@ def test_why_there_is_no_floor_is_said(summary: Summary, run: RunFolder) -> None
     text = terminal(
         msgspec.structs.replace(summary, parts={"study": msgspec.structs.replace(part, floor=none)}), run, width=120
     )
-    assert "No floor (random answers): say --allow-code." in " ".join(text.split())
+    assert "No random answers (floor): say --allow-code." in " ".join(text.split())
     assert "Above the floor" not in text
     table = msgspec.structs.replace(part, floor=None)
     assert "floor" not in terminal(msgspec.structs.replace(summary, parts={"study": table}), run, width=120)
@@ -147,7 +136,7 @@ def test_an_agent_without_a_score_has_a_dash_and_the_reason(summary: Summary, ru
     empty = msgspec.structs.replace(first.benchmark, pas=nothing, reason="coverage 0, below 0.5: not scored")
     other = msgspec.structs.replace(part, conditions=(msgspec.structs.replace(first, benchmark=empty),))
     text = terminal(msgspec.structs.replace(summary, parts={"study": other}), run, width=120)
-    assert "no score: coverage 0, below 0.5: not scored" in text
+    assert "like: coverage 0, below 0.5: not scored" in text
 
 
 def test_repetitions_stand_below_each_other(tmp_path: Path) -> None:
@@ -155,7 +144,8 @@ def test_repetitions_stand_below_each_other(tmp_path: Path) -> None:
     text = terminal(summarize(again), again, width=100)
     table = text.partition("\nRepetitions\n")[2].partition("\n\n")[0]
     assert table.count("repetition 1") == table.count("repetition 2") == len(CONDITIONS)
-    assert "468 participants of 2 studies × 3 conditions × 2 repetitions = 2,808 trials" in text
+    assert "468 participants of 2 studies × 3 conditions × 2 repetitions" in text
+    assert "Trials scored: 2,808 of 2,808" in text
     files = Humanstudy().render(summarize(again), again)
     rows = list(csv.DictReader(io.StringIO(files["detailed_stats.csv"])))
     assert list(rows[0]) == [*HEADER, "Repetition"]

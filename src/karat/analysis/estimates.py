@@ -172,7 +172,7 @@ def _judge_sd(grid: Grid, index: int) -> Quantity:
     _, conditions, repetitions = grid.values.shape
     mine = variance[(cells // repetitions % conditions == index) & ~np.isnan(variance)]
     if not mine.size:
-        return Quantity(value=None, reason="no answer was judged twice by one judge")
+        return Quantity(value=None, reason="each answer was judged once")
     return Quantity(value=math.sqrt(float(mine.mean())))
 
 

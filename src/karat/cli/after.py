@@ -12,7 +12,7 @@ from karat.analysis.cached import summarize_cached
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 from karat.cli.printed import aside
-from karat.cli.reporting import render, screen
+from karat.cli.reporting import next_steps, render, screen
 from karat.cli.rescoring import missing_scores
 from karat.installation import shown_path
 
@@ -103,9 +103,7 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         commands.append((typed("compare", f"{run}:{scored[0]}", f":{scored[1]}"), by))
     if scored:
         commands.append((typed("report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet"))
-    width = max((len(command) for command, _ in commands), default=0)
-    lines = [f"  {command:{width}}  # {why}" for command, why in commands]
-    return ["", "Next:", *lines] if lines else []
+    return next_steps(outcome.run, commands)
 
 
 def _is_scored(summary: Summary, condition: str) -> bool:

@@ -163,6 +163,7 @@ class Shown:
     right: str | None = None  # of conversations: the match that makes a turn right
     pairs: str = "baseline"  # which conditions are compared: baseline or all
     baseline: str | None = None  # None: the experiment's, else its first condition
+    full: bool = False  # every section of a report
 
     @property
     def code(self) -> AllowCode:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from karat import formats, plugins
-from karat.cli.output import Output
+from karat.cli.output import Output, typed
 from karat.errors import BadOption
 from karat.exports import save
 from karat.index import trusted
+from karat.installation import shown_path
 
 if TYPE_CHECKING:
     from karat.analysis import Summary
     from karat.journal import RunFolder
 
-__all__ = ["Written", "check", "deliver", "render", "screen"]
+__all__ = ["Written", "check", "deliver", "next_steps", "render", "screen"]
 
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
@@ -74,6 +75,20 @@ def screen(name: str, out: Path | None = None) -> dict[str, Any]:
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("", "dumb")
     colored = out is None and name == "terminal" and sys.stdout.isatty() and not plain
     return {"color": True} if colored else {}
+
+
+def next_steps(
+    run: RunFolder, commands: Sequence[tuple[str, str]] = (), *, full: bool = False
+) -> list[str]:
+    """What to type next, a line each: `commands` (command, why) first, then what looks at the run closer.
+
+    `full`: everything has been shown already.
+    """
+    shown = shown_path(run.path)
+    closer = [] if full else [(typed("report", shown, "--full"), "differences, variation, lowest questions, cost")]
+    listed = [*commands, (typed("view", shown), "every answer, in the browser"), *closer]
+    width = max(len(command) for command, _ in listed)
+    return ["", "Next:", *(f"  {command:{width}}  # {why}" for command, why in listed)]
 
 
 def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Output) -> None:

@@ -1,7 +1,7 @@
 """What pages are made of, for the report and for the viewer: a run as blocks, and blocks as HTML.
 
-`sections` turns a summary into blocks (`blocks.py`: tables, charts, facts, foreign texts), which
-templates draw; `environment` is the only way to a template. Everything that an agent, a tool, a
+`document` turns a summary into sections of blocks (`blocks.py`: tables, charts, facts, foreign texts), which
+renderers draw; `environment` is the only way to a template. Everything that an agent, a tool, a
 dataset or a run folder said is hostile: it reaches a page through `foreign` or `markdown_html`,
 and through nothing else.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karat.document.assets import bundle, css, icon, policy, script, source
     from karat.document.figures import chart_look, embedded
     from karat.document.markdown import markdown_html
-    from karat.document.run import sections
+    from karat.document.run import document
     from karat.document.templating import environment
     from karat.document.text import foreign, visible
 
@@ -22,6 +22,7 @@ __all__ = [
     "bundle",
     "chart_look",
     "css",
+    "document",
     "embedded",
     "environment",
     "foreign",
@@ -29,7 +30,6 @@ __all__ = [
     "markdown_html",
     "policy",
     "script",
-    "sections",
     "source",
     "visible",
 ]
@@ -38,6 +38,7 @@ _HOME = {
     "bundle": "assets",
     "chart_look": "figures",
     "css": "assets",
+    "document": "run",
     "embedded": "figures",
     "environment": "templating",
     "foreign": "text",
@@ -45,7 +46,6 @@ _HOME = {
     "markdown_html": "markdown",
     "policy": "assets",
     "script": "assets",
-    "sections": "run",
     "source": "assets",
     "visible": "text",
 }

@@ -1,21 +1,29 @@
-"""What a section of a page is made of. Values only: templates draw them, and escape every text in them.
+"""What a report is made of, whoever draws it: sections of blocks, tables of typed cells.
 
-A text in a block is plain, and may be foreign: control characters and all.
+Values only. Renderers (`karat.document.render`, the viewer's templates) write every cell with `written`, and know no
+metric, no kind of dataset and no statistic. A text in a block is plain, and may be foreign: control characters and all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from karat.document.charts import Chart
+import msgspec
+
+from karat import formats
+
+if TYPE_CHECKING:
+    from karat.document.charts import Chart
 
 __all__ = [
     "Bar",
     "Block",
     "Cell",
     "Column",
+    "Count",
+    "Duration",
+    "Estimate",
     "Facts",
     "Figure",
     "Fold",
@@ -24,124 +32,260 @@ __all__ = [
     "Low",
     "LowAnswer",
     "LowTurn",
+    "Money",
     "Note",
+    "Number",
+    "PValue",
+    "Range",
     "Row",
+    "Scale",
     "Section",
-    "Span",
+    "Share",
     "Table",
+    "Text",
+    "Tone",
     "columns",
     "kind_of",
-    "numbers",
-    "words",
+    "legend_of",
+    "limited",
+    "place",
+    "plain",
+    "written",
 ]
 
+Tone = Literal["", "good", "bad", "quiet"]
 _WIDE = 100.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Span:
-    """A value with its interval, to be drawn on a line from `start` to `end`."""
+class Scale(msgspec.Struct, frozen=True):
+    """From where to where an interval is drawn, and a value that means something, such as no difference."""
 
-    value: float
-    low: float | None
-    high: float | None
     start: float
     end: float
-    zero: float | None = None  # where a line stands that means something, such as no difference
-    color: int = 0  # which of the categories
-
-    def x(self, value: float) -> float:
-        """Where a value stands, from 0 to 100."""
-        if self.end <= self.start:
-            return _WIDE / 2
-        return round(min(_WIDE, max(0.0, _WIDE * (value - self.start) / (self.end - self.start))), 1)
+    zero: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bar:
-    """Parts of a whole, each with the name of its class."""
+class Bar(msgspec.Struct, frozen=True):
+    """Parts of a whole: (class, share of one)."""
 
-    parts: tuple[tuple[str, float], ...]  # (class, share of one)
+    parts: tuple[tuple[str, float], ...]
 
     def places(self) -> list[tuple[str, float, float]]:
         """Class, start and width, from 0 to 100."""
-        found, at = [], 0.0
+        places, at = [], 0.0
         for name, share in self.parts:
-            found.append((name, round(_WIDE * at, 2), round(_WIDE * share, 2)))
+            places.append((name, round(_WIDE * at, 2), round(_WIDE * share, 2)))
             at += share
-        return found
+        return places
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
-    """One cell. A second line is quieter."""
+class Text(msgspec.Struct, frozen=True):
+    """Words. A second line is quieter; `code` is read letter by letter."""
 
-    text: str
+    text: str | None
     below: str = ""
-    number: bool = True  # set right, on one line
-    tone: Literal["", "good", "bad", "quiet"] = ""
-    drawn: Span | Bar | None = None
-    code: bool = False  # read letter by letter
+    tone: Tone = ""
+    code: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Column:
-    """A heading."""
+class Number(msgspec.Struct, frozen=True):
+    """A number with a fixed count of decimals. `bar`: its size as a share of the largest beside it."""
 
-    text: str
-    number: bool = True
-    told: str = ""  # what it means, where the word alone does not say
+    value: float | None
+    digits: int = 2
+    signed: bool = False
+    tone: Tone = ""
+    bar: Bar | None = None
+    below: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """A name and its cells, one a further column."""
+class Share(msgspec.Struct, frozen=True):
+    """A share of one, shown in percent."""
+
+    value: float | None
+    tone: Tone = ""
+    bar: Bar | None = None
+    below: str = ""
+
+
+class Count(msgspec.Struct, frozen=True):
+    """How many; `of` how many, where some are missing."""
+
+    value: int | None
+    of: int | None = None
+    tone: Tone = ""
+    bar: Bar | None = None
+    below: str = ""
+
+
+class Money(msgspec.Struct, frozen=True):
+    """Dollars. `unknown`: how many parts of the sum have no known price."""
+
+    known: float | None
+    unknown: int = 0
+
+
+class Duration(msgspec.Struct, frozen=True):
+    """A time span."""
+
+    seconds: float | None
+
+
+class PValue(msgspec.Struct, frozen=True):
+    """A p-value."""
+
+    value: float | None
+
+
+class Range(msgspec.Struct, frozen=True):
+    """From one value to another, such as bounds."""
+
+    low: float | None
+    high: float | None
+    percent: bool = False
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A value with its interval; drawn where there is a scale.
+
+    `percent`: a share; with `signed` a difference of shares, in percentage points. `mark` is set after the interval.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    percent: bool = False
+    signed: bool = False
+    digits: int = 2
+    tone: Tone = ""
+    scale: Scale | None = None
+    color: int = 0  # which of the categories
+    mark: str = ""
+    below: str = ""  # instead of the interval, where there is none
+
+
+Cell = Text | Number | Share | Count | Money | Duration | PValue | Range | Estimate
+
+
+def written(cell: Cell) -> tuple[str, str]:  # noqa: PLR0911 - a line for each type of cell
+    """The text of a cell, and what is written beside or below it: an interval, a note.
+
+    >>> written(Estimate(0.5, 0.4, 0.6)), written(Estimate(0.05, -0.01, 0.11, percent=True, signed=True))
+    (('0.50', '[0.40, 0.60]'), ('+5.0', '[−1.0, +11.0]'))
+    >>> written(Share(0.9999))[0], written(Count(3, of=4))[0], written(Count(4, of=4))[0]
+    ('>99.9 %', '3 of 4', '4')
+    """
+    match cell:
+        case Text():
+            return "" if cell.text is None else cell.text, cell.below
+        case Number():
+            return (formats.signed if cell.signed else formats.number)(cell.value, digits=cell.digits), cell.below
+        case Share():
+            return formats.share(cell.value), cell.below
+        case Count():
+            part = cell.of is not None and cell.value != cell.of
+            return formats.count(cell.value) + (f" of {formats.count(cell.of)}" if part else ""), cell.below
+        case Money():
+            return formats.dollars(cell.known, unknown=cell.unknown), ""
+        case Duration():
+            return formats.duration(cell.seconds), ""
+        case PValue():
+            return formats.p_value(cell.value), ""
+        case Range():
+            write = formats.share if cell.percent else formats.number
+            return f"{write(cell.low)} … {write(cell.high)}", ""
+        case Estimate():
+            return _estimate(cell)
+
+
+def _estimate(cell: Estimate) -> tuple[str, str]:
+    if cell.percent and not cell.signed:
+        interval = ""
+        if cell.low is not None and cell.high is not None:
+            point = formats.POINT if cell.low == cell.high else ""
+            interval = f"[{formats.share(cell.low)}, {formats.share(cell.high)}]{point}{cell.mark}"
+        return formats.share(cell.value), interval
+    digits, scale = (1, 100) if cell.percent else (cell.digits, 1)
+    value, low, high = (None if end is None else scale * end for end in (cell.value, cell.low, cell.high))
+    write, span = (formats.signed, formats.signed_interval) if cell.signed else (formats.number, formats.interval)
+    interval = span(low, high, digits=digits)
+    return write(value, digits=digits), f"{interval}{cell.mark}" if interval else cell.below
+
+
+def plain(cell: Cell) -> str:
+    """The text of a cell on one line."""
+    return " ".join(filter(None, written(cell)))
+
+
+def place(scale: Scale, value: float) -> float:
+    """Where a value is drawn on a scale, from 0 to 100."""
+    if scale.end <= scale.start:
+        return _WIDE / 2
+    return round(min(_WIDE, max(0.0, _WIDE * (value - scale.start) / (scale.end - scale.start))), 1)
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A heading. Where there is little room, the columns of the highest rank are left out first, with their legends."""
+
+    head: str
+    number: bool = True  # set right
+    rank: int = 0  # 0: always shown
+    legend: str = ""  # a sentence
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A name and its cells, one a further column. `note`: a line of its own below."""
 
     name: str
     cells: tuple[Cell, ...]
     color: int | None = None  # which of the categories stands for the name in charts
     total: bool = False
+    note: str = ""
+    tone: Tone = ""  # of the note
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
-    """A heading over the rows that follow."""
+class Group(msgspec.Struct, frozen=True):
+    """A heading over the rows that follow. `mark`: what is wrong with them."""
 
     name: str
     note: str = ""
+    mark: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
-    """Rows under headings; the first column holds names."""
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows under headings; the first column holds names.
+
+    `brief`: one of the few tables that a first look needs. `folded`: a page shows it when it is opened; without script
+    and on paper as well. `limit`: rows that are shown where there is little room; `rest` says where the others are.
+    """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[Row | Group, ...]
     legend: str = ""
-    folded: bool = False  # shown only when it is opened; without script and on paper as well
+    brief: bool = False
+    folded: bool = False
     slim: bool = False  # no wider than its content
-    matrix: bool = False  # its values are what the page is about
+    limit: int = 0  # 0: all
+    rest: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Figure:
+class Figure(msgspec.Struct, frozen=True):
     """A chart with its table."""
 
     chart: Chart
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Note:
+class Note(msgspec.Struct, frozen=True, kw_only=True):
     """A paragraph, or a list of them."""
 
     texts: tuple[str, ...]
     tone: Literal["", "warning", "quiet"] = ""
     title: str = ""
+    brief: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Terms and what holds for them."""
 
     items: tuple[tuple[str, str], ...]
@@ -149,8 +293,7 @@ class Facts:
     code: bool = False  # values are read letter by letter
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """A long text, letter by letter."""
 
     title: str
@@ -159,17 +302,15 @@ class Listing:
     limit: int = 64_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LowTurn:
-    """One of several turns: what was asked, what was wanted, what was said."""
+class LowTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several turns: what was asked, what was wanted, what was answered."""
 
     question: str
     golden: str | None
     said: str | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LowAnswer:
+class LowAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """How one condition answered a question that went badly."""
 
     condition: str
@@ -182,8 +323,7 @@ class LowAnswer:
     claims: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Low:
+class Low(msgspec.Struct, frozen=True, kw_only=True):
     """A question that went badly."""
 
     sample: str
@@ -194,9 +334,8 @@ class Low:
     limit: int = 8_000  # characters of a golden answer or an answer
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fold:
-    """Blocks that are shown when they are asked for."""
+class Fold(msgspec.Struct, frozen=True):
+    """Details that are shown when they are asked for; a terminal leaves them out."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -205,9 +344,8 @@ class Fold:
 Block = Table | Figure | Note | Facts | Listing | Low | Fold
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
-    """A part of the page, with a title of its own."""
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a report, with a title of its own."""
 
     id: str
     title: str
@@ -215,21 +353,28 @@ class Section:
     lead: str = ""
 
 
-def kind_of(value: Block | Row | Group | Span | Bar) -> str:
+def kind_of(value: object) -> str:
     """The macro that draws it."""
     return type(value).__name__.lower()
 
 
-def numbers(*texts: str) -> tuple[Cell, ...]:
-    """Cells of numbers."""
-    return tuple(Cell(text=text) for text in texts)
+def legend_of(table: Table, shown: Sequence[Column]) -> str:
+    """What must be known to read the table, with the sentences of the columns that are shown."""
+    return " ".join(filter(None, [*dict.fromkeys(column.legend for column in shown), table.legend]))
 
 
-def words(text: str | None, *, below: str = "", tone: Literal["", "good", "bad", "quiet"] = "") -> Cell:
-    """A cell of text."""
-    return Cell(text="" if text is None else text, below=below, number=False, tone=tone)
-
-
-def columns(*heads: str, text: Sequence[str] = ()) -> tuple[Column, ...]:
+def columns(*heads: str | Column, text: Sequence[str] = ()) -> tuple[Column, ...]:
     """Headings: the first is that of names, the others of numbers but for those in `text`."""
-    return tuple(Column(text=head, number=place > 0 and head not in text) for place, head in enumerate(heads))
+    return tuple(
+        head if isinstance(head, Column) else Column(head, number=at > 0 and head not in text)
+        for at, head in enumerate(heads)
+    )
+
+
+def limited(table: Table, most: int, rest: str = "") -> Table:
+    """The same with at most so many rows, and how many are left out; a heading counts as a row."""
+    if not most or len(table.rows) <= most:
+        return table
+    left = formats.plural(len(table.rows) - most, "further row")
+    note = f"{left} left out{f': {rest}' if rest else ''}."
+    return msgspec.structs.replace(table, rows=table.rows[:most], legend=f"{table.legend} {note}".strip())

@@ -1,12 +1,10 @@
-"""A run over conversations: where the chain of answers breaks."""
+"""The sections of a run over conversations: where the chain of answers breaks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 from karat import formats
-from karat.document.blocks import Bar, Block, Cell, Group, Note, Row, Span, Table, columns, numbers, words
-from karat.document.charts.written import share_estimate
 from karat.kinds.conversation.analysis.model import (
     ConversationResult,
     ConversationSummary,
@@ -14,12 +12,33 @@ from karat.kinds.conversation.analysis.model import (
     Rate,
     Stratum,
 )
+from karat.document.blocks import (
+    Bar,
+    Block,
+    Cell,
+    Column,
+    Count,
+    Duration,
+    Estimate,
+    Fold,
+    Group,
+    Money,
+    Note,
+    Number,
+    Row,
+    Scale,
+    Section,
+    Share,
+    Table,
+    Text,
+    columns,
+)
 
-__all__ = ["accuracies", "besides", "diagnoses", "features", "ladder", "propagation", "reasoning", "strata"]
+__all__ = ["accuracies", "chain", "reasoning", "right_answers"]
 
 _NULLS = {"zero": "0", "one": "1", "sign_flipped": "−x", "times_100": "100 x", "another_turn": "other turn"}
 _SIDES = {"expected": "the golden answer", "actual": "the agent's answer", "both": "both answers"}
-_OPERATIONS = ("golden operations", "agent's operations")
+_OPERATIONS = ("golden ops", "agent's ops")  # on average; of the agent where its program is readable
 _EXAMPLES = 3  # of a diagnosis
 _LONGEST = 160  # columns of an excerpt
 
@@ -29,7 +48,7 @@ def _each(part: ConversationSummary, rows: Callable[[ConversationResult], Sequen
     found: list[Row | Group] = []
     for one in part.conditions:
         own = rows(one)
-        found += [Group(name=one.condition)] if own and len(part.conditions) > 1 else []
+        found += [Group(one.condition)] if own and len(part.conditions) > 1 else []
         found += own
     return tuple(found)
 
@@ -38,22 +57,33 @@ def _color(part: ConversationSummary, one: ConversationResult) -> int:
     return [each.condition for each in part.conditions].index(one.condition)
 
 
-def _rated(rate: Rate) -> str:
-    found = rate.estimate
-    return share_estimate(found.value, found.low, found.high)
+def _rate(found: Rate | Stratum, color: int) -> Estimate:
+    mean = found.estimate
+    return Estimate(mean.value, mean.low, mean.high, percent=True, scale=Scale(0.0, 1.0), color=color)
 
 
-def _line(value: float | None, low: float | None, high: float | None, color: int) -> Span | None:
-    if value is None:
-        return None
-    return Span(value=value, low=low, high=high, start=0.0, end=1.0, color=color)
+def _interval(part: ConversationSummary, head: str = "right") -> str:
+    return f"{head} [{formats.level(part.level)}]"
 
 
-def _share_cells(found: Rate | Stratum, color: int) -> tuple[Cell, Cell]:
-    told = found.estimate
-    value, bracket, rest = share_estimate(told.value, told.low, told.high).partition(" [")
-    drawn = _line(told.value, told.low, told.high, color)
-    return Cell(text=value), Cell(text=f"[{rest}" if bracket else formats.UNKNOWN, drawn=drawn)
+def chain(part: ConversationSummary, charts: Callable[..., tuple[Block, ...]]) -> Iterator[Section]:
+    """Along the turns, the rules, the reasons, what follows from an error. `charts`: those whose names begin so."""
+    blocks: list[Block] = [
+        *charts("accuracy-by-turn"),
+        *_strata(part, "Accuracy by turn", "turn", lambda one: one.by_turn),
+        *charts("complexity-ceiling"),
+        *_strata(part, "Complexity ceiling", "golden operations", lambda one: one.by_operations),
+        *charts("ladder-of-matches"),
+        *_ladder(part),
+        *charts("diagnoses"),
+        *_diagnoses(part),
+        *charts("propagation"),
+        *_propagation(part),
+        *charts("first-wrong-turn", "features"),
+        *_features(part),
+        *_others(part),
+    ]
+    yield Section(id="conversation", title="Where the chain breaks", blocks=tuple(blocks))
 
 
 def accuracies(part: ConversationSummary) -> Iterator[Block]:
@@ -65,38 +95,45 @@ def accuracies(part: ConversationSummary) -> Iterator[Block]:
             Row(
                 name="conversations" if rate is one.conversation_accuracy else rate.metric.replace("_", " "),
                 cells=(
-                    *_share_cells(rate, _color(part, one)),
-                    *numbers(formats.count(rate.n), formats.number(rate.design_effect)),
-                    *(Cell(text=formats.share(rate.nulls.get(name)), tone="quiet") for name in nulls),
+                    _rate(rate, _color(part, one)),
+                    Count(rate.n),
+                    Number(rate.design_effect),
+                    *(Share(rate.nulls.get(name), tone="quiet") for name in nulls),
                 ),
             )
             for rate in (*one.accuracies, one.conversation_accuracy)
         ]
 
-    heads = ("rule", "right", "interval", "n", "design effect", *(_NULLS.get(name, name) for name in nulls))
+    effect = "Design effect: how many times the variance is that of independent turns."
     yield Table(
-        caption=f"Accuracy under each rule, with {formats.level(part.level)} intervals clustered by conversation, "
-        f"right: {part.right}",
-        columns=columns(*heads),
+        caption=f"Accuracy under each rule (offline), right: {part.right}",
+        columns=columns(
+            "rule", _interval(part), "n", Column("design effect", rank=2, legend=effect),
+            *(Column(_NULLS.get(null.name, null.name), rank=1, legend=f"{_NULLS.get(null.name, null.name)}: "
+                     f"{null.meaning}.") for null in part.nulls),
+        ),
         rows=_each(part, rows),
         legend=_accuracy_legend(part),
-    )
+        brief=True,
+    )  # fmt: skip
 
 
 def _accuracy_legend(part: ConversationSummary) -> str:
     unreached = sum(one.unreached for one in part.conditions)
-    parts = [f"Over all {formats.plural(sum(one.turns for one in part.conditions), 'declared turn')}."]
-    parts.append(f"Right, and conversations: {part.right}, or the same yes or no.")
+    turns = sum(one.turns for one in part.conditions)
+    parts = [
+        f"Over all {formats.plural(turns, 'declared turn')}; intervals are clustered by conversation.",
+        f"Right, and conversations: {part.right}, or the same yes or no.",
+    ]
     if unreached:
         parts.append(f"{formats.plural(unreached, 'turn')} never reached: wrong.")
-    parts.append("Design effect: how many times the variance is that of independent turns.")
-    names = "; ".join(f"{_NULLS.get(one.name, one.name)}: {one.meaning}" for one in part.nulls)
-    parts.append(f"The last columns: what somebody gets who knows nothing ({names})." if names else "")
+    if part.nulls:
+        parts.append("The last columns: the accuracy of someone who knows nothing.")
     parts.append(part.extraction())
     if part.weighted:
         parts.append("Conversations have weights; rates are of the file they were drawn from.")
     if len(part.rules) != 1:
-        parts.append(f"Rules: {', '.join(part.rules) or 'not told'}: do not compare numbers of different rules.")
+        parts.append(f"Rules: {', '.join(part.rules) or 'unknown'}: do not compare numbers of different rules.")
     return " ".join(filter(None, parts))
 
 
@@ -109,11 +146,9 @@ def reasoning(part: ConversationSummary) -> Iterator[Block]:
             Row(
                 name=metric.replace("_", " "),
                 cells=(
-                    Cell(text=formats.estimate(rate.estimate.value, rate.estimate.low, rate.estimate.high)),
-                    *numbers(
-                        formats.number(step.estimate.value if (step := found.get(f"step_{metric}")) else None),
-                        formats.count(rate.n),
-                    ),
+                    Estimate(rate.estimate.value, rate.estimate.low, rate.estimate.high),
+                    Number(step.estimate.value if (step := found.get(f"step_{metric}")) else None),
+                    Count(rate.n),
                 ),
                 color=_color(part, one),
             )
@@ -127,8 +162,8 @@ def reasoning(part: ConversationSummary) -> Iterator[Block]:
         yield Note(texts=(unreadable,), title="Reasoning programs")
     if listed:
         yield Table(
-            caption="Reasoning programs",
-            columns=columns("measure", f"chain [{formats.level(part.level)} interval]", "step", "turns"),
+            caption="Reasoning programs (offline)",
+            columns=columns("measure", _interval(part, "chain"), "step", "turns"),
             rows=listed,
             legend="Over turns with a golden and a predicted program. Chain: against the whole golden program; step: "
             f"without what an earlier turn had computed. {unreadable}".rstrip(),
@@ -136,7 +171,7 @@ def reasoning(part: ConversationSummary) -> Iterator[Block]:
         )  # fmt: skip
 
 
-def ladder(part: ConversationSummary) -> Iterator[Block]:
+def _ladder(part: ConversationSummary) -> Iterator[Block]:
     """The same answers under rules from the strictest to the most forgiving."""
 
     def rows(one: ConversationResult) -> list[Row]:
@@ -144,9 +179,10 @@ def ladder(part: ConversationSummary) -> Iterator[Block]:
             Row(
                 name=rung.metric.replace("_", " "),
                 cells=(
-                    Cell(text=formats.share(rung.rate), drawn=_line(rung.rate, None, None, _color(part, one))),
-                    *numbers(formats.count(rung.right), formats.signed(float(rung.forgiven), digits=0)),
-                    words(rung.forgives, tone="quiet"),
+                    Estimate(rung.rate, percent=True, scale=Scale(0.0, 1.0), color=_color(part, one)),
+                    Count(rung.right),
+                    Number(float(rung.forgiven), digits=0, signed=True),
+                    Text(rung.forgives, tone="quiet"),
                 ),
             )
             for rung in one.ladder
@@ -163,7 +199,7 @@ def ladder(part: ConversationSummary) -> Iterator[Block]:
         )
 
 
-def strata(
+def _strata(
     part: ConversationSummary, caption: str, head: str, of: Callable[[ConversationResult], Sequence[Stratum]]
 ) -> Iterator[Block]:
     """Accuracy along turns, or operations."""
@@ -173,13 +209,11 @@ def strata(
             Row(
                 name=stratum.key,
                 cells=(
-                    *_share_cells(stratum, _color(part, one)),
-                    *numbers(
-                        formats.count(stratum.right),
-                        formats.count(stratum.n),
-                        formats.number(stratum.golden_operations),
-                        formats.number(stratum.agent_operations),
-                    ),
+                    _rate(stratum, _color(part, one)),
+                    Count(stratum.right),
+                    Count(stratum.n),
+                    Number(stratum.golden_operations),
+                    Number(stratum.agent_operations),
                 ),
             )
             for stratum in of(one)
@@ -189,23 +223,22 @@ def strata(
     if listed:
         yield Table(
             caption=f"{caption}, right: {part.right}",
-            columns=columns(head, "right", "interval", "right turns", "turns", *_OPERATIONS),
+            columns=columns(
+                head, _interval(part), Column("right turns", rank=1), "turns",
+                *(Column(name, rank=2) for name in _OPERATIONS),
+            ),
             rows=listed,
-            legend="Operations: on average, of the golden program and of the agent's, where it "
-            "gave one that can be read.",
-            folded=True,
-        )
+            legend="Turns count from 0." if head == "turn" else "By compute operations in the golden program.",
+        )  # fmt: skip
 
 
-def diagnoses(part: ConversationSummary) -> Iterator[Block]:
+def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
     """Why turns failed, with turns to show for it."""
 
     def rows(one: ConversationResult) -> list[Row]:
-        found = [
-            Row(name=each.label.replace("_", " "), color=None, cells=_diagnosed(each)) for each in one.diagnoses
-        ]  # fmt: skip
+        found = [Row(name=each.label.replace("_", " "), cells=_diagnosed(each)) for each in one.diagnoses]
         if one.unreached:
-            found.append(Row(name="never reached", cells=(*numbers(formats.count(one.unreached), ""), words(""))))
+            found.append(Row(name="never reached", cells=(Count(one.unreached), Text(""), Text(""))))
         return found
 
     listed = _each(part, rows)
@@ -219,18 +252,18 @@ def diagnoses(part: ConversationSummary) -> Iterator[Block]:
     yield from _examples(part)
 
 
-def _diagnosed(each: Diagnosed) -> tuple[Cell, ...]:
+def _diagnosed(each: Diagnosed) -> tuple[Count | Share | Text, ...]:
     example = each.examples[0] if each.examples else None
     told, place = "", ""
     if example is not None:
         expected, actual = (formats.excerpt(one or formats.UNKNOWN, 40) for one in (example.expected, example.actual))
         told = f"{expected} → {actual}"
         place = f"{formats.excerpt(example.conversation, 40)}, turn {formats.count(example.turn)}"
-    share = Bar(parts=(("spread", each.share),)) if each.share else None
+    share = Bar((("spread", each.share),)) if each.share else None
     return (
-        Cell(text=formats.count(each.turns)),
-        Cell(text=formats.share(each.share), drawn=share),
-        words(told, below=place),
+        Count(each.turns),
+        Share(each.share, bar=share),
+        Text(told, below=place),
     )
 
 
@@ -240,22 +273,21 @@ def _examples(part: ConversationSummary) -> Iterator[Block]:
         for each in one.diagnoses:
             shown = each.examples[:_EXAMPLES]
             several = f", {one.condition}" if len(part.conditions) > 1 else ""
-            rows += [Group(name=f"{each.label.replace('_', ' ')}{several}")] if shown else []
+            rows += [Group(f"{each.label.replace('_', ' ')}{several}")] if shown else []
             for example in shown:
                 cells = (
-                    words(formats.count(example.turn)),
-                    *(words(formats.excerpt(text or formats.UNKNOWN, _LONGEST))
+                    Text(formats.count(example.turn)),
+                    *(Text(formats.excerpt(text or formats.UNKNOWN, _LONGEST))
                       for text in (example.question, example.expected, example.actual, example.evidence)),
                 )  # fmt: skip
                 rows.append(Row(name=formats.excerpt(example.conversation, 60), cells=cells))
     if rows:
         heads = ("conversation", "turn", "question", "expected", "answered", "evidence")
-        yield Table(
-            caption="Wrong turns, by diagnosis", columns=columns(*heads, text=heads), rows=tuple(rows), folded=True
-        )
+        caption = "Wrong turns, by diagnosis"
+        yield Fold(caption, (Table(caption=caption, columns=columns(*heads, text=heads), rows=tuple(rows)),))
 
 
-def propagation(part: ConversationSummary) -> Iterator[Block]:
+def _propagation(part: ConversationSummary) -> Iterator[Block]:
     """How errors go on from turn to turn."""
 
     def rows(one: ConversationResult) -> list[Row]:
@@ -272,29 +304,22 @@ def propagation(part: ConversationSummary) -> Iterator[Block]:
             *((f"first wrong at turn {turn}", many, "conversations") for turn, many in found.first_wrong.items()),
         )
         at = _color(part, one)
-        rated = [
-            Row(name=name, cells=(*_share_cells(rate, at), *numbers(formats.count(rate.n)), words("turns")))
-            for name, rate in rates
-        ]
-        counted = [
-            Row(name=name, cells=(*numbers("", "", formats.count(many)), words(of)))
-            for name, many, of in counts
-        ]  # fmt: skip
+        rated = [Row(name=name, cells=(_rate(rate, at), Count(rate.n), Text("turns"))) for name, rate in rates]
+        counted = [Row(name=name, cells=(Text(""), Count(many), Text(of))) for name, many, of in counts]
         return rated + counted
 
     legend = "Proved: with the agent's own wrong answers in it, the golden program gives what the agent answered."
     if any(one.conversations > part.conversations for one in part.conditions):
         legend += " A conversation that was asked several times counts each time."
-    heads = ("what", "share", "interval", "n", "of")
     yield Table(
         caption=f"Propagation of errors, right: {part.right}",
-        columns=columns(*heads, text=("of",)),
+        columns=columns("what", _interval(part, "share"), "n", "of", text=("of",)),
         rows=_each(part, rows),
         legend=legend,
     )
 
 
-def features(part: ConversationSummary) -> Iterator[Block]:
+def _features(part: ConversationSummary) -> Iterator[Block]:
     """Accuracy by what the dataset says of a conversation or a turn."""
 
     def rows(one: ConversationResult) -> list[Row]:
@@ -302,8 +327,9 @@ def features(part: ConversationSummary) -> Iterator[Block]:
             Row(
                 name=f"{feature.name.replace('_', ' ')}: {stratum.key}",
                 cells=(
-                    *_share_cells(stratum, _color(part, one)),
-                    *numbers(formats.count(stratum.n), formats.signed(feature.correlation) if place == 0 else ""),
+                    _rate(stratum, _color(part, one)),
+                    Count(stratum.n),
+                    Number(feature.correlation, signed=True) if place == 0 else Text(""),
                 ),
             )
             for feature in one.features
@@ -314,40 +340,54 @@ def features(part: ConversationSummary) -> Iterator[Block]:
     if listed:
         yield Table(
             caption=f"Accuracy by feature of the dataset, right: {part.right}",
-            columns=columns("feature", "right", "interval", "turns", "correlation"),
+            columns=columns("feature", _interval(part), "turns", "correlation"),
             rows=listed,
             legend="Correlation: over turns, of the feature and being right.",
-            folded=True,
         )
 
 
-def besides(part: ConversationSummary) -> Iterator[Block]:
+def _others(part: ConversationSummary) -> Iterator[Block]:
     """Without the turns whose golden data contradicts itself; the file's own verdicts; what was not answered."""
 
     def quarantined(one: ConversationResult) -> list[Row]:
         left = one.quarantine.accuracies if one.quarantine is not None else ()
         return [
-            Row(name=rate.metric.replace("_", " "),
-                cells=numbers(formats.share(rate.estimate.value), _rated(kept), formats.count(kept.n)))
+            Row(
+                name=rate.metric.replace("_", " "),
+                cells=(Share(rate.estimate.value), _rate(kept, _color(part, one)), Count(kept.n)),
+            )
             for rate, kept in zip(one.accuracies, left, strict=False)
-        ]  # fmt: skip
+        ]
 
     def verdicts(one: ConversationResult) -> list[Row]:
         found = one.verdicts
-        return [] if found is None else [
-            Row(name=metric.replace("_", " "),
-                cells=numbers(formats.share(agreement), formats.count(found.only_ours[metric]),
-                              formats.count(found.only_theirs[metric]), formats.count(found.n)))
+        if found is None:
+            return []
+        return [
+            Row(
+                name=metric.replace("_", " "),
+                cells=(
+                    Count(found.right - found.only_theirs[metric] + found.only_ours[metric]),
+                    Count(found.right),
+                    Share(agreement),
+                    Count(found.only_ours[metric]),
+                    Count(found.only_theirs[metric]),
+                    Count(found.n),
+                ),
+            )
             for metric, agreement in found.agreement.items()
-        ]  # fmt: skip
+        ]
 
     if listed := _each(part, quarantined):
-        heads = ("rule", "all turns", "without quarantined turns", "turns left")
-        yield Table(caption="Without quarantined turns", columns=columns(*heads), rows=listed,
-                    legend="Quarantined: the golden data contradicts itself there.")  # fmt: skip
+        yield Table(
+            caption="Without quarantined turns",
+            columns=columns("rule", "all turns", _interval(part, "without quarantined turns"), "turns left"),
+            rows=listed,
+            legend="Quarantined: the golden data contradicts itself there.",
+        )
     if listed := _each(part, verdicts):
-        judged = columns("rule", "agree", "only ours", "only the file's", "turns")
-        yield Table(caption="Verdicts of the file itself", columns=judged, rows=listed)
+        heads = columns("rule", "ours", "the file's", "agree", "only ours", "only the file's", "turns")
+        yield Table(caption="Verdicts of the file itself", columns=heads, rows=listed)
     unreadable = [
         f"{one.condition}: {', '.join(sides)}"
         for one in part.conditions
@@ -361,3 +401,34 @@ def besides(part: ConversationSummary) -> Iterator[Block]:
     ]
     if unreadable:
         yield Note(texts=tuple(unreadable), tone="quiet", title="Could not be read as a number")
+
+
+def right_answers(part: ConversationSummary) -> Iterator[Block]:
+    """Everything that was spent, over what came out right."""
+    rows = []
+    for at, one in enumerate(part.conditions):
+        cost, pace = one.cost, one.pace
+        median = None if pace.milliseconds_median is None else pace.milliseconds_median / 1000
+        cells: tuple[Cell, ...] = (
+            Count(cost.right_conversations),
+            Count(cost.right_turns),
+            Count(cost.tokens),
+            Number(cost.tokens_per_right_conversation, digits=0),
+            Number(cost.tokens_per_right_turn, digits=0),
+            *(
+                Money(dollars, cost.dollars_unknown)
+                for dollars in (cost.dollars, cost.dollars_per_right_conversation, cost.dollars_per_right_turn)
+            ),
+            Duration(median),
+        )
+        rows.append(Row(name=one.condition, color=at, cells=cells))
+    yield Table(
+        caption=f"Cost of right answers, right: {part.right}",
+        columns=columns(
+            "condition", "right conversations", "right turns", Column("tokens", rank=1), Column("each conv.", rank=2),
+            Column("each turn", rank=2), "dollars", Column("each conv.", rank=3), Column("each turn", rank=3),
+            Column("time of a turn", legend="Time: median."),
+        ),
+        rows=tuple(rows),
+        legend="Each: everything spent, over those that are right; – where none is, or the cost was not reported.",
+    )  # fmt: skip

@@ -8,7 +8,22 @@ from dataclasses import dataclass
 from karat import formats
 from karat.analysis import Summary
 from karat.analysis.model import FailureKind, LowCell, LowSample
-from karat.document.blocks import Block, Cell, Low, LowAnswer, LowTurn, Note, Row, Table, columns, numbers, words
+from karat.document.blocks import (
+    Block,
+    Column,
+    Count,
+    Fold,
+    Low,
+    LowAnswer,
+    LowTurn,
+    Note,
+    Number,
+    Row,
+    Share,
+    Table,
+    Text,
+    columns,
+)
 from karat.document.charts.written import is_share, unit_of
 
 __all__ = ["Claim", "Claims", "Texts", "claims", "every", "failures", "lowest"]
@@ -102,21 +117,19 @@ def every(summary: Summary) -> Iterator[Block]:
         return
     own = {one.condition: one.mean for one in table.columns if one.metric == info.key}
     places = sorted(range(len(table.ids)), key=lambda at: _rank([means[at] for means in own.values()], info.direction))
-    write = formats.share if is_share(info) else formats.number
+    write = Share if is_share(info) else Number
+    means = [own.get(name) for name in summary.conditions]
     rows = tuple(
-        Row(name=table.ids[at], cells=numbers(*(write(own[name][at]) if name in own else formats.UNKNOWN
-                                                for name in summary.conditions)))
+        Row(name=table.ids[at], cells=tuple(write(None if values is None else values[at]) for values in means))
         for at in places[:_QUESTIONS]
-    )  # fmt: skip
-    unit, left = unit_of(summary), len(places) - len(rows)
-    yield Table(
-        caption=f"Every {unit}: {info.key}" if not left else f"The {formats.plural(len(rows), f'lowest {unit}')}",
-        columns=columns(unit, *summary.conditions),
-        rows=rows,
-        legend=f"Means over repetitions of {info.key}, the lowest {unit} first."
-        + (f" {formats.plural(left, f'further {unit}')} left out: `karat report --to json` has them." if left else ""),
-        folded=True,
     )
+    unit, left = unit_of(summary), len(places) - len(rows)
+    caption = f"Every {unit}: {info.key}" if not left else f"The {formats.plural(len(rows), f'lowest {unit}')}"
+    legend = f"Means over repetitions of {info.key}, the lowest {unit} first."
+    if left:
+        legend += f" {formats.plural(left, f'further {unit}')} left out: `karat report --to json` has them."
+    table_of_all = Table(caption=caption, columns=columns(unit, *summary.conditions), rows=rows, legend=legend)
+    yield Fold(caption, (table_of_all,))
 
 
 def _rank(means: Sequence[float | None], direction: str) -> tuple[bool, float]:
@@ -132,29 +145,33 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
         return
     rows = tuple(
         Row(
-            name=one.kind.replace("_", " "),
+            name=kind.kind.replace("_", " "),
             cells=(
-                words(_where(one)),
-                Cell(text=formats.count(one.trials), tone="bad" if one.trials else "quiet"),
-                *numbers(formats.count(one.attempts) if one.calls is None else formats.plural(one.calls, "call")),
-                words(one.example),
+                Text(_where(kind)),
+                Count(kind.trials, tone="bad" if kind.trials else "quiet"),
+                Count(kind.attempts) if kind.calls is None else Text(formats.plural(kind.calls, "call")),
+                Text(kind.example),
             ),
         )
-        for one in kinds[:_KINDS]
+        for kind in kinds[:_KINDS]
     )
     left = len(kinds) - len(rows)
-    legend = "Trials: that ended so. Attempts: that failed so, whether a later one succeeded or not."
-    if any(one.calls for one in kinds):
-        legend += " Class mcp: calls of the server that failed; the agent went on."
-    if left > 0:
-        legend += f" {formats.plural(left, 'rarer kind')} left out."
-    heads = ("failure", "class", "trials", "failed attempts", "newest message")
+    legend = f"{formats.plural(left, 'rarer kind')} left out." if left > 0 else ""
+    if any(kind.calls for kind in kinds):
+        legend = f"Class mcp: calls of the server that failed; the agent went on. {legend}".rstrip()
+    attempts = "Failed attempts: whether a later one succeeded or not."
     yield Table(
         caption="Failures",
-        columns=columns(*heads, text=("class", "newest message")),
+        columns=columns(
+            "failure", "class", Column("trials", legend="Trials: that ended so."),
+            Column("failed attempts", rank=1, legend=attempts), "newest message", text=("class", "newest message"),
+        ),
         rows=rows,
         legend=legend,
-    )
+        brief=True,
+        limit=3,
+        rest="`--full` shows them",
+    )  # fmt: skip
 
 
 def _where(one: FailureKind) -> str:
@@ -171,13 +188,10 @@ def claims(summary: Summary, texts: Texts | None) -> Iterator[Block]:
         Row(
             name=name,
             color=summary.conditions.index(name),
-            cells=numbers(
-                formats.count(one.total), formats.count(one.answers),
-                formats.count(summary.accounts[name].ledger.scored),
-            ),
+            cells=(Count(found.total), Count(found.answers), Count(summary.accounts[name].ledger.scored)),
         )
-        for name, one in texts.claims.items()
-    )  # fmt: skip
+        for name, found in texts.claims.items()
+    )
     yield Table(
         caption="Unverified claims",
         columns=columns("condition", "claims", "answers with a claim", "scored answers"),
@@ -185,15 +199,13 @@ def claims(summary: Summary, texts: Texts | None) -> Iterator[Block]:
         legend="Details that the golden answer neither confirms nor contradicts: helpful, or made up.",
         slim=True,
     )
-    shown = tuple(
-        Row(name=one.sample, cells=(words(one.condition), words(one.text))) for one in texts.claimed
-    )  # fmt: skip
+    shown = tuple(Row(name=claim.sample, cells=(Text(claim.condition), Text(claim.text))) for claim in texts.claimed)
     left = texts.different - len(shown)
-    yield Table(
-        caption=f"{formats.plural(len(shown), 'different claim')}"
-        + (f" of {formats.count(texts.different)}" if left else ""),
+    caption = formats.plural(len(shown), "different claim") + (f" of {formats.count(texts.different)}" if left else "")
+    listed = Table(
+        caption=caption,
         columns=columns(unit, "condition", "claim", text=("condition", "claim")),
         rows=shown,
-        legend=f"{formats.plural(left, 'further claim')} left out: they stand in the journal." if left else "",
-        folded=True,
+        legend=f"{formats.plural(left, 'further claim')} left out: they are in the journal." if left else "",
     )
+    yield Fold(caption, (listed,))

@@ -10,8 +10,7 @@ import msgspec
 
 from karat import formats
 from karat.analysis import Summary
-from karat.document.blocks import Block, Cell, Facts, Listing, Note, Row, Table, columns, words
-from karat.document.studies import sources
+from karat.document.blocks import Block, Facts, Fold, Listing, Note, Row, Table, Text, columns
 
 __all__ = ["origin"]
 
@@ -31,8 +30,6 @@ def origin(summary: Summary, files: Mapping[str, str]) -> Iterator[Block]:
         texts=(_REPEAT,),
     )
     yield Listing(title="Commands", text=_commands(summary), folded=False)
-    if summary.study is not None:
-        yield from sources(summary.study)
     yield from _conditions(summary)
     yield from _scorers(summary)
     yield from _servers(summary)
@@ -71,9 +68,9 @@ def _moment(text: str) -> str:
 
 def _commands(summary: Summary) -> str:
     lines = {
-        "karat run experiment.yaml": "the same experiment once more",
-        f"karat report {summary.run} --to html": "this page, from the journal alone",
-        f"karat score {summary.run}": "the same answers, scored again",
+        "karat run experiment.yaml": "run the experiment again",
+        f"karat report {summary.run} --to html": "an HTML page, from the journal alone",
+        f"karat score {summary.run}": "score the same answers again",
     }
     longest = max(map(len, lines))
     return "\n".join(f"{command.ljust(longest)}   # {told}" for command, told in lines.items())
@@ -86,8 +83,8 @@ def _conditions(summary: Summary) -> Iterator[Block]:
             name=name,
             color=at,
             cells=(
-                words(", ".join(source.condition_servers.get(name, ())) or formats.UNKNOWN),
-                *(Cell(text=_digest(found.get(name)), number=False, code=True)
+                Text(", ".join(source.condition_servers.get(name, ())) or formats.UNKNOWN),
+                *(Text(_digest(found.get(name)), code=True)
                   for found in (source.conditions, source.agents, source.prompts)),
             ),
         )
@@ -114,7 +111,7 @@ def _scorers(summary: Summary) -> Iterator[Block]:
         offline = any(info.offline for info in summary.metrics if info.scorer == name)
         details = "; ".join(f"{key} {_plain(value)}" for key, value in told.items() if value is not None)
         how = details or ("a rule, offline" if offline else formats.UNKNOWN)
-        rows.append(Row(name=name, cells=(Cell(text=scoring, number=False, code=True), words(how))))
+        rows.append(Row(name=name, cells=(Text(scoring, code=True), Text(how))))
     if rows:
         heads = ("scorer", "scoring", "how")
         yield Table(caption="Scorers", columns=columns(*heads, text=heads), rows=tuple(rows))
@@ -125,10 +122,10 @@ def _servers(summary: Summary) -> Iterator[Block]:
         Row(
             name=one.name,
             cells=(
-                words(", ".join(one.tools) or formats.UNKNOWN),
-                Cell(text=_digest(one.digest), number=False, code=True),
-                Cell(text=_digest(one.tools_digest), number=False, code=True),
-                words(one.fault or "answered", tone="bad" if one.fault else "quiet"),
+                Text(", ".join(one.tools) or formats.UNKNOWN),
+                Text(_digest(one.digest), code=True),
+                Text(_digest(one.tools_digest), code=True),
+                Text(one.fault or "answered", tone="bad" if one.fault else "quiet"),
             ),
         )
         for one in summary.provenance.servers
@@ -138,16 +135,17 @@ def _servers(summary: Summary) -> Iterator[Block]:
         yield Table(caption="MCP servers, as they were at the start", columns=columns(*heads, text=heads), rows=rows)
 
 
-def _settings(summary: Summary) -> Table:
+def _settings(summary: Summary) -> Fold:
     rows = tuple(
-        Row(name=key, cells=(words(_plain(value)),)) for key, value in sorted(summary.provenance.settings.items())
+        Row(name=key, cells=(Text(_plain(value)),)) for key, value in sorted(summary.provenance.settings.items())
     )
-    return Table(
-        caption="Every setting, defaults as well",
+    caption = "Every setting, defaults as well"
+    table = Table(
+        caption=caption,
         columns=columns("setting", "value", text=("value",)),
         rows=rows,
-        folded=True,
     )
+    return Fold(caption, (table,))
 
 
 def _plain(value: Any) -> str:

@@ -1,69 +1,95 @@
-"""Conditions × metrics, and the differences between conditions."""
+"""Means of every metric under every condition, and the differences between conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from karat import formats
 from karat.analysis import Summary
 from karat.analysis.format_metric import POINT_LEGEND, is_point
-from karat.analysis.model import Difference, Estimate, MetricInfo, Result
+from karat.analysis.model import Difference, MetricInfo, Result
 from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words
-from karat.document.blocks import Block, Cell, Column, Group, Note, Row, Span, Table, columns, numbers, words
-from karat.document.charts.written import estimated, is_share, signed_estimate, unit_of
+from karat.document import blocks
+from karat.document.blocks import Block, Column, Count, Group, Note, PValue, Row, Scale, Table, Text
+from karat.document.charts.written import is_share, unit_of
 
-__all__ = ["differences", "matrix", "measured", "rests_on", "scale"]
+__all__ = ["differences", "means", "measured", "note_of"]
 
 _MOST_REASONS = 6
-_MOST_OPEN = 60  # rows of differences: more say less than the chart before them
-_WIDE = 3  # metrics, from which on a table takes the whole width
+_MOST_BRIEF = 24  # rows of means on a first screen
+_MOST_OPEN = 60  # rows of differences that a page shows unfolded
 
 
 def measured(summary: Summary) -> list[MetricInfo]:
     """The metrics that have a score, without those that the tables of conversations and studies show."""
     own = [part.scorer for part in (summary.conversation, summary.study) if part is not None]
-    known = {one.metric for one in summary.results if one.n_answers}
+    known = {result.metric for result in summary.results if result.n_answers}
     return [info for info in summary.metrics if info.key in known and info.scorer not in own]
 
 
-def matrix(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
-    """Conditions × metrics: each mean with its interval, drawn and written."""
+def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
+    """Each mean with its interval, written and drawn, and what it rests on."""
     if not metrics:
         return
-    heads = [Column(text="condition", number=False)]
-    heads += [Column(text=info.key, told=scale(info)) for info in metrics]
-    rows = tuple(
-        Row(name=name, color=at, cells=tuple(_mean(summary, info, name, at) for info in metrics))
-        for at, name in enumerate(summary.conditions)
-    )
-    caption = f"Means with their {formats.level(summary.level)} intervals"
+    keys = {info.key for info in metrics}
+    results = [result for result in summary.results if result.metric in keys]
+    missing = any(result.n_missing for result in results)
+    rows: list[Row | Group] = []
+    for info in metrics:
+        rows.append(Group(info.key, note_of(info, summary)))
+        scale = _scale(info, results)
+        for at, condition in enumerate(summary.conditions):
+            result = summary.result(condition, info.key)
+            if result is not None:
+                cells = _cells(info, result, scale, at)
+                rows.append(Row(name=condition, color=at, cells=cells if missing else (*cells[:3], *cells[4:])))
     yield Table(
-        caption=caption,
-        columns=tuple(heads),
-        rows=rows,
-        legend=_matrix_legend(summary, metrics),
-        matrix=True,
-        slim=len(metrics) < _WIDE,
+        caption=f"Means with their {formats.level(summary.level)} intervals",
+        columns=_columns(summary, metrics, missing=missing),
+        rows=tuple(rows),
+        legend=_legend(results),
+        brief=True,
+        limit=_MOST_BRIEF,
+        rest="`--full` shows them",
     )
+    yield from _reasons(results)
 
 
-def _matrix_legend(summary: Summary, metrics: Sequence[MetricInfo]) -> str:
+def _columns(summary: Summary, metrics: Sequence[MetricInfo], *, missing: bool) -> tuple[Column, ...]:
     unit = unit_of(summary)
-    parts = [
-        f"The mean over {_averaged(summary, metrics, unit)}; repetitions of a {unit} are averaged first.",
-        f"The interval says where it would lie for other {unit}s of this kind. A line is as long as its interval.",
-    ]
-    parts += [POINT_LEGEND] if any(is_point(one.mean) for one in summary.results) else []
-    if any(info.offline for info in metrics):
-        parts.append("Offline: scored by a rule, not by a model that understands.")
-    return " ".join(parts)
+    return (
+        Column("condition", number=False),
+        Column(
+            f"mean [{formats.level(summary.level)}]",
+            legend=f"Mean over {_averaged(summary, metrics, unit)}; repetitions of a {unit} are averaged first.",
+        ),
+        Column("±", legend=f"±: standard deviation between repetitions of one {unit}."),
+        Column("answers"),
+        *([Column("bounds", rank=1, legend="Bounds: the mean if every missing score were the worst, or the best, of "
+                  "the scale.")] if missing else []),
+        Column(f"{unit}s", rank=2),
+        Column("method", number=False, rank=3),
+    )  # fmt: skip
+
+
+def _cells(info: MetricInfo, result: Result, scale: Scale | None, color: int) -> tuple[blocks.Cell, ...]:
+    mean, percent, spread = result.mean, is_share(info), result.within_sd.value
+    low, high = (result.best, result.worst) if info.direction == "lower" else (result.worst, result.best)
+    bounds = blocks.Range(low.value, high.value, percent=percent) if result.n_missing else Text("")
+    return (
+        blocks.Estimate(mean.value, mean.low, mean.high, percent=percent, scale=scale, color=color),
+        blocks.Share(spread) if percent else blocks.Number(spread),
+        Count(result.n_answers, of=result.n_answers + result.n_missing, tone="bad" if result.n_missing else ""),
+        bounds,
+        Count(result.n_questions),
+        Text(mean.method, tone="quiet"),
+    )
 
 
 def _averaged(summary: Summary, metrics: Sequence[MetricInfo], unit: str) -> str:
     """How many questions a mean rests on: of those that were asked, the ones that have a score."""
     keys = {info.key for info in metrics}
-    counts = sorted({one.n_questions for one in summary.results if one.metric in keys})
+    counts = sorted({result.n_questions for result in summary.results if result.metric in keys})
     asked = formats.plural(summary.samples, unit)
     if counts == [summary.samples]:
         return asked
@@ -71,159 +97,112 @@ def _averaged(summary: Summary, metrics: Sequence[MetricInfo], unit: str) -> str
     return f"the {unit}s that have a score, {few if few == most else f'{few} to {most}'} of {asked}"
 
 
-def scale(info: MetricInfo) -> str:
-    """From where to where a metric goes, and what one must know to read it."""
+def _legend(results: Sequence[Result]) -> str:
+    parts = [POINT_LEGEND] if any(is_point(result.mean) for result in results) else []
+    if any(result.offline for result in results):
+        parts.append("Offline: scored by a rule, not by a model that understands.")
+    return " ".join(parts)
+
+
+def note_of(info: MetricInfo, summary: Summary) -> str:
+    """What one must know to read a metric: its scale, and who scored it where there are several scorers."""
     ends = "" if info.low is None or info.high is None else f"{formats.brief(info.low)} to {formats.brief(info.high)}"
     parts = ["share, in percent" if is_share(info) else ends]
     parts += ["lower is better"] if info.direction == "lower" else []
     parts += ["offline"] if info.offline else []
+    parts += [f"by {info.scorer}"] if len({metric.scorer for metric in summary.metrics}) > 1 else []
     return ", ".join(part for part in parts if part)
 
 
-def _mean(summary: Summary, info: MetricInfo, condition: str, color: int) -> Cell:
-    found = summary.result(condition, info.key)
-    if found is None:
-        return Cell(text=formats.UNKNOWN)
-    value, interval = _split(estimated(found.mean, percent=is_share(info)))
-    return Cell(text=value, below=interval, drawn=_drawn(summary, info, found.mean, color))
+def _scale(info: MetricInfo, results: Sequence[Result]) -> Scale | None:
+    if info.low is not None and info.high is not None:
+        return Scale(info.low, info.high)
+    found = [result.mean for result in results if result.metric == info.key]
+    ends = [end for mean in found for end in (mean.value, mean.low, mean.high) if end is not None]
+    return Scale(min(ends), max(ends)) if ends else None
 
 
-def _split(told: str) -> tuple[str, str]:
-    """A written estimate as its value and its interval."""
-    value, bracket, rest = told.partition(" [")
-    return value, f"[{rest}" if bracket else ""
-
-
-def _drawn(summary: Summary, info: MetricInfo, mean: Estimate, color: int) -> Span | None:
-    if mean.value is None:
-        return None
-    known = [one.mean for one in summary.results if one.metric == info.key]
-    values = [value for one in known for value in (one.value, one.low, one.high) if value is not None]
-    low, high = (min(values), max(values)) if info.low is None or info.high is None else (info.low, info.high)
-    return Span(value=mean.value, low=mean.low, high=mean.high, start=low, end=high, color=color)
-
-
-def rests_on(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
-    """What each mean rests on: how many, how it was made, what is missing."""
-    if not metrics:
-        return
-    missing = any(one.n_missing for one in summary.results)
-    unit = f"{unit_of(summary)}s"
-    heads = ["condition", "mean", unit, "answers", "missing", *(["bounds"] if missing else []), "method"]
-    rows: list[Row | Group] = []
-    for info in metrics:
-        rows.append(Group(name=info.key, note=", ".join(filter(None, (f"by {info.scorer}", scale(info))))))
-        for at, name in enumerate(summary.conditions):
-            found = summary.result(name, info.key)
-            if found is not None:
-                rows.append(Row(name=name, color=at, cells=_counts(info, found, missing=missing)))
-    legend = "Bounds: the mean if every missing score were the worst, or the best, of the scale. " if missing else ""
-    yield Table(
-        caption="What each mean rests on",
-        columns=columns(*heads, text=("method",)),
-        rows=tuple(rows),
-        legend=f"{legend}Missing: planned trials without this number; a fault is never counted as a wrong answer.",
-        folded=True,
-    )
-    yield from _reasons(summary)
-
-
-def _counts(info: MetricInfo, found: Result, *, missing: bool) -> tuple[Cell, ...]:
-    mean, percent = found.mean, is_share(info)
-    low, high = (found.best, found.worst) if info.direction == "lower" else (found.worst, found.best)
-    write = formats.share if percent else formats.number
-    bounds = f"{write(low.value)} … {write(high.value)}" if found.n_missing else ""
-    lost = Cell(text=formats.count(found.n_missing), tone="bad" if found.n_missing else "quiet")
-    method = f"{mean.method}, {formats.level(mean.level)}, n {formats.count(mean.n)}"
-    return (
-        Cell(text=estimated(mean, percent=percent)),
-        *numbers(formats.count(found.n_questions), formats.count(found.n_answers)),
-        lost,
-        *(numbers(bounds) if missing else ()),
-        words(method, tone="quiet"),
-    )
-
-
-def _reasons(summary: Summary) -> Iterator[Block]:
-    """Why an interval is a point, or a number is not known; each reason once."""
-    found: dict[str, dict[str, None]] = {}
-    for one in summary.results:
-        if one.mean.reason:
-            found.setdefault(one.mean.reason, {})[f"{one.metric} of {one.condition}"] = None
-    if found:
-        told = (f"{', '.join(places)}: {reason}." for reason, places in list(found.items())[:_MOST_REASONS])
-        yield Note(texts=tuple(told), tone="quiet")
+def _reasons(results: Sequence[Result]) -> Iterator[Block]:
+    """Why a mean has no interval, or is not known; each reason once."""
+    places: dict[str, dict[str, None]] = {}
+    for result in results:
+        if result.mean.reason and not is_point(result.mean):
+            places.setdefault(result.mean.reason, {})[f"{result.metric} of {result.condition}"] = None
+    if places:
+        texts = (f"No interval for {', '.join(named)}: {reason}." for reason, named in places.items())
+        yield Note(texts=tuple(texts)[:_MOST_REASONS], tone="quiet", brief=True)
 
 
 def differences(summary: Summary) -> Iterator[Block]:
     """Every pair of conditions on every metric that is tested."""
-    tested = [one for one in summary.differences if one.verdict != NOT_TESTED]
+    tested = [pair for pair in summary.differences if pair.verdict != NOT_TESTED]
     if not tested:
         return
-    unit = unit_of(summary)
-    heads = (
-        Column(text="second − first", number=False),
-        Column(text="difference"),
-        Column(text="interval"),
-        Column(text="p (Holm)"),
-        Column(text="d"),
-        Column(text=f"{unit}s"),
-        Column(text="verdict", number=False),
-    )
     rows: list[Row | Group] = []
     for info in summary.metrics:
-        own = [one for one in tested if one.metric == info.key]
-        if own:
-            rows.append(Group(name=info.key, note=scale(info)))
-            rows += [_difference(one, info, own) for one in own]
+        alike = [pair for pair in tested if pair.metric == info.key]
+        if alike:
+            points = "in percentage points" if is_share(info) else ""
+            rows.append(Group(info.key, ", ".join(filter(None, (points, note_of(info, summary))))))
+            rows += [_difference(pair, info, alike) for pair in alike]
+    unit = unit_of(summary)
     yield Table(
-        caption="Pairs of conditions: differences with their intervals",
-        columns=heads,
+        caption="Differences between conditions",
+        columns=(
+            Column("second − first", number=False),
+            Column(
+                f"difference [{formats.level(summary.level)}]", legend=f"The second minus the first, paired by {unit}."
+            ),
+            Column("p (Holm)", legend=_adjusted(len(tested))),
+            Column("d", rank=2, legend="d: the difference over its standard deviation."),
+            Column(f"{unit}s", rank=1),
+            Column("verdict", number=False),
+        ),
         rows=tuple(rows),
-        legend=_differences_legend(summary, tested, unit),
+        legend=_differences_legend(summary, tested),
         folded=len(rows) > _MOST_OPEN,
     )
 
 
-def _difference(one: Difference, info: MetricInfo, alike: Sequence[Difference]) -> Row:
-    found, percent = one.estimate, is_share(info)
-    value, interval = _split(signed_estimate(found, percent=percent))
-    ends = [abs(end) for each in alike for end in (each.estimate.value, each.estimate.low, each.estimate.high) if end]
-    reach = max(ends, default=1.0) * 1.05
-    drawn = None
-    if found.value is not None:
-        drawn = Span(value=found.value, low=found.low, high=found.high, start=-reach, end=reach, zero=0.0)
-    lost = one.lost_a + one.lost_b + one.lost_both
+def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference]) -> Row:
+    found = pair.estimate
+    ends = [end for each in alike for end in (each.estimate.value, each.estimate.low, each.estimate.high) if end]
+    reach = 1.05 * max(map(abs, ends), default=1.0)
+    lost = pair.lost_a + pair.lost_b + pair.lost_both
+    verdict = pair.verdict
+    if pair.winner is not None:
+        verdict = "better" if pair.winner == pair.b else "worse"
     return Row(
-        name=f"{one.b} − {one.a}",
+        name=f"{pair.b} − {pair.a}",
         cells=(
-            Cell(text=value),
-            Cell(text=interval or formats.UNKNOWN, drawn=drawn),
-            *numbers(formats.p_value(one.p_adjusted), formats.number(one.effect)),
-            Cell(text=formats.count(one.n_pairs), below=f"{formats.count(lost)} lost" if lost else ""),
-            words(one.verdict, tone=_tone(one), below=one.reason or ""),
+            blocks.Estimate(
+                found.value, found.low, found.high, percent=is_share(info), signed=True,
+                scale=Scale(-reach, reach, 0.0),
+            ),
+            PValue(pair.p_adjusted),
+            blocks.Number(pair.effect),
+            Count(pair.n_pairs, below=f"{formats.count(lost)} lost" if lost else ""),
+            Text(verdict, below=pair.reason or "", tone="good" if pair.winner is not None
+                 else "quiet" if pair.verdict == NO_DIFFERENCE else ""),
         ),
+    )  # fmt: skip
+
+
+def _adjusted(tests: int) -> str:
+    if tests == 1:
+        return ""
+    return (
+        f"Intervals are not adjusted for multiple comparisons; p-values are (Holm, over "
+        f"{formats.plural(tests, 'comparison')})."
     )
 
 
-def _tone(one: Difference) -> Literal["good", "quiet", ""]:
-    if one.winner is not None:
-        return "good"
-    return "quiet" if one.verdict == NO_DIFFERENCE else ""
-
-
-def _differences_legend(summary: Summary, tested: Sequence[Difference], unit: str) -> str:
-    level = formats.level(summary.level)
-    parts = [
-        f"Second minus first, paired by {unit}, with {level} intervals. d: the difference over its standard deviation.",
-        f"p after Holm over {formats.plural(len(tested), 'comparison')}.",
-    ]
-    if len(tested) > 1:
-        parts.append("An interval stands for its comparison alone, so it may leave out 0 where p shows no difference.")
-    if any(one.verdict == NO_DIFFERENCE for one in tested):
+def _differences_legend(summary: Summary, tested: Sequence[Difference]) -> str:
+    parts = []
+    if any(pair.verdict == NO_DIFFERENCE for pair in tested):
         parts.append("“No difference shown” does not mean that there is none.")
     parts += [family_words(summary.family)] if summary.family is not None and summary.family.left_out else []
-    parts += [POINT_LEGEND] if any(is_point(one.estimate) for one in tested) else []
+    parts += [POINT_LEGEND] if any(is_point(pair.estimate) for pair in tested) else []
     others = len(summary.differences) - len(tested)
     if others:
         parts.append(f"{formats.plural(others, 'further reading')} of the same answers not tested.")

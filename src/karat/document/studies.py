@@ -1,28 +1,46 @@
-"""A run over human studies: how far the agent does what people did."""
+"""The sections of a run over human studies: how far the agent does what people did."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
 
 from karat import formats
 from karat.analysis.numbers import Estimate
-from karat.document.blocks import Block, Cell, Column, Group, Note, Row, Span, Table, columns, numbers, words
-from karat.document.charts.written import statistic_of
 from karat.kinds.study.analysis.chance import NARROW_STUDY, narrow_studies
 from karat.kinds.study.analysis.model import (
     FindingResult,
+    FloorScore,
     LevelScore,
     Participants,
     StudyCondition,
-    StudyDifference,
     StudyResult,
     StudySummary,
     TestResult,
 )
 from karat.kinds.study.analysis.verdicts import ECS_CEILING, pairs_sentence, studies_counted
+from karat.document import blocks
+from karat.document.blocks import (
+    Block,
+    Cell,
+    Column,
+    Count,
+    Fold,
+    Group,
+    Money,
+    Note,
+    Number,
+    Row,
+    Scale,
+    Section,
+    Share,
+    Table,
+    Text,
+    columns,
+)
+from karat.document.charts.chart import slug
+from karat.document.charts.written import statistic_of
 
-__all__ = ["agreement", "auxiliary", "differences", "findings", "levels", "lost", "repetitions", "sources", "used"]
+__all__ = ["agreement", "beside_people", "differences", "lost", "repetitions", "sources", "used"]
 
 _DIGITS = 3
 _FLAGGED = 0.8  # of coverage
@@ -36,39 +54,56 @@ def _named(one: StudyCondition) -> str:
     return f"{one.condition} (floor)" if one.floor else one.condition
 
 
-def _value(value: float | None) -> str:
-    return formats.number(value, digits=_DIGITS)
+def _value(value: float | None) -> Number:
+    return Number(value, digits=_DIGITS)
 
 
-def _estimated(found: Estimate, start: float, color: int, *, signed: bool = False) -> tuple[Cell, Cell]:
-    """The number, and its interval, drawn from `start` to 1."""
-    write = formats.signed_interval if signed else formats.interval
-    drawn = None
-    if found.value is not None:
-        drawn = Span(value=found.value, low=found.low, high=found.high, start=start, end=1.0, color=color,
-                     zero=0.0 if start < 0 else None)  # fmt: skip
-    value = formats.signed(found.value, digits=_DIGITS) if signed else _value(found.value)
-    interval = write(found.low, found.high, digits=_DIGITS) or formats.UNKNOWN
-    return Cell(text=value), Cell(text=interval, drawn=drawn)
+def _pas(found: Estimate, color: int) -> blocks.Estimate:
+    return _estimate(found, Scale(0.0, 1.0), color)
+
+
+def _ecs(found: Estimate, color: int) -> blocks.Estimate:
+    return _estimate(found, Scale(-1.0, 1.0, 0.0), color)
+
+
+def _estimate(found: Estimate, scale: Scale, color: int) -> blocks.Estimate:
+    return blocks.Estimate(found.value, found.low, found.high, digits=_DIGITS, scale=scale, color=color)
 
 
 def _people(found: Participants) -> tuple[Cell, ...]:
     """Asked, answered, parsed; marked where somebody is missing."""
     counts = (found.asked, found.answered, found.parsed)
     before = (found.planned, found.asked, found.answered)
-    return tuple(
-        Cell(text=formats.count(count), tone="bad" if count < more else "")
-        for count, more in zip(counts, before, strict=True)
-    )
+    return tuple(Count(count, tone="bad" if count < more else "") for count, more in zip(counts, before, strict=True))
 
 
-def _of(used: int, planned: int) -> str:
-    return f"{formats.count(used)} of {formats.count(planned)}" if used < planned else formats.count(used)
+def _took_part(found: Participants) -> str:
+    counts = zip((found.asked, found.answered, found.parsed), PEOPLE, strict=True)
+    return ", ".join(f"{formats.count(count)} {word}" for count, word in counts)
 
 
-def _covered(coverage: float | None) -> Cell:
+def _covered(coverage: float | None) -> Share:
     few = coverage is not None and coverage < _FLAGGED
-    return Cell(text=formats.share(coverage), tone="bad" if few else "")
+    return Share(coverage, tone="bad" if few else "")
+
+
+def beside_people(part: StudySummary, charts: Callable[..., tuple[Block, ...]]) -> Iterator[Section]:
+    """By study and finding, effects beside those of people, who took part. `charts`: those of exactly these names."""
+    parts: list[Block] = [*_levels(part)]
+    for at, one in enumerate(part.conditions):
+        names = [slug(kind, one.condition) for kind in ("agreement", "effects", "effect-differences", "participants")]
+        figures = charts(*names)
+        if at and figures:
+            parts.append(Fold(f"{one.condition}: {formats.plural(len(figures), 'chart')}", figures))
+        else:
+            parts += figures
+        parts += _findings(one, part, folded=bool(at))
+    parts += _auxiliary(part)
+    yield Section(id="study", title="Beside what people did", blocks=tuple(parts))
+
+
+def _heading(one: StudyCondition) -> Group:
+    return Group(_named(one), _took_part(one.participants))
 
 
 def agreement(part: StudySummary) -> Iterator[Block]:
@@ -77,18 +112,23 @@ def agreement(part: StudySummary) -> Iterator[Block]:
     for at, one in enumerate(part.conditions):
         whole = one.benchmark
         cells = (
-            *_estimated(whole.pas, 0.0, at), Cell(text=_value(whole.ceiling), tone="quiet"),
-            *_estimated(whole.ecs, -1.0, at), Cell(text=_value(whole.ecs_ceiling), tone="quiet"),
-            Cell(text=_of(whole.tests_used, whole.tests_planned)),
-            *_people(one.participants),
+            _pas(whole.pas, at), _value(whole.ceiling), _ecs(whole.ecs, at), _value(whole.ecs_ceiling),
+            Count(whole.tests_used, of=whole.tests_planned), *_people(one.participants),
         )  # fmt: skip
         rows.append(Row(name=_named(one), color=at, cells=cells))
     rows += _floor_rows(part)
-    heads = ("condition", "PAS", "interval", "copy", "ECS", "interval", "ceiling", "tests", *PEOPLE)
     level = formats.level(part.level)
     yield Table(
-        caption=f"Agreement with people, with {level} intervals", columns=columns(*heads), rows=tuple(rows),
+        caption="Agreement with people",
+        columns=columns(
+            "condition", f"PAS [{level}]",
+            Column("copy", rank=2, legend="Copy: the PAS that a perfect copy of people would get."),
+            f"ECS [{level}]", Column("ceiling", rank=2, legend=ECS_CEILING), Column("tests", rank=3),
+            *(Column(head, rank=1) for head in PEOPLE),
+        ),
+        rows=tuple(rows),
         legend=_legend(part),
+        brief=True,
     )  # fmt: skip
     unknown = tuple(
         f"{one.condition}: {one.benchmark.reason}" for one in part.conditions
@@ -100,15 +140,14 @@ def agreement(part: StudySummary) -> Iterator[Block]:
 
 def _floor_rows(part: StudySummary) -> list[Row]:
     """Scores of simulated answers that use no knowledge, as a reference."""
-    people, nothing = numbers(*(formats.UNKNOWN for _ in PEOPLE)), Cell(text=formats.UNKNOWN, tone="quiet")
-    quiet = len(part.conditions)
+    nothing, color = Text(formats.UNKNOWN, tone="quiet"), len(part.conditions)
     return [
         Row(name=name, cells=(
-            *_estimated(found.benchmark.pas, 0.0, quiet), nothing, *_estimated(found.benchmark.ecs, -1.0, quiet),
-            nothing, Cell(text=_of(found.benchmark.tests_used, found.benchmark.tests_planned)), *people,
+            _pas(found.benchmark.pas, color), nothing, _ecs(found.benchmark.ecs, color), nothing,
+            Count(found.benchmark.tests_used, of=found.benchmark.tests_planned), nothing, nothing, nothing,
         ))
         for name, found in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer))
-        if found is not None and found.benchmark.pas.value is not None
+        if part.floor is not None and found is not None and found.benchmark.pas.value is not None
     ]  # fmt: skip
 
 
@@ -118,8 +157,6 @@ def _legend(part: StudySummary) -> str:
         f"PAS: the probability that agent and people are in the same state (effect or none), mean over {studies}.",
         f"ECS: concordance of their effects, Cohen's d ({part.convention}); 1 is equal, 0 unrelated.",
         f"Intervals: {part.drawn} drawn again, {formats.plural(part.replicates, 'time')}; people's numbers are fixed.",
-        "Copy: the PAS that a perfect copy of people would get.",
-        ECS_CEILING,
     ]
     if part.floor is not None and part.floor.benchmark.pas.value is not None:
         drawn = formats.plural(part.floor.repetitions, "repetition")
@@ -127,8 +164,10 @@ def _legend(part: StudySummary) -> str:
             f"Random answers: a reference, the same participants and questions answered by chance ({drawn}). "
             "One answer an arm: the same random answer from all of an arm."
         )
-    elif any(one.floor for one in part.conditions):
-        parts.append("Floor: random answers, what knowing nothing gives.")
+    elif part.floor is not None:
+        parts.append(f"No {_FLOOR}: {formats.clean(part.floor.benchmark.pas.reason or 'not known')}.")
+    if any(one.floor for one in part.conditions):
+        parts.append("(floor): a condition whose agent answers at random.")
     if part.repetitions > 1:
         parts.append(f"Means over {formats.plural(part.repetitions, 'repetition')}; participants are added up.")
     return " ".join(parts)
@@ -139,16 +178,18 @@ def differences(part: StudySummary) -> Iterator[Block]:
     yield from _above_floor(part)
     if not part.differences:
         return
-    paired = {one.paired for one in part.differences}
+    paired, level = {one.paired for one in part.differences}, formats.level(part.level)
     how = (
         "The same participants, drawn together." if paired == {True} else "Participants of their own where not paired."
     )
     yield Table(
-        caption="Pairs of conditions: differences with their intervals",
-        columns=columns("second − first", "PAS", "interval", "ECS", "interval", "tests"),
-        rows=tuple(_difference(one) for one in part.differences),
-        legend="Second minus first, over the tests that have a score under both. Bold: its interval leaves out 0, "
-        f"for this comparison alone; the first sentence of the page looks at all of them (Holm). {how} "
+        caption="Differences between conditions",
+        columns=columns("second − first", f"PAS [{level}]", f"ECS [{level}]", "tests"),
+        rows=tuple(
+            _distance(f"{one.b} − {one.a}", one.pas, one.ecs, _both(part, one.b, one.a)) for one in part.differences
+        ),
+        legend="Second minus first, over the tests that have a score under both. *: the interval leaves out 0. "
+        f"Intervals are not adjusted for multiple comparisons; the headline is (Holm). {how} "
         f"{pairs_sentence(part)}".rstrip(),
     )
 
@@ -159,30 +200,39 @@ def _above_floor(part: StudySummary) -> Iterator[Block]:
     if found is None or found.benchmark.pas.value is None or not found.differences:
         return
     yield Table(
-        caption="Each condition less random answers, with intervals",
-        columns=columns("condition", "PAS", "interval", "ECS", "interval", "tests"),
+        caption="Above the floor: each condition less random answers",
+        columns=columns(
+            "condition", f"PAS [{formats.level(part.level)}]", f"ECS [{formats.level(part.level)}]", "tests"
+        ),
         rows=tuple(
-            _distance(f"{one.condition}{name}", one.pas, one.ecs)
+            _distance(f"{one.condition}{name}", one.pas, one.ecs, _both(part, one.condition))
             for name, floor in (("", found), (", less one answer an arm", part.floor_one_answer))
             for one in (() if floor is None else floor.differences)
         ),
-        legend="Over the tests that both have a score of. Bold: its interval leaves out 0. An agent counts as above "
-        "chance only if it is above both floors, also by direction, and no finding is opposite.",
+        legend="Over the tests that both have a score of. *: the interval leaves out 0. An agent counts as above "
+        "chance only if it is above both floors, also by direction, and no finding is opposite."
+        + (f" Without a floor: {formats.excerpt(', '.join(found.without), 120)}." if found.without else ""),
     )
 
 
-def _difference(one: StudyDifference) -> Row:
-    return _distance(f"{one.b} − {one.a}", one.pas, one.ecs)
+def _both(part: StudySummary, *names: str) -> str:
+    """Who took part under these conditions."""
+    found = [part.of(name) for name in names]
+    return "; ".join(f"{one.condition}: {_took_part(one.participants)}" for one in found if one is not None)
 
 
-def _distance(name: str, pas: Estimate, ecs: Estimate) -> Row:
-    cells: list[Cell] = []
+def _distance(name: str, pas: Estimate, ecs: Estimate, people: str) -> Row:
+    cells = []
     for found in (pas, ecs):
-        value, interval = _estimated(found, -1.0, 0, signed=True)
         above = found.low is not None and found.low > 0
         below = found.high is not None and found.high < 0
-        cells += [Cell(text=value.text, tone="good" if above else "bad" if below else ""), interval]
-    return Row(name=name, cells=(*cells, *numbers(formats.count(pas.n))))
+        cells.append(
+            blocks.Estimate(
+                found.value, found.low, found.high, signed=True, digits=_DIGITS, scale=Scale(-1.0, 1.0, 0.0),
+                tone="good" if above else "bad" if below else "", mark="*" if above or below else "",
+            )
+        )  # fmt: skip
+    return Row(name=name, cells=(*cells, Count(pas.n)), note=people, tone="quiet")
 
 
 def repetitions(part: StudySummary) -> Iterator[Block]:
@@ -192,102 +242,114 @@ def repetitions(part: StudySummary) -> Iterator[Block]:
     rows: list[Row | Group] = []
     for one in part.conditions:
         whole = one.benchmark
-        rows.append(Group(name=_named(one)))
+        rows.append(_heading(one))
         for found in whole.repetitions:
-            shown = map(_value, (found.pas, found.pas_se, found.pas_directional, found.ecs))
-            cells = numbers(*shown, formats.count(found.tests_used))
+            values = map(_value, (found.pas, found.pas_se, found.pas_directional, found.ecs))
+            cells: tuple[Cell, ...] = (*values, Count(found.tests_used))
             rows.append(Row(name=f"repetition {formats.count(found.repetition + 1)}", cells=cells))
-        spread = numbers(_value(whole.pas_sd), "", "", _value(whole.ecs_sd), "")
+        spread = (_value(whole.pas_sd), Text(""), Text(""), _value(whole.ecs_sd), Text(""))
         rows.append(Row(name="± between them", cells=spread, total=True))
     heads = ("repetition", "PAS", "SE", "directional", "ECS", "tests")
     yield Table(caption="Repetitions", columns=columns(*heads), rows=tuple(rows),
                 legend="Each repetition is the experiment once more, with the same participants.")  # fmt: skip
 
 
-def levels(part: StudySummary) -> Iterator[Block]:
+def _levels(part: StudySummary) -> Iterator[Block]:
     """By domain, where there are several, and by study."""
     domains: list[Row | Group] = []
     studies: list[Row | Group] = []
+    floors = () if part.floor is None or part.floor.benchmark.pas.value is None else (part.floor,)
     for at, one in enumerate(part.conditions):
-        several = len(part.conditions) > 1
-        domains += [Group(name=_named(one))] if several else []
-        domains += [Row(name=found.name, cells=_level(found, at)) for found in one.domains]
-        studies += [Group(name=_named(one))] if several else []
-        studies += [Row(name=each.study, cells=_study(each, at)) for each in one.studies]
+        heading = _heading(one)
+        domains += [heading, *(Row(name=found.name, cells=_domain(found, at)) for found in one.domains)]
+        studies += [heading, *(Row(name=each.study, cells=_study(each, at)) for each in one.studies)]
+    for floor in floors:
+        drawn = formats.plural(floor.repetitions, "repetition")
+        heading = Group(_FLOOR, f"a reference, {drawn}; nobody was asked")
+        domains += [heading, *(Row(name=found.name, cells=_floor_domain(found)) for found in floor.domains)]
+        studies += [heading, *(Row(name=found.name, cells=_floor_study(found)) for found in floor.studies)]
+    level = formats.level(part.level)
     if any(len(one.domains) > 1 for one in part.conditions):
-        heads = ("domain", "PAS", "interval", "ECS", "interval", "studies", "tests")
+        heads = ("domain", f"PAS [{level}]", f"ECS [{level}]", Column("studies", rank=1), Column("tests", rank=2))
         yield Table(caption="By domain", columns=columns(*heads), rows=tuple(domains),
                     legend="Means of the studies of a domain.")  # fmt: skip
-    scores = ("PAS", "interval", "copy", "ECS", "interval", "ceiling", "same direction", "tests", "coverage")
-    own, narrow = columns("study", *scores, *PEOPLE), ", ".join(narrow_studies(part))
+    narrow = ", ".join(narrow_studies(part))
+    coverage = "Coverage: the lowest share, over the arms of a finding, of participants with every needed answer."
     yield Table(
-        caption="By study", columns=own, rows=tuple(studies),
-        legend="Coverage: the lowest share, over the arms of a finding, of participants with every needed answer. "
-        "ECS needs three tests with effects. Intervals: of what such an experiment is expected to give."
+        caption="By study",
+        columns=columns(
+            "study", f"PAS [{level}]", Column("copy", rank=4), f"ECS [{level}]", Column("ceiling", rank=4),
+            Column("same direction", rank=3), Column("tests", rank=2), Column("coverage", rank=1, legend=coverage),
+            *(Column(head, rank=2) for head in PEOPLE),
+        ),
+        rows=tuple(studies),
+        legend="ECS needs three tests with effects. Intervals: of what such an experiment is expected to give."
         + (f" {narrow}: {NARROW_STUDY}." if narrow else ""),
     )  # fmt: skip
 
 
-def _level(found: LevelScore, color: int) -> tuple[Cell, ...]:
-    counts = (_of(found.used, found.planned), _of(found.tests_used, found.tests_planned))
-    return (*_estimated(found.pas, 0.0, color), *_estimated(found.ecs, -1.0, color), *numbers(*counts))
+def _domain(found: LevelScore, color: int) -> tuple[Cell, ...]:
+    counts = (Count(found.used, of=found.planned), Count(found.tests_used, of=found.tests_planned))
+    return (_pas(found.pas, color), _ecs(found.ecs, color), *counts)
+
+
+def _floor_domain(found: FloorScore) -> tuple[Cell, ...]:
+    tests = Count(found.tests_used, of=found.tests_planned, tone="quiet")
+    return (_pas(found.pas, 0), _ecs(found.ecs, 0), Text(""), tests)
 
 
 def _study(each: StudyResult, color: int) -> tuple[Cell, ...]:
     found = each.score
-    same = f"{formats.count(found.tests_agreeing)} of {formats.count(found.tests_directed)}"
     return (
-        *_estimated(found.pas, 0.0, color), Cell(text=_value(found.ceiling), tone="quiet"),
-        *_estimated(found.ecs, -1.0, color), Cell(text=_value(found.ecs_ceiling), tone="quiet"),
-        *numbers(same, _of(found.tests_used, found.tests_planned)),
-        _covered(found.coverage),
-        *_people(each.participants),
+        _pas(found.pas, color), _value(found.ceiling), _ecs(found.ecs, color), _value(found.ecs_ceiling),
+        Count(found.tests_agreeing, of=found.tests_directed), Count(found.tests_used, of=found.tests_planned),
+        _covered(found.coverage), *_people(each.participants),
     )  # fmt: skip
 
 
-def findings(one: StudyCondition, *, folded: bool = False) -> Iterator[Block]:
+def _floor_study(found: FloorScore) -> tuple[Cell, ...]:
+    blank = Text("")
+    tests = Count(found.tests_used, of=found.tests_planned, tone="quiet")
+    return (_pas(found.pas, 0), blank, _ecs(found.ecs, 0), blank, blank, tests, *[blank] * 4)
+
+
+def _findings(one: StudyCondition, part: StudySummary, *, folded: bool) -> Iterator[Block]:
     """Each finding of one condition: what people did beside what the agent did, test by test."""
-    heads = ("test", "people", "agent", "PAS", "d people", "d agent", "direction", "coverage")
     rows: list[Row | Group] = []
     for study in one.studies:
         for finding in study.findings:
             marks = [*(["few answers"] if finding.flagged else []), *(["opposed"] if finding.opposed else [])]
-            rows.append(Group(name=f"{study.study} {finding.name}", note=f"{finding.claim}{_marked(marks)}"))
+            rows.append(Group(f"{study.study} {finding.name}", finding.claim, ", ".join(marks)))
             rows += [_test(test) for test in finding.tests]
             if len(finding.tests) > 1:
-                pooled = Row(name="pooled", total=True, cells=(
-                    words(""), words(""), *numbers(_value(finding.pas.value), "", ""), words(""),
-                    _covered(finding.coverage)))  # fmt: skip
-                rows.append(pooled)
+                cells = (Text(""), Text(""), _value(finding.pas.value), Text(""), Text(""), Text(""))
+                rows.append(Row(name="pooled", total=True, cells=(*cells, _covered(finding.coverage))))
+    first = " Statistics are those of the first repetition." if part.repetitions > 1 else ""
     yield Table(
-        caption=f"Findings, {_named(one)}",
-        columns=columns(*heads, text=("people", "agent", "direction")),
+        caption=f"Findings, {_named(one)}: {_took_part(one.participants)}",
+        columns=columns(
+            "test", "people", "agent", f"PAS [{formats.level(part.level)}]", Column("d people", rank=2),
+            Column("d agent", rank=2), "direction", Column("coverage", rank=1), text=("people", "agent", "direction"),
+        ),
         rows=tuple(rows),
-        legend="PAS of a finding is pooled over its tests. Direction: of the agent's effect against that of people. "
-        "Statistics are those of the first repetition.",
+        legend="PAS of a finding is pooled over its tests. Direction: of the agent's effect against that of people."
+        + first,
         folded=folded,
-    )
-
-
-def _marked(marks: Sequence[str]) -> str:
-    return f" ({', '.join(marks)})" if marks else ""
+    )  # fmt: skip
 
 
 def _test(test: TestResult) -> Row:
     row = test.repetitions[0] if test.repetitions else None
     sides = [formats.UNKNOWN] * 2 if row is None else [statistic_of(test.kind, side) for side in (row.human, row.agent)]
     direction = {True: "same", False: "opposite" if test.opposed else "other", None: formats.UNKNOWN}
-    tone: Literal["bad", ""] = "bad" if test.opposed else ""
-    drawn = None
-    if test.pas.value is not None:
-        drawn = Span(value=test.pas.value, low=test.pas.low, high=test.pas.high, start=0.0, end=1.0)
     return Row(
         name=test.id,
         cells=(
-            *(words(side) for side in sides),
-            Cell(text=_value(test.pas.value), below=formats.interval(test.pas.low, test.pas.high), drawn=drawn),
-            *numbers(formats.signed(test.d_human), formats.signed(test.d_agent)),
-            words(direction[test.same_direction], tone=tone),
+            *(Text(side) for side in sides),
+            _pas(test.pas, 0),
+            Number(test.d_human, signed=True),
+            Number(test.d_agent, signed=True),
+            Text(direction[test.same_direction], tone="bad" if test.opposed else ""),
             _covered(test.coverage),
         ),
     )
@@ -302,36 +364,41 @@ def lost(part: StudySummary) -> Iterator[Block]:
 
 
 def _opposed(found: Sequence[tuple[StudyCondition, FindingResult, TestResult]]) -> Iterator[Block]:
+    """Effects in opposite directions, the decisive ones first."""
     if not found:
         return
-    rows = []
+    rows: dict[str, list[Row | Group]] = {}
     for one, finding, test in sorted(found, key=lambda each: not each[2].decisive)[:_LISTED]:
         row = next((each for each in test.repetitions if each.opposed), test.repetitions[0])
-        evidence = (formats.number(side.log_bf, digits=1) for side in (row.human, row.agent))
-        effects = (formats.signed(side.d) for side in (row.human, row.agent))
-        cells = (words(_named(one)), *numbers(*evidence, *effects), words("decisive" if test.decisive else ""))
-        rows.append(Row(name=f"{finding.study} {finding.name} {test.id}", cells=cells))
-    heads = ("test", "condition", "ln BF people", "ln BF agent", "d people", "d agent", "evidence")
+        cells: tuple[Cell, ...] = (
+            *(Number(side.log_bf, digits=1) for side in (row.human, row.agent)),
+            *(Number(side.d, signed=True) for side in (row.human, row.agent)),
+            Text("decisive" if test.decisive else "", tone="bad"),
+        )
+        name = f"{finding.study} {finding.name} {test.id}"
+        rows.setdefault(one.condition, [_heading(one)]).append(Row(name=name, cells=cells))
     yield Table(
         caption="Effects in the opposite direction",
-        columns=columns(*heads, text=("condition", "evidence")),
-        rows=tuple(rows),
+        columns=columns("test", "ln BF people", "ln BF agent", "d people", "d agent", "evidence", text=("evidence",)),
+        rows=tuple(row for each in rows.values() for row in each),
         legend="An effect on both sides, in opposite directions: PAS alone would hide it. Decisive: evidence above "
         f"1,000 to 1 on both sides.{_left(len(found))}",
-    )  # fmt: skip
+    )
 
 
 def _without(found: Sequence[tuple[StudyCondition, FindingResult]]) -> Iterator[Block]:
-    if found:
-        rows = tuple(
-            Row(
-                name=f"{finding.study} {finding.name}", cells=(words(_named(one)), words(finding.reason or "not known"))
-            )
-            for one, finding in found[:_LISTED]
+    rows: dict[str, list[Row | Group]] = {}
+    for one, finding in found[:_LISTED]:
+        cells = (_covered(finding.coverage), Text(finding.reason or "not known"))
+        rows.setdefault(one.condition, [_heading(one)]).append(Row(name=f"{finding.study} {finding.name}", cells=cells))
+    if rows:
+        yield Table(
+            caption="Findings without a score",
+            columns=columns("finding", "coverage", "why", text=("why",)),
+            rows=tuple(row for each in rows.values() for row in each),
+            legend="Missing data is not evidence of no effect: these count for nothing in the means."
+            + _left(len(found)),
         )
-        heads = ("finding", "condition", "why")
-        yield Table(caption="Findings without a score", columns=columns(*heads, text=heads), rows=rows,
-                    legend=_left(len(found)).strip())  # fmt: skip
 
 
 def _left(many: int) -> str:
@@ -348,23 +415,18 @@ def _unread(part: StudySummary) -> Iterator[Block]:
         kinds = list(dict.fromkeys(kind for *_, counts in found for kind in counts if counts[kind]))
         rows = tuple(
             Row(name=f"{study} {arm.arm}: {field}", cells=(
-                words(_named(one)), *numbers(*(formats.count(counts.get(kind, 0)) for kind in kinds)),
-                *_people(arm.participants)))
+                Text(_named(one)), *(Count(counts.get(kind, 0)) for kind in kinds), *_people(arm.participants)))
             for one, study, arm, field, counts in found[:_LISTED]
         )  # fmt: skip
-        heads = (Column(text="field", number=False), Column(text="condition", number=False),
-                 *(Column(text=kind.replace("_", " ")) for kind in kinds), *map(_column, PEOPLE))  # fmt: skip
+        heads = columns("field", "condition", *(kind.replace("_", " ") for kind in kinds),
+                        *(Column(head, rank=1) for head in PEOPLE), text=("condition",))  # fmt: skip
         yield Table(
             caption="What could not be read", columns=heads, rows=rows,
             legend=f"Answers, by field of an arm; none was turned into another answer.{_left(len(found))}",
         )  # fmt: skip
     told = tuple(line for one in part.conditions for line in _missing(one))
     if told:
-        yield Note(texts=told, title="Who gave no answer")
-
-
-def _column(text: str) -> Column:
-    return Column(text=text)
+        yield Note(texts=told, title="No answer")
 
 
 def _missing(one: StudyCondition) -> Iterator[str]:
@@ -380,41 +442,56 @@ def _missing(one: StudyCondition) -> Iterator[str]:
         yield f"{one.condition}: {', '.join(parts)}"
 
 
-def auxiliary(part: StudySummary) -> Iterator[Block]:
+def _auxiliary(part: StudySummary) -> Iterator[Block]:
     """Numbers that help to read the two main ones."""
-    heads = ("condition", "directional", "normalised", "strict", "slope", "r", "bias", "perfect", "same direction",
-             "ECS, new studies", f"ECS, {part.convention_other}")  # fmt: skip
-    rows = tuple(Row(name=_named(one), color=at, cells=_auxiliary(one)) for at, one in enumerate(part.conditions))
+    legends = {
+        "directional": "Directional: PAS that counts opposite effects as different.",
+        "normalised": "Normalised: on the scale from chance to a perfect copy.",
+        "strict": "Strict: ECS-Strict.",
+        "slope": "Slope: of the agent's effects on people's; above 1 is exaggeration.",
+        "r": "r, bias: the two parts of ECS.",
+        "bias": "",
+        "perfect": "Perfect: the ECS that a perfect copy would get, given the errors of both sides.",
+    }
     yield Table(
-        caption="Auxiliary numbers", columns=columns(*heads), rows=rows, folded=True,
-        legend="Directional: PAS that counts opposite effects as different. Normalised: on the scale from chance to a "
-        "perfect copy. Strict: ECS-Strict. Slope: of the agent's effects on people's, above 1 is exaggeration. r, "
-        "bias: the two parts of ECS. Perfect: the ECS that a perfect copy would get, given the errors of both sides.",
+        caption="Auxiliary numbers",
+        columns=columns(
+            "condition", *(Column(head, legend=legend) for head, legend in legends.items()),
+            Column("same direction", rank=1), Column("ECS, new studies", rank=2),
+            Column(f"ECS, {part.convention_other}", rank=3),
+        ),
+        rows=tuple(
+            Row(
+                name=_named(one), color=at, cells=_auxiliary_cells(one), note=_took_part(one.participants), tone="quiet"
+            )
+            for at, one in enumerate(part.conditions)
+        ),
     )  # fmt: skip
 
 
-def _auxiliary(one: StudyCondition) -> tuple[Cell, ...]:
+def _auxiliary_cells(one: StudyCondition) -> tuple[Cell, ...]:
     whole, new = one.benchmark, one.benchmark.ecs_new
     values = (whole.pas_directional, whole.normalized, whole.ecs_strict, one.caricature.slope,
               whole.concordance.pearson, whole.concordance.bias, one.noise_ceiling.value)  # fmt: skip
-    same = f"{formats.count(whole.tests_agreeing)} of {formats.count(whole.tests_directed)}"
-    anew = formats.UNKNOWN if new is None else formats.interval(new.low, new.high, digits=_DIGITS) or formats.UNKNOWN
-    return numbers(*map(_value, values), same, anew, _value(one.ecs_other.value))
+    anew = formats.UNKNOWN
+    if new is not None:
+        anew = formats.interval(new.low, new.high, digits=_DIGITS) or new.reason or formats.UNKNOWN
+    same = Count(whole.tests_agreeing, of=whole.tests_directed)
+    return (*map(_value, values), same, Text(anew), _value(one.ecs_other.value))
 
 
 def used(part: StudySummary) -> Iterator[Block]:
     """What the answers of each study cost."""
     rows: list[Row | Group] = []
     for one in part.conditions:
-        rows += [Group(name=_named(one))] if len(part.conditions) > 1 else []
+        rows += [Group(_named(one))] if len(part.conditions) > 1 else []
         for study in one.studies:
-            told = study.usage
-            shown = map(formats.count, (told.calls, told.input_tokens, told.output_tokens))
-            paid = formats.dollars(told.dollars, unknown=told.dollars_unknown)
-            rows.append(Row(name=study.study, cells=numbers(*shown, paid)))
+            usage = study.usage
+            counts = map(Count, (usage.calls, usage.input_tokens, usage.output_tokens))
+            rows.append(Row(name=study.study, cells=(*counts, Money(usage.dollars, usage.dollars_unknown))))
     heads = ("study", "calls", "tokens in", "out", "dollars")
     yield Table(caption="What each study cost", columns=columns(*heads), rows=tuple(rows), folded=True,
-                legend="Of the answers that count; failed attempts stand in the table above.")  # fmt: skip
+                legend="Of the answers that count; failed attempts are in the table above.")  # fmt: skip
 
 
 def sources(part: StudySummary) -> Iterator[Block]:
@@ -423,11 +500,11 @@ def sources(part: StudySummary) -> Iterator[Block]:
         Row(
             name=one.study,
             cells=(
-                words(one.title, below="; ".join(filter(None, (one.source, one.caveat)))),
-                words(one.domain),
-                words(f"{one.design}, {_of(len(one.arms), one.arms_in_file)} arms"),
-                words(one.wording or "as it stands"),
-                Cell(text=one.sha256[:16], number=False, code=True),
+                Text(one.title, below="; ".join(filter(None, (one.source, one.caveat)))),
+                Text(one.domain),
+                Text(f"{one.design}, {blocks.plain(Count(len(one.arms), of=one.arms_in_file))} arms"),
+                Text(one.wording or "original"),
+                Text(one.sha256[:16], code=True),
             ),
         )
         for one in part.studies

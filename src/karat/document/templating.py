@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from karat import formats
 from karat.document import assets, figures
-from karat.document.blocks import kind_of
+from karat.document.blocks import kind_of, legend_of, place, written
 from karat.document.markdown import markdown_html
 from karat.document.text import foreign, line, short, tied, visible
 
@@ -44,6 +44,9 @@ def environment(**folders: Path) -> Environment:
         "visible": visible,
         "embedded": figures.embedded,
         "kind": kind_of,
+        "legend": lambda table: legend_of(table, table.columns),
+        "place": place,
+        "written": written,
         **{
             name: getattr(formats, name)
             for name in ("count", "dollars", "duration", "level", "number", "p_value", "plural", "share", "signed")

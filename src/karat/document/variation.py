@@ -7,9 +7,23 @@ from collections.abc import Iterator, Sequence
 from karat import formats
 from karat.analysis import Summary
 from karat.analysis.model import MetricInfo, Quantity, Result
-from karat.document.blocks import Bar, Block, Cell, Column, Group, Note, Row, Table, columns, numbers
+from karat.document.blocks import (
+    Bar,
+    Block,
+    Cell,
+    Column,
+    Count,
+    Estimate,
+    Group,
+    Note,
+    Number,
+    Row,
+    Share,
+    Table,
+    columns,
+)
 from karat.document.charts.written import unit_of
-from karat.document.scores import scale
+from karat.document.scores import note_of
 
 __all__ = ["retried", "variation"]
 
@@ -23,84 +37,74 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
     judged = any(one.judge_sd.value is not None for one in results)
     stepped = any(one.top_share.value is not None for one in results)
     reliable = any(one.reliability.value is not None for one in results)
-    heads = [
-        Column(text="condition", number=False),
-        Column(text=f"between {unit}s"),
-        Column(text="between repetitions"),
-    ]
-    heads += [Column(text="between judgings")] if judged else []
-    heads += [Column(text="best answers")] if stepped else []
-    heads += [Column(text="reliable")] if reliable else []
     rows: list[Row | Group] = []
     for info in metrics:
-        own = [one for one in results if one.metric == info.key]
-        rows += [Group(name=info.key, note=_note(info))] if own else []
-        widest = max((part.value or 0.0 for one in own for part in _parts(one)), default=0.0)
-        for one in own:
-            cells = _cells(one, widest, judged=judged, stepped=stepped, reliable=reliable)
-            rows.append(Row(name=one.condition, color=summary.conditions.index(one.condition), cells=cells))
-    legend = _legend(unit, judged=judged, stepped=stepped, reliable=reliable)
-    yield Table(caption="Parts of the variation", columns=tuple(heads), rows=tuple(rows), legend=legend)
+        own = [result for result in results if result.metric == info.key]
+        rows += [Group(info.key, _note(info, summary))] if own else []
+        widest = max((part.value or 0.0 for result in own for part in _parts(result)), default=0.0)
+        for result in own:
+            cells = _cells(result, widest, judged=judged, stepped=stepped, reliable=reliable)
+            rows.append(Row(name=result.condition, color=summary.conditions.index(result.condition), cells=cells))
+    yield Table(
+        caption="Standard deviations",
+        columns=tuple(_columns(unit, judged=judged, stepped=stepped, reliable=reliable)),
+        rows=tuple(rows),
+        legend="Standard deviations are in the metric's own unit.",
+    )
     yield from _unknown(results)
     yield from _panel(summary)
 
 
-def _note(info: MetricInfo) -> str:
-    if info.threshold is None:
-        return scale(info)
-    bound = "up to" if info.direction == "lower" else "from"
-    reliable = f"reliable {bound} {formats.brief(info.threshold)}"
-    return ", ".join(filter(None, (scale(info), reliable)))
-
-
-def _parts(one: Result) -> tuple[Quantity, Quantity, Quantity]:
-    return one.between_sd, one.within_sd, one.judge_sd
-
-
-def _cells(one: Result, widest: float, *, judged: bool, stepped: bool, reliable: bool) -> tuple[Cell, ...]:
-    shown = _parts(one) if judged else _parts(one)[:2]
-    found = [
-        Cell(
-            text=formats.number(part.value),
-            drawn=Bar(parts=(("spread", part.value / widest),)) if part.value and widest else None,
-        )
-        for part in shown
-    ]
+def _columns(unit: str, *, judged: bool, stepped: bool, reliable: bool) -> Iterator[Column]:
+    yield Column("condition", number=False)
+    yield Column(f"between {unit}s", legend=f"Between {unit}s: of their means.")
+    yield Column(
+        "repetitions", legend=f"Repetitions: between answers to one {unit}, which is what the agent does differently "
+        "each time.",
+    )  # fmt: skip
+    if judged:
+        yield Column("judgings", legend="Judgings: of one judge on one answer.")
     if stepped:
-        found.append(Cell(text=formats.share(one.top_share.value)))
+        yield Column("best answers", rank=1, legend="Best answers: the share with the best value of the scale.")
     if reliable:
-        found.append(_reliable(one))
-    return tuple(found)
+        told = f"Reliable (pass^k): the share of {unit}s whose every repetition reached the threshold."
+        yield Column("reliable", rank=2, legend=told)
 
 
-def _reliable(one: Result) -> Cell:
-    found = one.reliability
-    interval = "" if found.low is None else f"[{formats.share(found.low)}, {formats.share(found.high)}]"
-    return Cell(text=formats.share(found.value), below=interval)
+def _note(info: MetricInfo, summary: Summary) -> str:
+    if info.threshold is None:
+        return note_of(info, summary)
+    bound = "at most" if info.direction == "lower" else "at least"
+    return ", ".join(filter(None, (note_of(info, summary), f"reliable: {bound} {formats.brief(info.threshold)}")))
 
 
-def _legend(unit: str, *, judged: bool, stepped: bool, reliable: bool) -> str:
-    parts = [
-        f"Standard deviations, in the metric's own unit. Between {unit}s: of their means.",
-        f"Between repetitions: of answers to one {unit}, which is what the agent does differently each time.",
-    ]
-    parts += ["Between judgings: of one judge on one answer."] if judged else []
-    parts += ["Best answers: the share with the best value of the scale."] if stepped else []
-    parts += [f"Reliable: the share of {unit}s whose every repetition reached the threshold."] if reliable else []
-    return " ".join(parts)
+def _parts(result: Result) -> tuple[Quantity, Quantity, Quantity]:
+    return result.between_sd, result.within_sd, result.judge_sd
+
+
+def _cells(result: Result, widest: float, *, judged: bool, stepped: bool, reliable: bool) -> tuple[Cell, ...]:
+    found = result.reliability
+    return (
+        *(
+            Number(part.value, bar=Bar((("spread", part.value / widest),)) if part.value and widest else None)
+            for part in (_parts(result) if judged else _parts(result)[:2])
+        ),
+        *([Share(result.top_share.value)] if stepped else []),
+        *([Estimate(found.value, found.low, found.high, percent=True)] if reliable else []),
+    )
 
 
 def _unknown(results: Sequence[Result]) -> Iterator[Note]:
     """Each reason for a number that is not known, once."""
-    named = ("between", "repetitions", "judgings")
-    found = dict.fromkeys(
-        f"{name}: {part.reason}"
-        for one in results
-        for name, part in zip(named, _parts(one), strict=True)
+    named = ("Variance between questions", "Variance between repetitions", "Judge variance")
+    texts = dict.fromkeys(
+        f"{name}: not estimated ({part.reason})."
+        for result in results
+        for name, part in zip(named, _parts(result), strict=True)
         if part.value is None and part.reason
     )
-    if found:
-        yield Note(texts=(f"Not known: {'; '.join(found)}.",), tone="quiet")
+    if texts:
+        yield Note(texts=tuple(texts), tone="quiet")
 
 
 def _panel(summary: Summary) -> Iterator[Block]:
@@ -111,11 +115,11 @@ def _panel(summary: Summary) -> Iterator[Block]:
     rows: list[Row | Group] = []
     for info in summary.metrics:
         own = [one for one in summary.panel if one.metric == info.key]
-        rows += [Group(name=info.key)] if own else []
+        rows += [Group(info.key)] if own else []
         rows += [
             Row(
                 name=f"{one.a} – {one.b}",
-                cells=numbers(formats.share(one.exact), formats.share(one.within_one), formats.count(one.answers)),
+                cells=(Share(one.exact), Share(one.within_one), Count(one.answers)),
             )
             for one in own
         ]
@@ -134,13 +138,13 @@ def _by_judge(summary: Summary) -> Table:
             (each.judge, one.condition): each
             for one in summary.results if one.metric == info.key for each in one.by_judge
         }  # fmt: skip
-        rows += [Group(name=info.key)] if given else []
+        rows += [Group(info.key)] if given else []
         for judge in dict.fromkeys(judge for judge, _ in given):
             cells = []
             for condition in summary.conditions:
                 found = given.get((judge, condition))
-                told = "" if found is None else formats.plural(found.answers, "answer")
-                cells.append(Cell(text=formats.number(found.mean if found is not None else None), below=told))
+                answers = "" if found is None else formats.plural(found.answers, "answer")
+                cells.append(Number(None if found is None else found.mean, below=answers))
             rows.append(Row(name=judge, cells=tuple(cells)))
     return Table(caption="What each judge gave", columns=columns("judge", *summary.conditions), rows=tuple(rows))
 
@@ -155,15 +159,17 @@ def retried(summary: Summary) -> Iterator[Block]:
         Row(
             name=one.condition,
             color=summary.conditions.index(one.condition),
-            cells=numbers(
-                formats.number(one.first_attempt.mean), formats.count(one.first_attempt.answers),
-                formats.number(one.retried.mean), formats.count(one.retried.answers),
+            cells=(
+                Number(one.first_attempt.mean),
+                Count(one.first_attempt.answers),
+                Number(one.retried.mean),
+                Count(one.retried.answers),
             ),
         )
         for one in found
-    )  # fmt: skip
+    )
     yield Table(
-        caption=f"Does trying again change the result? {first}",
+        caption=f"Retried answers: {first}",
         columns=columns("condition", "first attempt", "answers", "retried", "answers"),
         rows=rows,
         slim=True,

@@ -83,11 +83,15 @@ class Html:
         from markupsafe import Markup
 
         from karat import document as pages
-        from karat.document.run import facts, shortened
+        from karat.document.run import shortened
 
         summary, shown = made.summary, made.shown(room)
         bundle = pages.bundle() if self._options.charts and shown else None
         style, script = pages.css(), pages.script()
+        made_of = pages.document(
+            summary, texts=made.texts, files=made.files(room), lowest=self._options.lowest, longest=room.answer,
+            drawn=shown,
+        )  # fmt: skip
         content: dict[str, Any] = {
             "policy": pages.policy(scripts=[script, *([bundle] if bundle is not None else [])], styles=[style]),
             "title": f"{summary.name[:100]} {summary.run}",
@@ -97,13 +101,10 @@ class Html:
             "bundle": None if bundle is None else Markup(bundle),  # noqa: S704 - as above
             "look": pages.chart_look(),
             "eyebrow": f"{summary.name} · run {summary.run} · {summary.created[:10]} · {summary.status}",
-            "headline": summary.headline,
-            "facts": facts(summary),
-            "warnings": summary.warnings,
-            "sections": [shortened(one, room.rows) for one in pages.sections(
-                summary, texts=made.texts, files=made.files(room), lowest=self._options.lowest, longest=room.answer,
-                drawn=shown,
-            )],
+            "verdicts": made_of.verdicts,
+            "facts": made_of.facts,
+            "warnings": made_of.warnings,
+            "sections": [shortened(section, room.rows) for section in made_of.sections],
             "left_out": [*made.told, *made.left_out(room), *self._undrawn(made, bundle)],
             "run": summary.run,
             "version": __version__,

@@ -10,7 +10,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from karat import document as pages
 from karat import formats
 from karat.analysis import Summary
-from karat.document.run import facts
 from karat.viewer.library import Card
 from karat.viewer.looking import unit_of
 from karat.viewer.opened import Opened
@@ -55,6 +54,7 @@ def overview_page(site: Site, request: Request, opened: Opened) -> Response:
     stamp = opened.stamp()
     summary = opened.summary()
     drawn = opened.drawn(summary)[:_MOST_CHARTS]
+    made_of = pages.document(summary, drawn=drawn)
     page = site.page(
         request,
         "overview.html.j2",
@@ -62,9 +62,10 @@ def overview_page(site: Site, request: Request, opened: Opened) -> Response:
         run=opened.name,
         summary=summary,
         eyebrow=f"{summary.name} · run {summary.run} · {summary.created[:10]} · {summary.status}",
-        facts=facts(summary),
-        warnings=summary.warnings,
-        sections=pages.sections(summary, drawn=drawn),
+        verdicts=made_of.verdicts,
+        facts=made_of.facts,
+        warnings=made_of.warnings,
+        sections=made_of.sections,
         look=pages.chart_look(),
         charts=bool(drawn),
         doors=_doors(opened, summary),

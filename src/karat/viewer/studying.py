@@ -9,8 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from karat import formats
-from karat.document.blocks import Block, Cell, Facts, Group, Note, Row, Span, Table, columns, numbers, words
-from karat.document.charts.written import statistic_of
 from karat.kinds.study.analysis.model import (
     FindingResult,
     SideNumbers,
@@ -21,6 +19,23 @@ from karat.kinds.study.analysis.model import (
     TestResult,
     TestRow,
 )
+from karat.document.blocks import (
+    Block,
+    Cell,
+    Count,
+    Estimate,
+    Facts,
+    Group,
+    Note,
+    Number,
+    Row,
+    Scale,
+    Share,
+    Table,
+    Text,
+    columns,
+)
+from karat.document.charts.written import statistic_of
 from karat.viewer.opened import Opened
 from karat.viewer.web import Site, address
 
@@ -92,10 +107,12 @@ def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyRes
     rows = []
     for one, found in results:
         score, color = found.score, part.conditions.index(one)
-        used = f"{formats.count(score.tests_used)} of {formats.count(score.tests_planned)}"
-        same = f"{formats.count(score.tests_agreeing)} of {formats.count(score.tests_directed)}"
-        values = (_value(score.pas.se), _value(score.ceiling), _value(score.ecs.value), same, used)
-        cells = (_pas(score.pas.value, None, None, color), *numbers(*values), _covered(score.coverage))
+        counts = (
+            Count(score.tests_agreeing, of=score.tests_directed),
+            Count(score.tests_used, of=score.tests_planned),
+        )
+        values = (_value(score.pas.se), _value(score.ceiling), _value(score.ecs.value))
+        cells = (_pas(score.pas.value, None, None, color), *values, *counts, _covered(score.coverage))
         rows.append(Row(name=_named(one), color=color, cells=cells))
     heads = ("condition", "PAS", "SE", "copy", "ECS", "same direction", "tests", "coverage")
     return Table(
@@ -129,10 +146,10 @@ def _tests(part: StudySummary, name: str, sides: Sequence[tuple[int, FindingResu
         test = each[0][1]
         reported = test.reported and f"“{test.reported}”"
         told = [test.kind.replace("_", " "), f"expected of people: {test.expect}", reported]
-        rows.append(Group(name=own, note=", ".join(filter(None, told))))
+        rows.append(Group(own, ", ".join(filter(None, told))))
         first = next((one.repetitions[0] for _, one in each if one.repetitions), None)
         human = _side(test.kind, None if first is None else first.human)
-        rows.append(Row(name="people", total=True, cells=(*human, *numbers("", "", ""))))
+        rows.append(Row(name="people", total=True, cells=(*human, Text(""), Text(""), Text(""))))
         rows += [_result(part, color, one) for color, one in each]
         again += _again(part, own, each)
     rows += _pooled(part, sides) if len(tests) > 1 else []
@@ -148,10 +165,10 @@ def _result(part: StudySummary, color: int, test: TestResult) -> Row:
     row = test.repetitions[0] if test.repetitions else None
     statistic, evidence, effect, own = _side(test.kind, None if row is None else row.agent)
     if len(test.repetitions) > 1:
-        own = Cell(text=formats.signed(test.d_agent))
-    pas = _pas(test.pas.value, test.pas.low, test.pas.high, color)
+        own = Number(test.d_agent, signed=True)
+    pas: Cell = _pas(test.pas.value, test.pas.low, test.pas.high, color)
     if test.pas.value is None and test.reason and not (row is not None and test.reason in row.agent.reasons):
-        pas = Cell(text=formats.UNKNOWN, below=test.reason, number=False)
+        pas = Text(formats.UNKNOWN, below=test.reason)
     direction = _direction(test.same_direction, opposed=test.opposed, decisive=test.decisive)
     cells = (statistic, evidence, effect, own, pas, direction, _covered(test.coverage))
     return Row(name=_named(part.conditions[color]), color=color, cells=cells)
@@ -160,7 +177,7 @@ def _result(part: StudySummary, color: int, test: TestResult) -> Row:
 def _again(part: StudySummary, name: str, each: Sequence[tuple[int, TestResult]]) -> Iterator[Row | Group]:
     for color, test in each:
         if len(test.repetitions) > 1:
-            yield Group(name=name, note=_named(part.conditions[color]))
+            yield Group(name, _named(part.conditions[color]))
             for row in test.repetitions[:_MOST_REPETITIONS]:
                 yield _repeated(test.kind, row, color)
 
@@ -176,41 +193,41 @@ def _repeated(kind: str, row: TestRow, color: int) -> Row:
 
 
 def _pooled(part: StudySummary, sides: Sequence[tuple[int, FindingResult]]) -> Iterator[Row | Group]:
-    yield Group(name="pooled over its tests")
+    yield Group("pooled over its tests")
     for color, finding in sides:
-        pas = _pas(finding.pas.value, None, None, color)
+        pas: Cell = _pas(finding.pas.value, None, None, color)
         if finding.pas.value is None and finding.reason:
-            pas = Cell(text=formats.UNKNOWN, below=finding.reason, number=False)
+            pas = Text(formats.UNKNOWN, below=finding.reason)
         directed = formats.count(finding.tests_directed)
         same = f"{formats.count(finding.tests_agreeing)} of {directed} the same" if finding.tests_directed else ""
-        cells = (words(""), *numbers("", "", ""), pas, words(same), _covered(finding.coverage))
+        cells = (*[Text("")] * 4, pas, Text(same), _covered(finding.coverage))
         yield Row(name=_named(part.conditions[color]), color=color, cells=cells)
 
 
 def _side(kind: str, side: SideNumbers | None) -> tuple[Cell, Cell, Cell, Cell]:
     """Statistic, evidence for an effect, its probability, and its size."""
     if side is None:
-        return (words(formats.UNKNOWN), *numbers(*[formats.UNKNOWN] * 3))  # type: ignore[return-value] # three
+        unknown = Text(formats.UNKNOWN)
+        return unknown, unknown, unknown, unknown
     unbounded = side.log_bf is None and side.pi is not None and side.pi >= 1
-    evidence = "∞" if unbounded else formats.number(side.log_bf, digits=1)
-    shown = words(statistic_of(kind, side), below="; ".join(side.reasons))
-    return shown, Cell(text=evidence), Cell(text=_value(side.pi)), Cell(text=formats.signed(side.d))
+    evidence = Number(float("inf") if unbounded else side.log_bf, digits=1)
+    shown = Text(statistic_of(kind, side), below="; ".join(side.reasons))
+    return shown, evidence, _value(side.pi), Number(side.d, signed=True)
 
 
-def _pas(value: float | None, low: float | None, high: float | None, color: int) -> Cell:
-    drawn = None if value is None else Span(value=value, low=low, high=high, start=0.0, end=1.0, color=color)
-    return Cell(text=_value(value), below=formats.interval(low, high), drawn=drawn)
+def _pas(value: float | None, low: float | None, high: float | None, color: int) -> Estimate:
+    return Estimate(value, low, high, digits=_DIGITS, scale=Scale(0.0, 1.0), color=color)
 
 
-def _direction(same: bool | None, *, opposed: bool, decisive: bool) -> Cell:
+def _direction(same: bool | None, *, opposed: bool, decisive: bool) -> Text:
     if opposed:
-        return words("opposite", below="decisive" if decisive else "", tone="bad")
-    return words({True: "same", False: "other", None: formats.UNKNOWN}[same])
+        return Text("opposite", below="decisive" if decisive else "", tone="bad")
+    return Text({True: "same", False: "other", None: formats.UNKNOWN}[same])
 
 
-def _covered(coverage: float | None) -> Cell:
+def _covered(coverage: float | None) -> Share:
     few = coverage is not None and coverage < _FLAGGED
-    return Cell(text=formats.share(coverage), tone="bad" if few else "")
+    return Share(coverage, tone="bad" if few else "")
 
 
 def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> list[dict[str, Any]]:
@@ -274,8 +291,8 @@ def _named(one: StudyCondition) -> str:
     return f"{one.condition} (floor)" if one.floor else one.condition
 
 
-def _value(value: float | None) -> str:
-    return formats.number(value, digits=_DIGITS)
+def _value(value: float | None) -> Number:
+    return Number(value, digits=_DIGITS)
 
 
 def _legend(part: StudySummary) -> str:

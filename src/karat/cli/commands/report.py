@@ -17,6 +17,7 @@ __all__ = ["command"]
 @click.command("report")
 @options.run_argument
 @click.option("--to", metavar="NAME", help="terminal (default), html, json, csv, …; `karat list reports` shows all.")
+@click.option("--full", is_flag=True, help="Show every section: differences, variation, lowest questions, cost.")
 @options.out
 @options.report_settings
 @options.shown_and_compared
@@ -31,12 +32,13 @@ def command(
     results: Path,
     output: Output,
 ) -> Exit:
-    """Write a report of RUN, which may still be going on.
+    """Write a report of RUN, which may still be running.
 
-    RUN is a run folder, the beginning of its name or id, or `latest`. With --json and without
-    --to, the report is json. Makes no calls and changes nothing in the run folder. The
-    summary of a large run that has ended is kept in ~/.cache/karat (or $XDG_CACHE_HOME/karat), so
-    that the next report is quick.
+    RUN is a run folder, the beginning of its name or id, or `latest`. The first lines say which
+    condition is better than which; --full shows every section. With --json and without --to, the
+    report is json. Makes no calls and changes nothing in the run folder. The summary of a large run
+    that has ended is kept in ~/.cache/karat (or $XDG_CACHE_HOME/karat), so that the next report is
+    quick.
     """
     from karat import api
     from karat.analysis.cached import summarize_cached
@@ -46,6 +48,8 @@ def command(
 
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
+    if shown.full:
+        asked = {**asked, "full": True}
     reporting.check(name, folder, asked)
     chosen: dict[str, Any] = {"scorings": shown.scorings, "allow_code": shown.code, "right": shown.right}
     with aside():
@@ -54,4 +58,6 @@ def command(
     reporting.deliver(name, files, out, output)
     if folder.info.rehearsed and name != "terminal":  # a spreadsheet has no place for it
         output.say(f"warning: {REHEARSED}")
+    if name == "terminal" and out is None:
+        output.say(*reporting.next_steps(folder, full=shown.full))
     return Exit.DONE

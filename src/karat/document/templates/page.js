@@ -14,7 +14,7 @@
 
   function theme() {
     const button = document.querySelector("button.theme");
-    const names = { "": "as the system", light: "light", dark: "dark" };
+    const names = { "": "system", light: "light", dark: "dark" };
     const order = ["", "light", "dark"];
     const show = (value) => {
       if (value) root.dataset.theme = value;

@@ -1,0 +1,1 @@
+"""Renderers of documents: each gives the same blocks another form, and knows no metric and no kind of dataset."""

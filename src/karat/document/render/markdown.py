@@ -1,0 +1,112 @@
+"""A document as Markdown for a pull request: the result on one screen, the rest folded.
+
+Foreign text is shown as it is written: nothing in it becomes a heading, a link, a mention of somebody or an element.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+from karat import formats
+from karat.document.blocks import Block, Facts, Group, Listing, Low, Note, Table, legend_of, limited, plain
+from karat.document.run import Document
+
+__all__ = ["render_markdown"]
+
+_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
+_FIRST = re.compile(r"^(\d{0,9})([-#+>=.):!])")  # what begins a heading, a list or a quotation
+_LINKED = re.compile(r"@(?=\w)|#(?=\d)|\b[Gg][Hh](?=-\d)|\b[Ww]{3}(?=\.)|\w:(?=//)")
+_NUMBER = re.compile(r"[-+]?\d+\.\d")
+_BREAK = "<!-- -->"
+_LONGEST = 2_000  # characters of one text
+_MOST_ROWS = 200  # of one folded table
+_LESS_RANK = 2  # columns of this rank or higher are left out on the first screen
+
+
+def render_markdown(document: Document) -> str:
+    """Verdicts, facts, the tables that a first look needs and warnings; then each section in `<details>`."""
+    first, *others = document.verdicts
+    lines = [f"### {_text(first)}", "", *(f"- {_text(line)}" for line in others), *([""] if others else [])]
+    lines += [f"{_text(document.name)} {_text(document.run)} ({_text(document.status)})  "]
+    lines += [" · ".join(f"{term}: {_text(value)}" for term, value in document.facts), ""]
+    for section in document.sections:
+        for block in section.blocks:
+            if isinstance(block, (Table, Note)) and block.brief:
+                lines += _first_look(block)
+    if document.warnings:
+        lines += ["**Warnings**", "", *(f"- {_text(text)}" for text in document.warnings), ""]
+    for section in document.sections:
+        shown = [line for block in section.blocks if not _seen(block) for line in _block(block)]
+        if shown:
+            lines += ["<details>", f"<summary>{escape(section.title)}</summary>", "", *shown, "</details>", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _seen(block: Block) -> bool:
+    """Whether a first look has shown all of it."""
+    return isinstance(block, Note) and block.brief
+
+
+def _first_look(block: Table | Note) -> list[str]:
+    if isinstance(block, Note):
+        return list(_block(block))
+    kept = [at for at, column in enumerate(block.columns) if column.rank < _LESS_RANK]
+    return [f"**{_text(block.caption)}**", "", *_table(limited(block, block.limit, "below"), kept), ""]
+
+
+def _block(block: Block) -> Iterator[str]:
+    match block:
+        case Table():
+            yield from (f"**{_text(block.caption)}**", "")
+            shown = limited(block, _MOST_ROWS, "`karat report --to json` has them")
+            yield from (*_table(shown, list(range(len(block.columns)))), "")
+            legend = legend_of(block, block.columns)
+            yield from (f"<sub>{_text(legend)}</sub>", "") if legend else ()
+        case Note():
+            yield from (f"**{_text(block.title)}**", "") if block.title else ()
+            yield from (*(f"- {_text(text)}" for text in block.texts), "")
+        case Facts():
+            yield from (f"**{_text(block.title)}**", "") if block.title else ()
+            yield from (*(f"- {_text(term)}: {_text(value)}" for term, value in block.items), "")
+        case Listing() if not block.folded:
+            yield f"**{_text(block.title)}**"
+            yield from ("", *(f"    {line}" for line in formats.clean(block.text[: block.limit]).split("\n")), "")
+        case Low():
+            yield from (f"**{_text(block.question)}**", "", f"{_text(block.sample)}: {_text(block.score)}", "")
+            for answer in block.answers:
+                reason = f": {_text(answer.reason)}" if answer.reason else ""
+                yield f"- {_text(answer.condition)} {_text(answer.score)}{reason}"
+            yield ""
+        case _:  # charts, and details that are shown when they are asked for
+            pass
+
+
+def _table(table: Table, kept: list[int]) -> Iterator[str]:
+    heads = [table.columns[at] for at in kept]
+    yield f"| {' | '.join(_text(head.head) for head in heads)} |"
+    yield f"|{'|'.join('--:' if head.number else '---' for head in heads)}|"
+    for row in table.rows:
+        if isinstance(row, Group):
+            note = " ".join(filter(None, (row.note, row.mark)))
+            cells = [f"**{_text(row.name)}**{f' ({_text(note)})' if note else ''}", *[""] * (len(kept) - 1)]
+        else:
+            note = f"<br><sub>{_text(row.note)}</sub>" if row.note else ""
+            cells = [f"{_text(row.name)}{note}", *(_text(plain(row.cells[at - 1])) for at in kept if at)]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _text(text: str) -> str:
+    r"""Foreign text on one line that no reader of Markdown takes for anything but text.
+
+    >>> _text("a|b <b>*c*\n@somebody #12 [x](http://y)")
+    'a\\|b &lt;b&gt;\\*c\\* @<!-- -->somebody #<!-- -->12 \\[x\\](http:<!-- -->//y)'
+    >>> _text("# no heading"), _text("1. no list"), _text("0.42")
+    ('\\# no heading', '1\\. no list', '0.42')
+    """
+    line = " ".join(formats.clean(text[:_LONGEST]).split())
+    safe = _SPECIAL.sub(r"\\\1", escape(line, quote=False))
+    if not _NUMBER.match(line):
+        safe = _FIRST.sub(r"\1\\\2", safe)
+    return _LINKED.sub(lambda found: f"{found[0]}{_BREAK}", safe)

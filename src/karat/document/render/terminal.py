@@ -1,0 +1,299 @@
+"""A document as plain text for a terminal, with colours where they are wanted.
+
+Foreign text is cleaned before it is laid out, so that nothing of it is obeyed; the styles are this file's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from karat import formats
+from karat.document.blocks import (
+    Block,
+    Cell,
+    Column,
+    Estimate,
+    Facts,
+    Group,
+    Listing,
+    Low,
+    LowAnswer,
+    Note,
+    Row,
+    Section,
+    Table,
+    legend_of,
+    limited,
+    written,
+)
+from karat.document.run import Document
+
+__all__ = ["render_terminal", "table_lines"]
+
+_GAP = 2
+_INDENT = 2
+_NARROWEST = 16  # columns of a text that is wrapped
+_SHORT_TEXT = 40  # columns of a text for which a less important column is left out
+_SHORT_NAME = 32  # … of a name
+_INTERVAL = re.compile(r"\[[^\[\]\n]{1,30}\]|(?<=\d) %")
+_STYLES = {"bold": "1", "dim": "2", "bad": "31", "good": "32", "quiet": "2"}
+
+
+def render_terminal(document: Document, *, width: int, full: bool, color: bool = False, lowest: int = 3) -> str:
+    """The result first, then what it rests on; with `full` every section but details that are folded.
+
+    `lowest`: how many of the lowest questions are shown.
+    """
+    page = _Page(width, color=color)
+    lines = [line for text in document.verdicts for line in page.wrapped(text, style="bold", hang=2)]
+    lines += ["", *page.wrapped(f"{document.name} {document.run} ({document.status})")]
+    lines += page.items([f"{term}: {value}" for term, value in document.facts])
+    for section in document.sections:
+        lines += page.section(section, full=full, lowest=lowest)
+    if document.warnings:
+        lines += ["", page.styled("Warnings", "bold")]
+        lines += [line for text in document.warnings for line in page.wrapped(text, indent=_INDENT)]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def table_lines(table: Table, *, width: int, color: bool = False) -> list[str]:
+    """One table, without its caption."""
+    return list(_Page(width, color=color).table(table))
+
+
+class _Page:
+    """How wide the terminal is, and whether it has colours."""
+
+    def __init__(self, width: int, *, color: bool) -> None:
+        self._width, self._color = width, color
+
+    def styled(self, text: str, style: str) -> str:
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self._color and style and text.strip() else text
+
+    def wrapped(self, text: str, *, style: str = "", indent: int = 0, hang: int = 0) -> list[str]:
+        """A paragraph; `hang`: how far its further lines are set in."""
+        lines = _wrap(formats.clean(text), self._width - indent - hang)
+        return [" " * (indent + (hang if place else 0)) + self.styled(line, style) for place, line in enumerate(lines)]
+
+    def items(self, texts: Sequence[str]) -> list[str]:
+        """Short texts beside each other, broken between them."""
+        return [line.removesuffix(" ·") for line in _lines([f"{formats.clean(text)} ·" for text in texts], self._width)]
+
+    def section(self, section: Section, *, full: bool, lowest: int) -> Iterator[str]:
+        lows = 0
+        for block in section.blocks:
+            if isinstance(block, Low):
+                lows += 1
+                if not full or lows > lowest:
+                    continue
+                if lows == 1:
+                    yield from ("", self.styled("Lowest questions", "bold"))
+            if full or (isinstance(block, (Table, Note)) and block.brief):
+                shown = limited(block, block.limit, block.rest) if isinstance(block, Table) and not full else block
+                yield from self.block(shown)
+
+    def block(self, block: Block) -> Iterator[str]:
+        match block:
+            case Table():
+                yield from ("", self.styled(formats.clean(block.caption), "bold"), *self.table(block))
+            case Note():
+                yield ""
+                if block.title:
+                    yield self.styled(formats.clean(block.title), "bold")
+                style = "dim" if block.tone == "quiet" else ""
+                yield from (line for text in block.texts for line in self.wrapped(text, style=style, indent=_INDENT))
+            case Facts():
+                yield from ("", *([self.styled(block.title, "bold")] if block.title else []))
+                for term, value in block.items:
+                    yield from self.wrapped(f"{term}: {value}", indent=_INDENT, hang=2)
+            case Listing() if not block.folded:
+                yield from ("", self.styled(block.title, "bold"))
+                yield from (f"  {line}" for line in formats.clean(block.text[: block.limit]).split("\n"))
+            case Low():
+                yield from self.low(block)
+            case _:  # charts, and details that are shown when they are asked for
+                pass
+
+    def low(self, low: Low) -> Iterator[str]:
+        end = f"  {formats.clean(low.score)}"
+        start = f"  {formats.excerpt(low.sample, 24)}  "
+        room = self._width - formats.width(start) - formats.width(end)
+        if room >= _NARROWEST:
+            yield start + formats.excerpt(low.question, room) + end
+        else:
+            yield start + formats.excerpt(low.question, self._width - formats.width(start))
+            yield from self.wrapped(low.score, indent=4)
+        longest = max(formats.width(formats.excerpt(answer.condition, 24)) for answer in low.answers)
+        for answer in low.answers:
+            yield self.styled(self.low_answer(answer, longest), "dim")
+
+    def low_answer(self, answer: LowAnswer, longest: int) -> str:
+        name = formats.excerpt(answer.condition, 24)
+        start = f"    {name}{' ' * (longest - formats.width(name))}  {answer.score}  "
+        end = f"  [{formats.plural(len(answer.claims), 'unverified claim')}]" if answer.claims else ""
+        words = answer.reason or (f"answered: {answer.answer}" if answer.answer else "")
+        return start + formats.excerpt(words, max(self._width - formats.width(start) - formats.width(end), 8)) + end
+
+    def table(self, table: Table) -> Iterator[str]:
+        kept = self.fitting(table)
+        heads = [table.columns[at] for at in kept]
+        grid = _Grid(table, kept, self._width)
+        yield self.styled(grid.line([_head(grid, at, head) for at, head in enumerate(heads)]), "dim")
+        rule = f"{' ' * _INDENT}{self.styled('─' * grid.total, 'dim')}"
+        yield rule
+        grouped = False
+        for at, row in enumerate(table.rows):
+            if isinstance(row, Group):
+                grouped = True
+                yield self.group(row)
+                continue
+            if row.total and not grouped and at:
+                yield rule
+            yield from self.row(grid, row, kept, grouped=grouped)
+        legend = legend_of(table, heads)
+        yield from self.wrapped(legend, style="dim", indent=_INDENT) if legend else ()
+
+    def fitting(self, table: Table) -> list[int]:
+        """The columns that are shown: those of the highest rank go first until the others fit."""
+        kept = list(range(len(table.columns)))
+        while len(kept) > 1 and _Grid(table, kept, self._width).least > self._width:
+            worst = max(kept, key=lambda at: (table.columns[at].rank, at))
+            if not table.columns[worst].rank:
+                break
+            kept.remove(worst)
+        return kept
+
+    def group(self, group: Group) -> str:
+        room = self._width - _INDENT
+        mark = f" [{formats.clean(group.mark)}]" if group.mark else ""
+        name = formats.excerpt(group.name, room)
+        note = f" ({formats.clean(group.note)})" if group.note else ""
+        left = room - formats.width(name) - formats.width(mark) - 1
+        note = formats.excerpt(note, left) if note and left >= _NARROWEST else ""
+        between = " " if note else ""
+        parts = (self.styled(name, "bold"), self.styled(mark, "bad"), between + self.styled(note, "dim"))
+        return " " * _INDENT + "".join(parts)
+
+    def row(self, grid: _Grid, row: Row, kept: Sequence[int], *, grouped: bool) -> Iterator[str]:
+        name = " " * (_INDENT if grouped else 0) + " ".join(formats.clean(row.name).split())
+        cells = [row.cells[at - 1] for at in kept if at]
+        if formats.width(name) > grid.widths[0][0]:
+            yield " " * _INDENT + formats.cut(name, self._width - _INDENT)
+            name = ""
+        texts = [grid.parts(at + 1, cell) for at, cell in enumerate(cells)]
+        for place in range(max([1, *(len(lines) for lines, _ in texts)])):
+            pairs = [
+                ((lines[place] if place < len(lines) else ""), beside if not place else "") for lines, beside in texts
+            ]
+            yield grid.line([(name if not place else "", ""), *pairs], tones=["", *(self.tone(cell) for cell in cells)])
+        if row.note:
+            yield from self.wrapped(row.note, style=row.tone, indent=_INDENT + 2 + (_INDENT if grouped else 0))
+
+    def tone(self, cell: Cell) -> str:
+        tone: str = getattr(cell, "tone", "")
+        return _STYLES[tone] if self._color and tone else ""
+
+
+def _head(grid: _Grid, at: int, head: Column) -> tuple[str, str]:
+    """The heading over a value and its interval: in one piece, over both."""
+    value, _, level = head.head.partition(" [")
+    return (value, f"[{level}") if level and grid.widths[at][1] else (head.head, "")
+
+
+class _Grid:
+    """The widths of the columns of a table: each of a value, and of what is beside it."""
+
+    def __init__(self, table: Table, kept: Sequence[int], width: int) -> None:
+        columns = [table.columns[at] for at in kept]
+        rows = [row for row in table.rows if isinstance(row, Row)]
+        self._left = [not column.number for column in columns]
+        self._left[0] = True
+        grouped = _INDENT if any(isinstance(row, Group) for row in table.rows) else 0
+        names = [grouped + formats.width(" ".join(formats.clean(row.name).split())) for row in rows]
+        self.widths: list[tuple[int, int]] = [(max([formats.width(columns[0].head), *names]), 0)]
+        for at, column in zip(kept[1:], columns[1:], strict=True):
+            cells = [_texts(row.cells[at - 1]) for row in rows]
+            beside = max((formats.width(text) for _, text in cells), default=0)
+            values = max((formats.width(text) for text, _ in cells), default=0)
+            value, _, level = column.head.partition(" [")
+            if beside and level:
+                self.widths.append((max(values, formats.width(value)), max(beside, formats.width(level) + 1)))
+            else:
+                self.widths.append((max(values, formats.width(column.head) - (1 + beside if beside else 0)), beside))
+        self._fit(width)
+
+    def _fit(self, width: int) -> None:
+        """Makes columns of text narrower until the table fits: their texts are wrapped. A long name gets its line."""
+        shortest = min(self.widths[0][0], _SHORT_NAME)
+        room = width - _INDENT - self._sum() + self.widths[0][0] - shortest
+        texts = [self.widths[at][0] for at, left in enumerate(self._left) if left and at]
+        self.least = width - room - sum(value - min(value, _SHORT_TEXT) for value in texts)
+        for at in sorted((at for at, left in enumerate(self._left) if left and at), key=lambda at: -self.widths[at][0]):
+            if room < 0:
+                value, beside = self.widths[at]
+                narrow = max(min(value, _NARROWEST), value + room)
+                room += value - narrow
+                self.widths[at] = (narrow, beside)
+        rest = width - _INDENT - (self._sum() - self.widths[0][0])
+        self.widths[0] = (max(2, min(self.widths[0][0], rest)), 0)
+        self.total = self._sum()
+
+    def _sum(self) -> int:
+        return sum(value + (1 + beside if beside else 0) for value, beside in self.widths) + _GAP * (
+            len(self.widths) - 1
+        )
+
+    def parts(self, at: int, cell: Cell) -> tuple[list[str], str]:
+        """The lines of a cell, and what is beside the first."""
+        text, beside = _texts(cell)
+        return (_wrap(text, self.widths[at][0]) if self._left[at] else [text]), beside
+
+    def line(self, cells: Sequence[tuple[str, str]], tones: Sequence[str] = ()) -> str:
+        parts = []
+        for at, ((text, beside), (value, wide), left) in enumerate(zip(cells, self.widths, self._left, strict=True)):
+            blank = " " * (value - formats.width(text))
+            shown = text + blank if left else blank + text
+            if wide:
+                shown += " " + " " * (wide - formats.width(beside)) + beside
+            parts.append(f"\x1b[{tones[at]}m{shown}\x1b[0m" if tones and tones[at] and text else shown)
+        return " " * _INDENT + (" " * _GAP).join(parts).rstrip()
+
+
+def _texts(cell: Cell) -> tuple[str, str]:
+    """A cell as its value and what is written beside it; a note of words goes into brackets."""
+    text, below = written(cell)
+    if isinstance(cell, Estimate):
+        return text, formats.clean(below)
+    line = " ".join(formats.clean(text).split())
+    note = " ".join(formats.clean(below).split())
+    return (f"{line} ({note})" if line and note else line or note), ""
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Lines of at most so many columns, broken between words, and never inside an interval."""
+    words = _INTERVAL.sub(lambda found: found[0].replace(" ", "\x00"), text).split()
+    return _lines([word.replace("\x00", " ") for word in words], width)
+
+
+def _lines(words: Iterable[str], width: int) -> list[str]:
+    lines, line = [], ""
+    for word in _words(words, max(width, 8)):
+        if line and formats.width(line) + 1 + formats.width(word) > width:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    return [*lines, line]
+
+
+def _words(words: Iterable[str], width: int) -> Iterator[str]:
+    """The words; what is longer than a line in pieces."""
+    for word in words:
+        rest = word
+        while formats.width(rest) > width:
+            piece = formats.cut(rest, width + 1)[:-1] or rest[:1]
+            yield piece
+            rest = rest[len(piece) :]
+        if rest:
+            yield rest

@@ -340,7 +340,7 @@ def test_programs_that_cannot_be_read_are_counted_beside_the_reasoning(tmp_path,
     assert found.conditions[1].reasoning == ()
     expected = "Programs that cannot be read, so not available here: 1 of 3 (a), 3 of 3 (b)."
     assert found.unreadable_programs() == expected
-    (text,) = Terminal(Terminal.Options(width=200)).render(summarize(run), run).values()
+    (text,) = Terminal(Terminal.Options(width=200, full=True)).render(summarize(run), run).values()
     assert expected in " ".join(text.split())
     (table,) = (block for block in reasoning(found) if isinstance(block, Table))
     assert table.legend.endswith(expected)
@@ -530,8 +530,14 @@ def test_an_unknown_rule_is_refused(in_percent, tmp_path, journals):
 
 def test_every_heading_that_counts_right_turns_names_the_rule(in_percent):
     summary = summarize(in_percent, right="declared")
-    text = Terminal(Terminal.Options(width=120)).render(summary, in_percent)["report.txt"]
-    for title in ("Accuracy (offline)", "Accuracy by turn", "Propagation", "Cost of right answers"):
+    text = Terminal(Terminal.Options(width=120, full=True)).render(summary, in_percent)["report.txt"]
+    titles = (
+        "Accuracy under each rule (offline)",
+        "Accuracy by turn",
+        "Propagation of errors",
+        "Cost of right answers",
+    )
+    for title in titles:
         assert f"\n{title}, right: declared\n" in text
     page = Html().render(summary, in_percent)["report.html"]
     assert "Propagation of errors, right: declared" in page

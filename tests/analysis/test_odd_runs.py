@@ -21,7 +21,7 @@ SHARE = ScorerInfo(
 
 
 def terminal(run, **options):
-    return Terminal(Terminal.Options(width=120, **options)).render(summarize(run), run)["report.txt"]
+    return Terminal(Terminal.Options(width=120, full=True, **options)).render(summarize(run), run)["report.txt"]
 
 
 @pytest.fixture
@@ -37,29 +37,32 @@ def nearly(tmp_path):
 
 def test_a_share_is_whole_only_when_every_answer_is_right(nearly):
     lines = terminal(nearly, lowest=0).split("\n")
-    rows = {line.split("  ")[2].strip(): line for line in lines if line.startswith("    ")}
-    assert "100.0 %  [99.0 %, 100.0 %]" in rows["all"]
-    assert "99.8 %  [98.6 %, >99.9 %]" in rows["but one"]
+    means = lines[lines.index("Means with their 95 % intervals") :]
+    rows = {line.split("  ")[2].strip(): line for line in reversed(means) if line.startswith("    ")}
+    assert "100.0 % [99.0 %, 100.0 %]" in rows["all"]
+    assert "99.8 % [98.6 %, >99.9 %]" in rows["but one"]
 
 
 def test_differences_of_shares_are_points_wherever_they_are_told(nearly):
     summary = summarize(nearly)
     told = "on right: −0.2 points [−0.7, +0.2] over 400 questions"
     assert told in summary.headline
-    assert "right (points, offline)" in terminal(nearly)
+    assert "right (in percentage points, offline)" in terminal(nearly)
     compared = str(compare(nearly, nearly, condition_a="all", condition_b="but one"))
     assert told in compared
     assert "all 100.0 %, but one 99.8 %" in compared
 
 
 def test_a_report_of_shares_alone_has_no_empty_column(nearly):
-    assert " best " not in terminal(nearly, lowest=0)
+    assert "best answers" not in terminal(nearly, lowest=0)
 
 
 def test_a_mean_without_an_interval_says_why(tmp_path):
     script = Script(tmp_path / "run", samples=1, conditions=("only",))
     script.scored(0, "only", value=4)
-    assert "No interval: one cluster: its spread cannot be known." in " ".join(terminal(script.end()).split())
+    assert "No interval for completeness of only: one cluster: its spread cannot be known." in " ".join(
+        terminal(script.end()).split()
+    )
 
 
 def test_scores_without_numbers_are_counted(tmp_path):

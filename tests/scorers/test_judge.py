@@ -255,14 +255,15 @@ def test_a_panel_has_each_judges_scores_their_mean_and_their_agreement(bench: Be
         ("helpfulness_and_clarity", 0.0, 0.0, 2),
     ]
     shown = karat_report(outcome)
-    assert "Judges" in shown
+    assert "What each judge gave" in shown
+    assert "How far judges agree" in shown
     assert "openai:judge – openai:other" in shown
 
 
 def karat_report(outcome: Outcome) -> str:
     from karat import plugins
 
-    terminal = plugins.build(plugins.find("exports", "terminal"), {"width": 120})
+    terminal = plugins.build(plugins.find("exports", "terminal"), {"width": 120, "full": True})
     text: str = terminal.render(summarize(outcome.run), outcome.run)["report.txt"]
     return text
 
@@ -365,7 +366,9 @@ def test_run_json_and_reports_say_what_the_scores_depend_on(bench: Bench) -> Non
     assert summary.provenance.judge == "openai:judge"
     assert summary.provenance.judges["judge"]["prompt"] == told["prompt"]
     shown = karat_report(outcome)
-    assert f"rubric default ({rubric.digest[:8]}), prompt {told['prompt'][:8]}, temperature 0" in shown
+    assert f"rubric default; rubric_digest {rubric.digest}" in (words := " ".join(shown.split()))
+    assert "temperature 0.0" in words
+    assert f"prompt {told['prompt']}" in words
 
 
 def test_the_key_that_a_provider_repeats_in_its_refusal_is_masked(

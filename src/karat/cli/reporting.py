@@ -77,9 +77,7 @@ def screen(name: str, out: Path | None = None) -> dict[str, Any]:
     return {"color": True} if colored else {}
 
 
-def next_steps(
-    run: RunFolder, commands: Sequence[tuple[str, str]] = (), *, full: bool = False
-) -> list[str]:
+def next_steps(run: RunFolder, commands: Sequence[tuple[str, str]] = (), *, full: bool = False) -> list[str]:
     """What to type next, a line each: `commands` (command, why) first, then what looks at the run closer.
 
     `full`: everything has been shown already.

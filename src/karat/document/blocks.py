@@ -28,6 +28,7 @@ __all__ = [
     "Figure",
     "Fold",
     "Group",
+    "KindBlocks",
     "Listing",
     "Low",
     "LowAnswer",
@@ -351,6 +352,19 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     blocks: tuple[Block, ...]
     lead: str = ""
+
+
+class KindBlocks(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kind of dataset adds to a document, by place among the common blocks."""
+
+    results: tuple[Block, ...] = ()  # before the means
+    details: tuple[Block, ...] = ()  # after the means
+    differences: tuple[Block, ...] | None = None  # instead of the common table; None: the common table is right
+    variation: tuple[Block, ...] = ()
+    sections: tuple[Section, ...] = ()  # after the variation
+    failing: tuple[Block, ...] = ()
+    cost: tuple[Block, ...] = ()
+    origin: tuple[Block, ...] = ()
 
 
 def kind_of(value: object) -> str:

@@ -22,6 +22,7 @@ from karat.document.blocks import (
     Estimate,
     Fold,
     Group,
+    KindBlocks,
     Money,
     Note,
     Number,
@@ -34,7 +35,7 @@ from karat.document.blocks import (
     columns,
 )
 
-__all__ = ["accuracies", "chain", "reasoning", "right_answers"]
+__all__ = ["conversation_blocks", "reasoning"]
 
 _NULLS = {"zero": "0", "one": "1", "sign_flipped": "−x", "times_100": "100 x", "another_turn": "other turn"}
 _SIDES = {"expected": "the golden answer", "actual": "the agent's answer", "both": "both answers"}
@@ -66,8 +67,18 @@ def _interval(part: ConversationSummary, head: str = "right") -> str:
     return f"{head} [{formats.level(part.level)}]"
 
 
-def chain(part: ConversationSummary, charts: Callable[..., tuple[Block, ...]]) -> Iterator[Section]:
-    """Along the turns, the rules, the reasons, what follows from an error. `charts`: those whose names begin so."""
+def conversation_blocks(part: ConversationSummary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
+    """What conversations add to a document. `charts`: those whose names begin so."""
+    return KindBlocks(
+        results=tuple(_accuracies(part)),
+        details=tuple(reasoning(part)),
+        sections=(_chain(part, charts),),
+        cost=tuple(_right_answers(part)),
+    )
+
+
+def _chain(part: ConversationSummary, charts: Callable[..., tuple[Block, ...]]) -> Section:
+    """Along the turns, the rules, the reasons, what follows from an error."""
     blocks: list[Block] = [
         *charts("accuracy-by-turn"),
         *_strata(part, "Accuracy by turn", "turn", lambda one: one.by_turn),
@@ -83,10 +94,10 @@ def chain(part: ConversationSummary, charts: Callable[..., tuple[Block, ...]]) -
         *_features(part),
         *_others(part),
     ]
-    yield Section(id="conversation", title="Where the chain breaks", blocks=tuple(blocks))
+    return Section(id="conversation", title="Where the chain breaks", blocks=tuple(blocks))
 
 
-def accuracies(part: ConversationSummary) -> Iterator[Block]:
+def _accuracies(part: ConversationSummary) -> Iterator[Block]:
     """Accuracy under each rule, beside what somebody gets who knows nothing."""
     nulls = [one.name for one in part.nulls]
 
@@ -348,46 +359,41 @@ def _features(part: ConversationSummary) -> Iterator[Block]:
 
 def _others(part: ConversationSummary) -> Iterator[Block]:
     """Without the turns whose golden data contradicts itself; the file's own verdicts; what was not answered."""
-
-    def quarantined(one: ConversationResult) -> list[Row]:
-        left = one.quarantine.accuracies if one.quarantine is not None else ()
-        return [
-            Row(
-                name=rate.metric.replace("_", " "),
-                cells=(Share(rate.estimate.value), _rate(kept, _color(part, one)), Count(kept.n)),
-            )
-            for rate, kept in zip(one.accuracies, left, strict=False)
-        ]
-
-    def verdicts(one: ConversationResult) -> list[Row]:
-        found = one.verdicts
-        if found is None:
-            return []
-        return [
-            Row(
-                name=metric.replace("_", " "),
-                cells=(
-                    Count(found.right - found.only_theirs[metric] + found.only_ours[metric]),
-                    Count(found.right),
-                    Share(agreement),
-                    Count(found.only_ours[metric]),
-                    Count(found.only_theirs[metric]),
-                    Count(found.n),
-                ),
-            )
-            for metric, agreement in found.agreement.items()
-        ]
-
-    if listed := _each(part, quarantined):
+    if listed := _each(part, lambda one: _quarantined(one, _color(part, one))):
         yield Table(
             caption="Without quarantined turns",
             columns=columns("rule", "all turns", _interval(part, "without quarantined turns"), "turns left"),
             rows=listed,
             legend="Quarantined: the golden data contradicts itself there.",
         )
-    if listed := _each(part, verdicts):
+    if listed := _each(part, _file_verdicts):
         heads = columns("rule", "ours", "the file's", "agree", "only ours", "only the file's", "turns")
         yield Table(caption="Verdicts of the file itself", columns=heads, rows=listed)
+    yield from _unreadable(part)
+
+
+def _quarantined(one: ConversationResult, color: int) -> list[Row]:
+    left = one.quarantine.accuracies if one.quarantine is not None else ()
+    return [
+        Row(name=rate.metric.replace("_", " "), cells=(Share(rate.estimate.value), _rate(kept, color), Count(kept.n)))
+        for rate, kept in zip(one.accuracies, left, strict=False)
+    ]
+
+
+def _file_verdicts(one: ConversationResult) -> list[Row]:
+    found = one.verdicts
+    if found is None:
+        return []
+    rows = []
+    for metric, agreement in found.agreement.items():
+        ours, theirs = found.only_ours[metric], found.only_theirs[metric]
+        counts = Count(found.right - theirs + ours), Count(found.right)
+        cells = (*counts, Share(agreement), Count(ours), Count(theirs), Count(found.n))
+        rows.append(Row(name=metric.replace("_", " "), cells=cells))
+    return rows
+
+
+def _unreadable(part: ConversationSummary) -> Iterator[Note]:
     unreadable = [
         f"{one.condition}: {', '.join(sides)}"
         for one in part.conditions
@@ -403,7 +409,7 @@ def _others(part: ConversationSummary) -> Iterator[Block]:
         yield Note(texts=tuple(unreadable), tone="quiet", title="Could not be read as a number")
 
 
-def right_answers(part: ConversationSummary) -> Iterator[Block]:
+def _right_answers(part: ConversationSummary) -> Iterator[Block]:
     """Everything that was spent, over what came out right."""
     rows = []
     for at, one in enumerate(part.conditions):

@@ -8,10 +8,8 @@ import msgspec
 
 from karat import formats
 from karat.analysis import Summary
-from karat.document import conversations as talk
 from karat.document import failing, scores, spending, variation
-from karat.document import studies as human
-from karat.document.blocks import Block, Figure, Note, Section, Table, limited
+from karat.document.blocks import Block, Figure, KindBlocks, Note, Section, Table, limited
 from karat.document.charts import Chart
 from karat.document.failing import Texts
 from karat.document.origin import origin
@@ -51,17 +49,22 @@ def document(
     which stand where they belong.
     """
     charts = _Charts([chart for chart in drawn if not chart.name.startswith(_DRAWN_BY_TABLES)])
-    part, study = summary.conversation, summary.study
+    kind = _kind_blocks(summary, charts)
     low = tuple(failing.lowest(summary, texts, most=lowest, limit=longest))
     found = [
-        *_measured(summary, charts),
-        *(talk.chain(part, charts.take) if part is not None else ()),
-        *(human.beside_people(study, charts.called) if study is not None else ()),
-        _failing(summary, charts, texts, low),
-        _spending(summary, charts),
+        *_measured(summary, kind, charts),
+        *kind.sections,
+        Section(id="failing", title="Where it fails", blocks=(
+            *failing.failures(summary.failures), *kind.failing, *low, *charts.take("gaps-"), *failing.every(summary),
+            *failing.claims(summary, texts),
+        )),
+        Section(id="cost", title="Cost and time", blocks=(
+            *spending.ledger(summary), *spending.spent(summary), *charts.take("cost-"), *kind.cost,
+            *spending.servers(summary),
+        )),
         Section(id="charts", title="Further charts", blocks=charts.take("")),
-        Section(id="origin", title="How to repeat it", blocks=tuple(_origin(summary, files))),
-    ]
+        Section(id="origin", title="How to repeat it", blocks=(*origin(summary, files), *kind.origin)),
+    ]  # fmt: skip
     return Document(
         name=summary.name,
         run=summary.run,
@@ -134,46 +137,31 @@ class _Charts:
         return tuple(Figure(chart) for chart in found)
 
 
-def _measured(summary: Summary, charts: _Charts) -> Iterator[Section]:
-    metrics, part, study = scores.measured(summary), summary.conversation, summary.study
-    blocks: list[Block] = [*(talk.accuracies(part) if part is not None else ())]
-    blocks += human.agreement(study) if study is not None else ()
-    blocks += [*scores.means(summary, metrics), *(talk.reasoning(part) if part is not None else ())]
+def _kind_blocks(summary: Summary, charts: _Charts) -> KindBlocks:
+    """What the kind of dataset adds; its module is imported only for a run of that kind."""
+    if summary.conversation is not None:
+        from karat.document.conversations import conversation_blocks
+
+        return conversation_blocks(summary.conversation, charts.take)
+    if summary.study is not None:
+        from karat.document.studies import study_blocks
+
+        return study_blocks(summary.study, charts.called)
+    return KindBlocks()
+
+
+def _measured(summary: Summary, kind: KindBlocks, charts: _Charts) -> Iterator[Section]:
+    metrics = scores.measured(summary)
+    results: tuple[Block, ...] = (*kind.results, *scores.means(summary, metrics), *kind.details)
     if not any(result.n_answers for result in summary.results):
         going = bool(summary.total.ledger.not_run)
-        blocks.append(Note(texts=("Nothing was scored yet." if going else "No answer has a score.",), tone="quiet"))
-    yield Section(id="scores", title="Results", blocks=tuple(blocks))
-    table = tuple(scores.differences(summary) if study is None else human.differences(study))
-    yield Section(id="differences", title="Differences", blocks=table)
-    again = tuple(human.repetitions(study)) if study is not None else ()
-    blocks = [
-        *again, *variation.variation(summary, metrics), *charts.take("scores-"), *variation.retried(summary),
-    ]  # fmt: skip
-    yield Section(id="variation", title="Variation", blocks=tuple(blocks))
-
-
-def _failing(summary: Summary, charts: _Charts, texts: Texts | None, low: Sequence[Block]) -> Section:
-    lost = human.lost(summary.study) if summary.study is not None else ()
-    blocks = (
-        *failing.failures(summary.failures), *lost, *low, *charts.take("gaps-"), *failing.every(summary),
-        *failing.claims(summary, texts),
-    )  # fmt: skip
-    return Section(id="failing", title="Where it fails", blocks=blocks)
-
-
-def _spending(summary: Summary, charts: _Charts) -> Section:
-    blocks = (
-        *spending.ledger(summary), *spending.spent(summary),
-        *(talk.right_answers(summary.conversation) if summary.conversation is not None else ()), *charts.take("cost-"),
-        *(human.used(summary.study) if summary.study is not None else ()), *spending.servers(summary),
-    )  # fmt: skip
-    return Section(id="cost", title="Cost and time", blocks=blocks)
-
-
-def _origin(summary: Summary, files: Mapping[str, str]) -> Iterator[Block]:
-    yield from origin(summary, files)
-    if summary.study is not None:
-        yield from human.sources(summary.study)
+        texts = ("Nothing was scored yet." if going else "No answer has a score.",)
+        results = (*results, Note(texts=texts, tone="quiet"))
+    yield Section(id="scores", title="Results", blocks=results)
+    compared = tuple(scores.differences(summary)) if kind.differences is None else kind.differences
+    yield Section(id="differences", title="Differences", blocks=compared)
+    spread = (*variation.variation(summary, metrics), *charts.take("scores-"), *variation.retried(summary))
+    yield Section(id="variation", title="Variation", blocks=(*kind.variation, *spread))
 
 
 def shortened(section: Section, most: int) -> Section:

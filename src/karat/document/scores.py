@@ -104,10 +104,13 @@ def _legend(results: Sequence[Result]) -> str:
     return " ".join(parts)
 
 
-def note_of(info: MetricInfo, summary: Summary) -> str:
-    """What one must know to read a metric: its scale, and who scored it where there are several scorers."""
+def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in percent") -> str:
+    """What one must know to read a metric: its scale, and who scored it where there are several scorers.
+
+    `share`: what the numbers of a share are.
+    """
     ends = "" if info.low is None or info.high is None else f"{formats.brief(info.low)} to {formats.brief(info.high)}"
-    parts = ["share, in percent" if is_share(info) else ends]
+    parts = [share if is_share(info) else ends]
     parts += ["lower is better"] if info.direction == "lower" else []
     parts += ["offline"] if info.offline else []
     parts += [f"by {info.scorer}"] if len({metric.scorer for metric in summary.metrics}) > 1 else []
@@ -142,8 +145,7 @@ def differences(summary: Summary) -> Iterator[Block]:
     for info in summary.metrics:
         alike = [pair for pair in tested if pair.metric == info.key]
         if alike:
-            points = "in percentage points" if is_share(info) else ""
-            rows.append(Group(info.key, ", ".join(filter(None, (points, note_of(info, summary))))))
+            rows.append(Group(info.key, note_of(info, summary, share="in percentage points")))
             rows += [_difference(pair, info, alike) for pair in alike]
     unit = unit_of(summary)
     yield Table(

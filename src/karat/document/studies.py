@@ -26,6 +26,7 @@ from karat.document.blocks import (
     Count,
     Fold,
     Group,
+    KindBlocks,
     Money,
     Note,
     Number,
@@ -40,7 +41,7 @@ from karat.document.blocks import (
 from karat.document.charts.chart import slug
 from karat.document.charts.written import statistic_of
 
-__all__ = ["agreement", "beside_people", "differences", "lost", "repetitions", "sources", "used"]
+__all__ = ["study_blocks"]
 
 _DIGITS = 3
 _FLAGGED = 0.8  # of coverage
@@ -87,8 +88,21 @@ def _covered(coverage: float | None) -> Share:
     return Share(coverage, tone="bad" if few else "")
 
 
-def beside_people(part: StudySummary, charts: Callable[..., tuple[Block, ...]]) -> Iterator[Section]:
-    """By study and finding, effects beside those of people, who took part. `charts`: those of exactly these names."""
+def study_blocks(part: StudySummary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
+    """What human studies add to a document. `charts`: those of exactly these names."""
+    return KindBlocks(
+        results=tuple(_agreement(part)),
+        differences=tuple(_differences(part)),
+        variation=tuple(_repetitions(part)),
+        sections=(_beside_people(part, charts),),
+        failing=tuple(_lost(part)),
+        cost=tuple(_used(part)),
+        origin=tuple(_sources(part)),
+    )
+
+
+def _beside_people(part: StudySummary, charts: Callable[..., tuple[Block, ...]]) -> Section:
+    """By study and finding, effects beside those of people, who took part."""
     parts: list[Block] = [*_levels(part)]
     for at, one in enumerate(part.conditions):
         names = [slug(kind, one.condition) for kind in ("agreement", "effects", "effect-differences", "participants")]
@@ -99,14 +113,14 @@ def beside_people(part: StudySummary, charts: Callable[..., tuple[Block, ...]]) 
             parts += figures
         parts += _findings(one, part, folded=bool(at))
     parts += _auxiliary(part)
-    yield Section(id="study", title="Beside what people did", blocks=tuple(parts))
+    return Section(id="study", title="Beside what people did", blocks=tuple(parts))
 
 
 def _heading(one: StudyCondition) -> Group:
     return Group(_named(one), _took_part(one.participants))
 
 
-def agreement(part: StudySummary) -> Iterator[Block]:
+def _agreement(part: StudySummary) -> Iterator[Block]:
     """PAS and ECS of each condition, the main numbers, and who took part."""
     rows = []
     for at, one in enumerate(part.conditions):
@@ -173,7 +187,7 @@ def _legend(part: StudySummary) -> str:
     return " ".join(parts)
 
 
-def differences(part: StudySummary) -> Iterator[Block]:
+def _differences(part: StudySummary) -> Iterator[Block]:
     """Each condition and chance, then every two conditions, over the tests that have a score under both."""
     yield from _above_floor(part)
     if not part.differences:
@@ -235,7 +249,7 @@ def _distance(name: str, pas: Estimate, ecs: Estimate, people: str) -> Row:
     return Row(name=name, cells=(*cells, Count(pas.n)), note=people, tone="quiet")
 
 
-def repetitions(part: StudySummary) -> Iterator[Block]:
+def _repetitions(part: StudySummary) -> Iterator[Block]:
     """Each repetition is the experiment once more; how far they lie apart."""
     if part.repetitions < 2:
         return
@@ -355,7 +369,7 @@ def _test(test: TestResult) -> Row:
     )
 
 
-def lost(part: StudySummary) -> Iterator[Block]:
+def _lost(part: StudySummary) -> Iterator[Block]:
     """What failed: opposite directions, findings without a score, what could not be read."""
     every = [(one, finding) for one in part.conditions for finding in one.findings]
     yield from _opposed([(one, finding, test) for one, finding in every for test in finding.tests if test.opposed])
@@ -480,7 +494,7 @@ def _auxiliary_cells(one: StudyCondition) -> tuple[Cell, ...]:
     return (*map(_value, values), same, Text(anew), _value(one.ecs_other.value))
 
 
-def used(part: StudySummary) -> Iterator[Block]:
+def _used(part: StudySummary) -> Iterator[Block]:
     """What the answers of each study cost."""
     rows: list[Row | Group] = []
     for one in part.conditions:
@@ -494,7 +508,7 @@ def used(part: StudySummary) -> Iterator[Block]:
                 legend="Of the answers that count; failed attempts are in the table above.")  # fmt: skip
 
 
-def sources(part: StudySummary) -> Iterator[Block]:
+def _sources(part: StudySummary) -> Iterator[Block]:
     """The studies as they were run."""
     rows = tuple(
         Row(

@@ -20,6 +20,7 @@ from karat.document.blocks import (
     Row,
     Share,
     Table,
+    Text,
     columns,
 )
 from karat.document.charts.written import unit_of
@@ -35,7 +36,8 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
         return
     unit = unit_of(summary)
     judged = any(one.judge_sd.value is not None for one in results)
-    stepped = any(one.top_share.value is not None for one in results)
+    ordinal = {info.key for info in metrics if info.kind == "ordinal"}  # of a share it would be the mean again
+    stepped = any(one.top_share.value is not None and one.metric in ordinal for one in results)
     reliable = any(one.reliability.value is not None for one in results)
     rows: list[Row | Group] = []
     for info in metrics:
@@ -43,7 +45,8 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
         rows += [Group(info.key, _note(info, summary))] if own else []
         widest = max((part.value or 0.0 for result in own for part in _parts(result)), default=0.0)
         for result in own:
-            cells = _cells(result, widest, judged=judged, stepped=stepped, reliable=reliable)
+            best = Share(result.top_share.value) if info.kind == "ordinal" else Text("")
+            cells = _cells(result, widest, judged=judged, best=best if stepped else None, reliable=reliable)
             rows.append(Row(name=result.condition, color=summary.conditions.index(result.condition), cells=cells))
     yield Table(
         caption="Standard deviations",
@@ -82,14 +85,14 @@ def _parts(result: Result) -> tuple[Quantity, Quantity, Quantity]:
     return result.between_sd, result.within_sd, result.judge_sd
 
 
-def _cells(result: Result, widest: float, *, judged: bool, stepped: bool, reliable: bool) -> tuple[Cell, ...]:
+def _cells(result: Result, widest: float, *, judged: bool, best: Cell | None, reliable: bool) -> tuple[Cell, ...]:
     found = result.reliability
     return (
         *(
             Number(part.value, bar=Bar((("spread", part.value / widest),)) if part.value and widest else None)
             for part in (_parts(result) if judged else _parts(result)[:2])
         ),
-        *([Share(result.top_share.value)] if stepped else []),
+        *([best] if best is not None else []),
         *([Estimate(found.value, found.low, found.high, percent=True)] if reliable else []),
     )
 

@@ -16,7 +16,6 @@ from tests.exports.study_story import CONDITIONS, story
 
 from karat.__main__ import main
 from karat.analysis import Summary, summarize
-from karat.kinds.study.analysis.model import SideNumbers, StudySummary
 from karat.document.charts.written import statistic_of
 from karat.errors import BadOption
 from karat.exports import humanstudy_files, save
@@ -26,6 +25,7 @@ from karat.exports.humanstudy import Humanstudy
 from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.journal import RunFolder
+from karat.kinds.study.analysis.model import SideNumbers, StudySummary
 
 
 @pytest.fixture(scope="module")

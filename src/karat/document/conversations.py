@@ -5,13 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from karat import formats
-from karat.kinds.conversation.analysis.model import (
-    ConversationResult,
-    ConversationSummary,
-    Diagnosed,
-    Rate,
-    Stratum,
-)
 from karat.document.blocks import (
     Bar,
     Block,
@@ -33,6 +26,13 @@ from karat.document.blocks import (
     Table,
     Text,
     columns,
+)
+from karat.kinds.conversation.analysis.model import (
+    ConversationResult,
+    ConversationSummary,
+    Diagnosed,
+    Rate,
+    Stratum,
 )
 
 __all__ = ["conversation_blocks", "reasoning"]

@@ -6,18 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from karat import formats
 from karat.analysis.numbers import Estimate
-from karat.kinds.study.analysis.chance import NARROW_STUDY, narrow_studies
-from karat.kinds.study.analysis.model import (
-    FindingResult,
-    FloorScore,
-    LevelScore,
-    Participants,
-    StudyCondition,
-    StudyResult,
-    StudySummary,
-    TestResult,
-)
-from karat.kinds.study.analysis.verdicts import ECS_CEILING, pairs_sentence, studies_counted
 from karat.document import blocks
 from karat.document.blocks import (
     Block,
@@ -40,6 +28,18 @@ from karat.document.blocks import (
 )
 from karat.document.charts.chart import slug
 from karat.document.charts.written import statistic_of
+from karat.kinds.study.analysis.chance import NARROW_STUDY, narrow_studies
+from karat.kinds.study.analysis.model import (
+    FindingResult,
+    FloorScore,
+    LevelScore,
+    Participants,
+    StudyCondition,
+    StudyResult,
+    StudySummary,
+    TestResult,
+)
+from karat.kinds.study.analysis.verdicts import ECS_CEILING, pairs_sentence, studies_counted
 
 __all__ = ["study_blocks"]
 

@@ -9,16 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from karat import formats
-from karat.kinds.study.analysis.model import (
-    FindingResult,
-    SideNumbers,
-    StudyCondition,
-    StudyInfo,
-    StudyResult,
-    StudySummary,
-    TestResult,
-    TestRow,
-)
 from karat.document.blocks import (
     Block,
     Cell,
@@ -36,6 +26,16 @@ from karat.document.blocks import (
     columns,
 )
 from karat.document.charts.written import statistic_of
+from karat.kinds.study.analysis.model import (
+    FindingResult,
+    SideNumbers,
+    StudyCondition,
+    StudyInfo,
+    StudyResult,
+    StudySummary,
+    TestResult,
+    TestRow,
+)
 from karat.viewer.opened import Opened
 from karat.viewer.web import Site, address
 

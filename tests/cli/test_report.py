@@ -182,3 +182,15 @@ def test_what_golden_history_changes_can_be_compared(karat, here):
         runs.append(karat("run", "experiment.yaml", "--json", "-q").json["run"])
     found = karat("compare", *runs, "--json").json
     assert (found["pairings"][0]["difference"]["n_pairs"], found["changed"]) == (3, 0)
+
+
+def test_full_shows_every_section_and_is_refused_for_other_reports(karat, experiment):
+    assert karat("run", experiment.name, "-q").code == 0
+    brief, full = karat("report", "latest"), karat("report", "latest", "--full")
+    assert brief.out.partition("\n\n")[0] == full.out.partition("\n\n")[0]
+    assert "Cost and time" in full.out and "Cost and time" not in brief.out
+    assert " view " in brief.err
+    assert " view " in brief.err and "--full" in brief.err and "--full" not in full.err
+    refused = karat("report", "latest", "--to", "csv", "--full")
+    assert refused.code == 2
+    assert "--full: is for the terminal" in refused.err

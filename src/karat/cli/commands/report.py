@@ -45,10 +45,13 @@ def command(
     from karat.analysis.verdicts import REHEARSED
     from karat.cli import reporting
     from karat.cli.printed import aside
+    from karat.errors import BadOption
 
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
     if shown.full:
+        if name != "terminal":
+            raise BadOption("--full", f"is for the terminal; the report {name} is always whole")
         asked = {**asked, "full": True}
     reporting.check(name, folder, asked)
     chosen: dict[str, Any] = {"scorings": shown.scorings, "allow_code": shown.code, "right": shown.right}

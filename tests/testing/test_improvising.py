@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from karat.testing.models import ModelServer, serve
-from karat.testing.models.asked import read_request
-from karat.testing.models.forms import filled_in
-from karat.testing.models.improvise import improvised, value_of
+from karat.testing.models.default_response import default_response, filled_form, value_of
+from karat.testing.models.request import read_request
 
 jsonschema: Any = importlib.import_module("jsonschema")  # has no types
 pytest.importorskip("pydantic_ai", reason="the extra 'chat' brings pydantic-ai")
@@ -143,7 +142,7 @@ def test_claude_codes_reminders_are_neither_question_nor_result():
     }
     request = read_request("messages", number=1, path="/v1/messages", headers={}, body=body)
     assert (request.question, request.tool_results) == ("lamp?", ("A match.",))
-    assert improvised(request).text == "A match."
+    assert default_response(request).text == "A match."
 
 
 _SCALARS = st.one_of(
@@ -233,9 +232,9 @@ why: your words
 
 
 def test_a_form_is_filled_in_as_it_asks():
-    filled = filled_in(FORM, "seed")
+    filled = filled_form(FORM, "seed")
     assert filled is not None
-    assert filled == filled_in(FORM, "seed") != filled_in(FORM, "another seed")
+    assert filled == filled_form(FORM, "seed") != filled_form(FORM, "another seed")
     answers = dict(line.split(": ") for line in filled.splitlines())
     assert list(answers) == ["choice", "more", "order", "guess", "share", "price", "why"]
     assert answers["choice"] in {"A", "B"}
@@ -248,10 +247,10 @@ def test_a_form_is_filled_in_as_it_asks():
 
 
 def test_only_the_last_form_of_a_question_counts():
-    assert filled_in("One line in this form:\nold: A\n\nNo: one line in this form:\nnew: B\n", "x") == "new: B"
-    assert filled_in("Which form do you like? A: this, or B: that?", "x") is None
+    assert filled_form("One line in this form:\nold: A\n\nNo: one line in this form:\nnew: B\n", "x") == "new: B"
+    assert filled_form("Which form do you like? A: this, or B: that?", "x") is None
 
 
 @given(lines=st.text(max_size=200), seed=st.text(max_size=5))
 def test_any_text_may_stand_where_a_form_does(lines, seed):
-    filled_in(f"End in this form:\n{lines}", seed)
+    filled_form(f"End in this form:\n{lines}", seed)

@@ -11,8 +11,8 @@ import pytest
 
 from karat.errors import BadOption
 from karat.testing.models import Request, Say, read_script, serve
-from karat.testing.models.asked import read_request
-from karat.testing.models.player import Player
+from karat.testing.models.request import read_request
+from karat.testing.models.router import ScriptPlayer
 
 SEARCH = {"type": "function", "function": {"name": "docs_search", "parameters": {"type": "object"}}}
 
@@ -29,9 +29,9 @@ def asked(*messages: tuple[str, str], **more: Any) -> Request:
 
 
 def said(script: Any, *requests: Request, busy: int = 1) -> list[str | int | None]:
-    player = Player(read_script(script))
-    cues = [player.cue(request, busy=busy) for request in requests]
-    return [cue.say.status or cue.say.text for cue in cues]
+    player = ScriptPlayer(read_script(script))
+    responses = [player.respond(request, busy=busy)[0] for request in requests]
+    return [response.status or response.text for response in responses]
 
 
 HI = asked(("user", "hi"))
@@ -97,9 +97,9 @@ def test_texts_are_filled_once_and_tools_called_as_they_are_offered():
         "text": "{{ question }} {{tool_result}} {{ model }} {{ other }}",
         "tool_calls": [{"name": "search", "arguments": {"query": ["{{ tool_result }}"]}}, {"name": "fetch"}],
     }
-    spoken = Player(read_script([{"say": utterance}])).cue(request, busy=1).say
-    assert spoken.text == "{{ model }}? found some-model {{ other }}"
-    assert [(call.name, call.arguments) for call in spoken.tool_calls] == [
+    response, _ = ScriptPlayer(read_script([{"say": utterance}])).respond(request, busy=1)
+    assert response.text == "{{ model }}? found some-model {{ other }}"
+    assert [(call.name, call.arguments) for call in response.tool_calls] == [
         ("docs_search", {"query": ["found"]}),
         ("fetch", {}),
     ]
@@ -156,8 +156,8 @@ def test_a_script_is_read_from_yaml_or_json(tmp_path):
         ("rules: [{say: [{status: 200}]}]", "rules.0.say.0.status"),
         ("rules: [{when: {modell: a}, say: hi}]", "rules.0.when.modell"),
         ("format: 2", "format"),
-        ("rules: [", "is no YAML"),
-        ("just text", "is no script"),
+        ("rules: [", "is not YAML"),
+        ("just text", "is not a script"),
     ],
 )
 def test_a_script_with_faults_is_refused_with_their_places(tmp_path, text, told):

@@ -49,7 +49,7 @@ def serving(transport: str, *options: str) -> Iterator[str]:
             process.kill()
 
 
-def scripted(*, more_tools: int = 0) -> MCPServer[Any]:
+def scripted(*, more_tools: int = 0) -> MCPServer[object]:
     """The server; `more_tools` adds that many that do nothing, to make the list long."""
     from mcp.server.mcpserver import MCPServer
 
@@ -97,7 +97,7 @@ def large(megabytes: float) -> str:
     return "x" * int(megabytes * 1024 * 1024)
 
 
-def picture() -> Any:
+def picture() -> object:
     """Answers with a picture and a link."""
     from mcp_types import ImageContent, ResourceLink
 
@@ -153,7 +153,7 @@ def nothing() -> str:
     return ""
 
 
-def _add_tools_that_know_the_server(server: MCPServer[Any]) -> None:
+def _add_tools_that_know_the_server(server: MCPServer[object]) -> None:
     from mcp.server.mcpserver import Context
 
     def grow(name: str) -> str:
@@ -230,7 +230,7 @@ async def _serve(chosen: argparse.Namespace) -> None:
     await uvicorn.Server(uvicorn.Config(app, log_level="critical")).serve(sockets=[listening])
 
 
-def _guarded(app: Any, chosen: argparse.Namespace) -> Any:
+def _guarded(app: Any, chosen: argparse.Namespace) -> object:
     """The application behind a door that may be shut: a fixed status, or a header that is asked for."""
     name, _, value = (chosen.require_header or "").partition(":")
 

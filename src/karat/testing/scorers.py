@@ -28,7 +28,7 @@ BROKEN = ("bad_verdict", "unannounced_metric", "out_of_bounds")
 
 
 def check_scorer(
-    scorer: Any, *, name: str = "scorer", cases: Iterable[tuple[Sample, Answer]] | None = None
+    scorer: object, *, name: str = "scorer", cases: Iterable[tuple[Sample, Answer]] | None = None
 ) -> tuple[Verdict, ...]:
     """What a scorer says of some answers, where it keeps its protocol; for use in a test of your own.
 
@@ -43,7 +43,7 @@ def check_scorer(
     return asyncio.run(_check(scorer, name, _hard() if cases is None else cases))
 
 
-async def _check(scorer: Any, name: str, cases: Iterable[tuple[Sample, Answer]]) -> tuple[Verdict, ...]:
+async def _check(scorer: object, name: str, cases: Iterable[tuple[Sample, Answer]]) -> tuple[Verdict, ...]:
     metrics = announced(scorer, type(scorer).__name__)
     if hasattr(scorer, "open"):
         scorer.open()

@@ -1,6 +1,6 @@
-"""A scripted model server: speaks as OpenAI and Anthropic do, says what a script tells it, costs nothing.
+"""A scripted model server: it speaks the APIs of OpenAI and Anthropic, answers from a script and costs nothing.
 
-    with serve() as server:                     # without a script the server improvises, see below
+    with serve() as server:                     # without a script it makes up its answers, see below
         server.openai_url                       # http://127.0.0.1:PORT/v1 – chat completions and responses
         server.anthropic_url                    # http://127.0.0.1:PORT    – messages, count_tokens
         server.requests                         # what it was asked, in order of arrival: list[Request]
@@ -13,43 +13,48 @@
 
     python -m karat.testing.models [--script FILE] [--port N] [--log FILE]     # prints {"openai_url", "anthropic_url"}
 
-Any key is accepted. Whether a client streams is the client's choice; every utterance can be streamed.
+Any key is accepted. Whether to stream is the client's choice; every response can be streamed.
 
-**A script** is a YAML or JSON file (or the same in Python) with `rules`; the first that matches speaks:
+**A script** is a YAML or JSON file (or the same in Python) with `rules`; the first that matches answers:
 
     format: 1
     rules:
       - when: {model: "claude-*", contains: lamp}    # all optional; see When in script.py
-        say:                                         # what the model says, one utterance after the other
-          - {status: 429, retry_after: 1, times: 2}  # a fault: the next utterance comes when it is asked again
+        say:                                         # the model's responses, one after the other
+          - {status: 429, retry_after: 1, times: 2}  # a fault: the next response comes when it is asked again
           - tool_calls: [{name: search, arguments: {query: lamp}}, {name: echo, arguments: {text: hi}}]
           - text: "A match. {{ tool_result }}"
             usage: {input: 120, output: 9, cache_read: 64, reasoning: 4}
 
-The n-th utterance answers a conversation in which the model has spoken n times since the (last) user message that
-`contains` found, or since the beginning; the last one is repeated. So a script needs no state, and trials that run at
-the same time do not disturb each other; only faults are counted, by conversation. A tool called `search` also stands
-for the offered tool `mcp__docs__search` or `docs_search`.
+The n-th response (from 0) answers a conversation in which the model has answered n times since the last user message
+that holds `contains`, or since the beginning; the last response is repeated. So a script needs no state, and trials
+that run at the same time do not disturb each other; only faults are counted, by conversation. A tool called `search`
+also means the offered tool `mcp__docs__search` or `docs_search`.
 
-**Improvising** (no rule matched, or `improvise: true`): where structured output is asked for, values made from its JSON
-schema, by a hash of the conversation; else the first search-like tool is called with the question, and the answer is
-what it found.
+**Made-up answers** (no rule matches, or `improvise: true`): where structured output is asked for, values made from its
+JSON schema, drawn by a hash of the conversation; else the first search tool is called with the question, and the answer
+is what it found.
 """
 
-from karat.testing.models.request import Offered, Request, Said
-from karat.testing.models.script import Rule, Say, Script, ToolUse, When, read_script
+from karat.testing.models.request import Message, OfferedTool, Request
+from karat.testing.models.script import Rule, Script, ScriptedResponse, ToolUse, When, read_script
 from karat.testing.models.server import ModelServer, serve
 
 __all__ = [
+    "Message",
     "ModelServer",
     "Offered",
+    "OfferedTool",
     "Request",
     "Rule",
     "Said",
     "Say",
     "Script",
+    "ScriptedResponse",
     "ToolUse",
     "When",
     "read_script",
     "serve",
 ]
+
+Offered, Said, Say = OfferedTool, Message, ScriptedResponse  # their names before 2026-12

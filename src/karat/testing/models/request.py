@@ -1,21 +1,24 @@
-"""What the server was asked, in one form for all three APIs."""
+"""A request to a model, in one form for all three APIs."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-__all__ = ["Api", "Offered", "Request", "Said", "digest_of"]
+import msgspec
+
+from karat.records import JsonObject
+
+__all__ = ["Api", "BadRequest", "Message", "OfferedTool", "Request", "digest_of", "read_request"]
 
 Api = Literal["chat", "responses", "messages", "count_tokens"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Said:
+class Message(msgspec.Struct, frozen=True, kw_only=True):
     """One message of the conversation."""
 
     role: Literal["user", "assistant", "tool"]
@@ -25,32 +28,30 @@ class Said:
     error: bool = False  # for "tool": the client says that the call failed
 
 
-@dataclass(frozen=True, kw_only=True)
-class Offered:
+class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool that the model may call."""
 
     name: str
     description: str = ""
-    schema: Mapping[str, Any]  # of its arguments
+    schema: JsonObject  # of its arguments
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One request to a model. `body` is what was sent, word for word."""
 
     number: int  # from 1, in order of arrival
     api: Api
     path: str
-    headers: Mapping[str, str]  # lower case names; the key stands here in clear
-    body: Mapping[str, Any]
+    headers: Mapping[str, str]  # lower case names; contains the key
+    body: JsonObject
     model: str
     stream: bool
     system: str = ""
-    asides: tuple[str, ...] = ()  # what the client told the model in between, in the system's name; Claude Code does
-    messages: tuple[Said, ...] = ()
-    tools: tuple[Offered, ...] = ()
+    asides: tuple[str, ...] = ()  # system messages between the others, as Claude Code sends them
+    messages: tuple[Message, ...] = ()
+    tools: tuple[OfferedTool, ...] = ()
     forced: str | None = None  # a tool must be called: its name, or "*" for any. None: as the model likes
-    schema: Mapping[str, Any] | None = None  # of the JSON that must be answered with, where it was asked for
+    schema: JsonObject | None = None  # of the JSON that must be answered with, where it was asked for
 
     @property
     def key(self) -> str:
@@ -59,12 +60,12 @@ class Request:
 
     @property
     def question(self) -> str:
-        """What the user said last."""
+        """The last message of the user."""
         return next((said.text for said in reversed(self.messages) if said.role == "user"), "")
 
     @property
     def tool_results(self) -> tuple[str, ...]:
-        """The results of the tools since the user spoke last."""
+        """The results of tools since the last message of the user."""
         found = []
         for said in reversed(self.messages):
             if said.role == "user":
@@ -73,7 +74,7 @@ class Request:
                 found.append(said.text)
         return tuple(reversed(found))
 
-    def offered(self, name: str) -> Offered | None:
+    def offered(self, name: str) -> OfferedTool | None:
         """The tool of this name, or the one whose prefixed name (`mcp__docs__search`, `docs_search`) ends so."""
         for tool in self.tools:
             if tool.name == name:
@@ -86,7 +87,7 @@ class Request:
         said = [[one.role, one.text, one.tool_calls] for one in self.messages]
         return digest_of([self.model, self.system, said])
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """For the log file: without the key."""
         kept = {name: "***" if name in _KEYS else value for name, value in self.headers.items()}
         return {
@@ -104,7 +105,183 @@ class Request:
 _KEYS = {"authorization", "x-api-key", "api-key", "cookie", "proxy-authorization"}
 
 
-def digest_of(value: Any) -> str:
+def digest_of(value: object) -> str:
     """24 hex digits over a value of JSON."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+# What Claude Code puts between the words of its user, and behind the results of tools.
+_REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+
+_BILLING = re.compile(r"^x-anthropic-billing-header:.*\n?")  # which build of it asks
+
+
+class BadRequest(Exception):
+    """What was sent is not a request of this API."""
+
+
+def read_request(api: Api, *, number: int, path: str, headers: Mapping[str, str], body: JsonObject) -> Request:
+    """Raises BadRequest with what is missing or wrong."""
+    model = body.get("model")
+    if not isinstance(model, str):
+        raise BadRequest("model: a text is required")
+    read = {"chat": _chat, "responses": _responses, "messages": _messages, "count_tokens": _messages}[api]
+    try:
+        parts = read(body)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise BadRequest(f"not a valid request of this API: {type(error).__name__}: {error}") from error
+    _refuse_loose_ends(parts["messages"])
+    stream = body.get("stream") is True
+    return Request(number=number, api=api, path=path, headers=headers, body=body, model=model, stream=stream, **parts)
+
+
+def _refuse_loose_ends(messages: Iterable[Message]) -> None:
+    """As the providers do: each call has its result right behind it, and each result has its call."""
+    open_calls: dict[str, None] = {}
+    for said in messages:
+        if said.role != "tool":
+            if open_calls:
+                raise BadRequest(f"messages: a tool call has no result: {', '.join(open_calls)}")
+            open_calls = dict.fromkeys(said.tool_call_ids)
+            continue
+        for one in said.tool_call_ids:
+            if one not in open_calls:
+                raise BadRequest(f"messages: a result answers no tool call right before it: {one}")
+            del open_calls[one]
+    if open_calls:
+        raise BadRequest(f"messages: a tool call has no result: {', '.join(open_calls)}")
+
+
+def _chat(body: JsonObject) -> JsonObject:
+    messages, system = [], []
+    for one in _listed(body, "messages"):
+        if one["role"] in ("system", "developer"):
+            system.append(_text(one["content"]))
+        elif one["role"] == "tool":
+            messages.append(Message(role="tool", text=_text(one["content"]), tool_call_ids=(one["tool_call_id"],)))
+        elif one["role"] == "assistant":
+            listed = one.get("tool_calls") or []
+            calls, ids = tuple(_function(call)["name"] for call in listed), tuple(call["id"] for call in listed)
+            text = _text(one.get("content"))
+            messages.append(Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids))
+        else:
+            messages.append(Message(role="user", text=_text(one["content"])))
+    tools = [_offered(_function(tool), "parameters") for tool in body.get("tools") or []]
+    asked = body.get("response_format") or {}
+    return {
+        "system": "\n\n".join(system),
+        "messages": tuple(messages),
+        "tools": tuple(tools),
+        "forced": _forced(body.get("tool_choice")),
+        "schema": (asked.get("json_schema") or {}).get("schema"),
+    }
+
+
+def _responses(body: JsonObject) -> JsonObject:
+    given = body.get("input")
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else _listed(body, "input")
+    messages, system = [], [body.get("instructions") or ""]
+    for one in items:
+        kind, role = one.get("type", "message"), one.get("role")
+        if kind == "function_call_output":
+            messages.append(Message(role="tool", text=_text(one["output"]), tool_call_ids=(one["call_id"],)))
+        elif role in ("system", "developer"):
+            system.append(_text(one["content"]))
+        elif role == "user":
+            messages.append(Message(role="user", text=_text(one["content"])))
+        else:
+            # One utterance of the model is several items here: its thoughts, its words, its calls.
+            before = messages.pop() if messages and messages[-1].role == "assistant" else Message(role="assistant")
+            text = before.text + (_text(one["content"]) if kind == "message" else "")
+            calls, ids = before.tool_calls, before.tool_call_ids
+            if kind == "function_call":
+                calls, ids = (*calls, one["name"]), (*ids, one["call_id"])
+            messages.append(Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids))
+    tools = [_offered(tool, "parameters") for tool in body.get("tools") or [] if tool.get("type") == "function"]
+    asked = (body.get("text") or {}).get("format") or {}
+    return {
+        "system": "\n\n".join(filter(None, system)),
+        "messages": tuple(messages),
+        "tools": tuple(tools),
+        "forced": _forced(body.get("tool_choice")),
+        "schema": asked.get("schema"),
+    }
+
+
+def _messages(body: JsonObject) -> JsonObject:
+    messages: list[Message] = []
+    asides = []
+    for one in _listed(body, "messages"):
+        blocks = [{"type": "text", "text": one["content"]}] if isinstance(one["content"], str) else one["content"]
+        if one["role"] == "system":
+            asides.append(_text(blocks))
+            continue
+        if one["role"] == "assistant":
+            listed = [block for block in blocks if block["type"] == "tool_use"]
+            calls, ids = tuple(block["name"] for block in listed), tuple(block["id"] for block in listed)
+            messages.append(Message(role="assistant", text=_text(blocks), tool_calls=calls, tool_call_ids=ids))
+            continue
+        results = [
+            Message(
+                role="tool",
+                text=_unreminded(_text(block.get("content"))),
+                tool_call_ids=(block["tool_use_id"],),
+                error=bool(block.get("is_error")),
+            )
+            for block in blocks
+            if block["type"] == "tool_result"
+        ]
+        text = _unreminded(_text(blocks)) or ("" if results else _text(blocks))
+        messages += results
+        messages += [Message(role="user", text=text)] if text or not results else []
+    asked = body.get("output_format") or (body.get("output_config") or {}).get("format") or {}
+    return {
+        "system": _BILLING.sub("", _text(body.get("system"))),
+        "asides": tuple(asides),
+        "messages": tuple(messages),
+        "tools": tuple(_offered(tool, "input_schema") for tool in body.get("tools") or []),
+        "forced": _forced(body.get("tool_choice")),
+        "schema": asked.get("schema"),
+    }
+
+
+def _listed(body: JsonObject, name: str) -> Iterable[JsonObject]:
+    found = body.get(name)
+    if not isinstance(found, list) or not found:
+        raise BadRequest(f"{name}: a list that is not empty is required")
+    return found
+
+
+def _text(content: Any) -> str:
+    """The texts in a message, whether it is one text or a list of blocks."""
+    if isinstance(content, str) or content is None:
+        return content or ""
+    return "\n".join(block["text"] for block in content if isinstance(block.get("text"), str))
+
+
+def _unreminded(text: str) -> str:
+    return _REMINDER.sub("\n", text).strip("\n") if "<system-reminder>" in text else text
+
+
+def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = tool.get("function") or tool.get("custom") or {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _offered(tool: Mapping[str, Any], schema: str) -> OfferedTool:
+    described = tool.get("description") or ""
+    return OfferedTool(name=str(tool.get("name", "")), description=described, schema=tool.get(schema) or {})
+
+
+def _forced(choice: object) -> str | None:
+    """OpenAI: "auto", "required", {function}; Anthropic: {type: auto | any | tool, name}."""
+    if isinstance(choice, str):
+        return "*" if choice == "required" else None
+    if not isinstance(choice, Mapping):
+        return None
+    if choice.get("type") == "allowed_tools":
+        allowed = choice.get("allowed_tools") or choice
+        return "*" if allowed.get("mode") == "required" else None
+    name = _function(choice).get("name") or choice.get("name")
+    return str(name) if name else ("*" if choice.get("type") == "any" else None)

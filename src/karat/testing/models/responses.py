@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from karat.testing.models.speech import CREATED, Event, Speech, arguments_text, pieces
+from karat.records import JsonObject
+from karat.testing.models.output import CREATED, Event, ModelOutput, arguments_text, pieces
 
 __all__ = ["events", "whole"]
 
 
-def whole(speech: Speech) -> dict[str, Any]:
+def whole(answer: ModelOutput) -> JsonObject:
     """The answer in one piece."""
-    return _response(speech, output=_output(speech))
+    return _response(answer, output=_output(answer))
 
 
-def events(speech: Speech) -> Iterator[Event]:
+def events(answer: ModelOutput) -> Iterator[Event]:
     """The answer in parts, numbered."""
-    for number, (kind, data) in enumerate(_events(speech)):
+    for number, (kind, data) in enumerate(_events(answer)):
         yield kind, {"type": kind, "sequence_number": number, **data}
 
 
-def _events(speech: Speech) -> Iterator[tuple[str, dict[str, Any]]]:
-    begun = {**_response(speech, output=[]), "status": "in_progress", "usage": None}
+def _events(answer: ModelOutput) -> Iterator[tuple[str, JsonObject]]:
+    begun = {**_response(answer, output=[]), "status": "in_progress", "usage": None}
     yield "response.created", {"response": begun}
     yield "response.in_progress", {"response": begun}
-    output = _output(speech)
+    output = _output(answer)
     for index, item in enumerate(output):
         empty = {**item, **{"reasoning": {"summary": []}, "message": {"content": []}}.get(item["type"], {})}
         if item["type"] == "function_call":
@@ -36,11 +36,11 @@ def _events(speech: Speech) -> Iterator[tuple[str, dict[str, Any]]]:
         where = {"output_index": index, "item_id": item["id"]}
         yield from _INSIDE[item["type"]](item, where)
         yield "response.output_item.done", {"output_index": index, "item": item}
-    ended = "response.incomplete" if speech.say.stop == "length" else "response.completed"
-    yield ended, {"response": _response(speech, output=output)}
+    ended = "response.incomplete" if answer.say.stop == "length" else "response.completed"
+    yield ended, {"response": _response(answer, output=output)}
 
 
-def _inside_reasoning(item: dict[str, Any], where: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _inside_reasoning(item: JsonObject, where: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     (part,) = item["summary"]
     where = {**where, "summary_index": 0}
     yield "response.reasoning_summary_part.added", {**where, "part": {**part, "text": ""}}
@@ -50,11 +50,11 @@ def _inside_reasoning(item: dict[str, Any], where: dict[str, Any]) -> Iterator[t
     yield "response.reasoning_summary_part.done", {**where, "part": part}
 
 
-def _inside_message(item: dict[str, Any], where: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _inside_message(item: JsonObject, where: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     (part,) = item["content"]
     key = "refusal" if part["type"] == "refusal" else "text"
     kind = "response.refusal" if key == "refusal" else "response.output_text"
-    extra: dict[str, Any] = {} if key == "refusal" else {"logprobs": []}
+    extra: JsonObject = {} if key == "refusal" else {"logprobs": []}
     where = {**where, "content_index": 0}
     yield "response.content_part.added", {**where, "part": {**part, key: ""}}
     for piece in pieces(part[key]):
@@ -63,7 +63,7 @@ def _inside_message(item: dict[str, Any], where: dict[str, Any]) -> Iterator[tup
     yield "response.content_part.done", {**where, "part": part}
 
 
-def _inside_call(item: dict[str, Any], where: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _inside_call(item: JsonObject, where: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     for piece in pieces(item["arguments"]):
         yield "response.function_call_arguments.delta", {**where, "delta": piece}
     yield "response.function_call_arguments.done", {**where, "name": item["name"], "arguments": item["arguments"]}
@@ -72,41 +72,42 @@ def _inside_call(item: dict[str, Any], where: dict[str, Any]) -> Iterator[tuple[
 _INSIDE = {"reasoning": _inside_reasoning, "message": _inside_message, "function_call": _inside_call}
 
 
-def _output(speech: Speech) -> list[dict[str, Any]]:
-    say = speech.say
-    items: list[dict[str, Any]] = []
+def _output(answer: ModelOutput) -> list[JsonObject]:
+    say = answer.say
+    items: list[JsonObject] = []
     if say.reasoning:
         summary = [{"type": "summary_text", "text": say.reasoning}]
-        items.append({"id": f"rs_{speech.id}", "type": "reasoning", "summary": summary})
+        items.append({"id": f"rs_{answer.id}", "type": "reasoning", "summary": summary})
     if say.text or not say.tool_calls:
-        part: dict[str, Any] = {"type": "output_text", "text": say.text, "annotations": [], "logprobs": []}
+        part: JsonObject = {"type": "output_text", "text": say.text, "annotations": [], "logprobs": []}
         if say.stop == "refusal":
             part = {"type": "refusal", "refusal": say.text}
-        head = {"id": f"msg_{speech.id}", "type": "message", "role": "assistant"}
-        items.append({**head, "status": _status(speech), "content": [part]})
+        head = {"id": f"msg_{answer.id}", "type": "message", "role": "assistant"}
+        items.append({**head, "status": _status(answer), "content": [part]})
     for number, call in enumerate(say.tool_calls):
-        head = {"id": speech.call_id("fc", number), "type": "function_call", "status": "completed"}
+        head = {"id": answer.call_id("fc", number), "type": "function_call", "status": "completed"}
         words = {"name": call.name, "arguments": arguments_text(call.arguments)}
-        items.append({**head, "call_id": speech.call_id("call", number), **words})
+        items.append({**head, "call_id": answer.call_id("call", number), **words})
     return items
 
 
-def _status(speech: Speech) -> str:
-    return "incomplete" if speech.say.stop == "length" else "completed"
+def _status(answer: ModelOutput) -> str:
+    return "incomplete" if answer.say.stop == "length" else "completed"
 
 
-def _response(speech: Speech, *, output: list[dict[str, Any]]) -> dict[str, Any]:
-    body = speech.request.body
+def _response(answer: ModelOutput, *, output: list[JsonObject]) -> JsonObject:
+    body = answer.request.body
+    read, written = answer.parts
     return {
-        "id": f"resp_{speech.id}",
+        "id": f"resp_{answer.id}",
         "object": "response",
         "created_at": CREATED,
-        "status": _status(speech),
+        "status": _status(answer),
         "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"} if speech.say.stop == "length" else None,
+        "incomplete_details": {"reason": "max_output_tokens"} if answer.say.stop == "length" else None,
         "instructions": body.get("instructions"),
         "metadata": {},
-        "model": speech.model,
+        "model": answer.model,
         "output": output,
         "parallel_tool_calls": True,
         "previous_response_id": body.get("previous_response_id"),
@@ -118,16 +119,11 @@ def _response(speech: Speech, *, output: list[dict[str, Any]]) -> dict[str, Any]
         "tools": body.get("tools") or [],
         "top_p": body.get("top_p"),
         "truncation": "disabled",
-        "usage": _usage(speech),
-    }
-
-
-def _usage(speech: Speech) -> dict[str, Any]:
-    read, written = speech.parts
-    return {
-        "input_tokens": speech.input_tokens,
-        "input_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
-        "output_tokens": speech.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": speech.reasoning_tokens},
-        "total_tokens": speech.input_tokens + speech.output_tokens,
+        "usage": {
+            "input_tokens": answer.input_tokens,
+            "input_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
+            "output_tokens": answer.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": answer.reasoning_tokens},
+            "total_tokens": answer.input_tokens + answer.output_tokens,
+        },
     }

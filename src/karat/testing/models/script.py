@@ -1,4 +1,4 @@
-"""The script: which utterance answers which request."""
+"""The script: which response answers which request."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from karat.errors import BadOption
+from karat.records import JsonObject
 from karat.testing.models.request import Api, Request
 
-__all__ = ["Hook", "Rule", "Say", "Script", "ToolUse", "When", "filled", "read_script"]
+__all__ = ["Hook", "Rule", "Script", "ScriptedResponse", "ToolUse", "When", "filled", "read_script"]
 
 FORMAT_VERSION = 1  # 1: the first
 
@@ -21,16 +22,16 @@ _Strictly = ConfigDict(extra="forbid", frozen=True)
 
 
 class ToolUse(BaseModel):
-    """One tool call of the model. Templates in the texts of `arguments` are filled; text is sent as it stands."""
+    """One tool call of the model. Templates in the texts of `arguments` are filled; text is sent unchanged."""
 
     model_config = _Strictly
 
     name: str
-    arguments: dict[str, Any] | str = {}
+    arguments: JsonObject | str = {}
 
 
 class Tokens(BaseModel):
-    """What an utterance is said to have cost; what is not given is counted, four characters a token."""
+    """The tokens that a response reports; those not given are counted, four characters a token."""
 
     model_config = _Strictly
 
@@ -41,21 +42,21 @@ class Tokens(BaseModel):
     reasoning: int | None = None
 
 
-class Say(BaseModel):
-    """One utterance of the model, or one fault.
+class ScriptedResponse(BaseModel):
+    """One response of the model, or one fault.
 
-    Texts may hold `{{ question }}` (what the user said last), `{{ tool_result }}` (what the last
-    tool gave), `{{ system }}` and `{{ model }}`.
+    Texts may contain `{{ question }}` (the last message of the user), `{{ tool_result }}` (the result of the last
+    tool call), `{{ system }}` and `{{ model }}`.
     """
 
     model_config = _Strictly
 
     text: str = ""
-    reasoning: str = ""  # thought aloud before the text
+    reasoning: str = ""  # shown before the text
     tool_calls: tuple[ToolUse, ...] = ()
     improvise: bool = False  # as where no rule matches
     usage: Tokens = Tokens()
-    model: str | None = None  # the model that is said to have answered; None: the one that was asked for
+    model: str | None = None  # the model that the response names; None: the one that was asked for
     stop: Literal["length", "refusal"] | None = None  # None: as it should be
 
     delay: float = Field(default=0.0, ge=0)  # seconds before anything is sent
@@ -65,22 +66,22 @@ class Say(BaseModel):
     error: str = ""  # its message
     retry_after: float | str | None = None  # the header, with `status`
     after: int | None = Field(default=None, ge=1)  # with `status`: in the stream, after so many events
-    hang: float | Literal[True] | None = None  # says nothing for so many seconds, or until the client gives up
-    malformed: bool = False  # what is sent is no JSON
+    hang: float | Literal[True] | None = None  # no answer for so many seconds, or until the client gives up
+    malformed: bool = False  # what is sent is not JSON
     truncate: int | Literal[True] | None = None  # the connection breaks after so many events, or half way
     disconnect: bool = False  # the connection breaks before anything is sent
-    body: str | None = None  # exactly this, as text/html: what a proxy would say
-    times: int = Field(default=1, ge=1)  # a fault: so often, before the next utterance comes
+    body: str | None = None  # exactly this, as text/html, like an error page of a proxy
+    times: int = Field(default=1, ge=1)  # a fault: how often, before the next response comes
 
     @property
     def fault(self) -> bool:
-        """Whether the client will ask again, so that the next utterance may come."""
+        """Whether the client will ask again and get the next response."""
         wrong = (self.malformed, self.disconnect, self.truncate is not None, self.body is not None)
         return self.status is not None or self.hang is not None or any(wrong)
 
     @field_validator("hang", "truncate", mode="before")
     @classmethod
-    def _false_is_none(cls, value: Any) -> Any:
+    def _false_is_none(cls, value: object) -> object:
         return None if value is False else value
 
 
@@ -102,10 +103,11 @@ class When(BaseModel):
 
     def holds(self, request: Request, *, busy: int) -> bool:
         """For this request; `times` aside."""
-        told = (
+        conditions = (
             self.api in (None, request.api),
             self.model is None or fnmatch.fnmatchcase(request.model, self.model),
-            self.contains is None or any(self.contains in text for text in _user_texts(request)),
+            self.contains is None
+            or any(self.contains in text for text in [said.text for said in request.messages if said.role == "user"]),
             self.system is None or self.system in request.system,
             self.tool is None or request.offered(self.tool) is not None,
             self.tools in (None, bool(request.tools)),
@@ -113,26 +115,26 @@ class When(BaseModel):
             self.stream in (None, request.stream),
             self.busy is None or busy > self.busy,
         )
-        return all(told)
+        return all(conditions)
 
 
 class Rule(BaseModel):
-    """What the model says to some requests."""
+    """The responses to some requests."""
 
     model_config = _Strictly
 
     when: When = When()
-    say: tuple[Say, ...] = Field(min_length=1)
+    say: tuple[ScriptedResponse, ...] = Field(min_length=1)
 
     @field_validator("say", mode="before")
     @classmethod
-    def _text_is_an_utterance(cls, value: Any) -> Any:
+    def _text_is_a_response(cls, value: object) -> object:
         listed = value if isinstance(value, list | tuple) else [value]
         return tuple({"text": one} if isinstance(one, str) else one for one in listed)
 
 
 class Script(BaseModel):
-    """Rules in order; the first that matches speaks."""
+    """Rules in order; the first that matches answers."""
 
     model_config = _Strictly
 
@@ -142,15 +144,15 @@ class Script(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _rules_alone_will_do(cls, value: Any) -> Any:
+    def _rules_alone_will_do(cls, value: object) -> object:
         return {"rules": value} if isinstance(value, list | tuple) else value
 
 
-Hook = Callable[[Request], "str | Say | Mapping[str, Any] | None"]
+Hook = Callable[[Request], "str | ScriptedResponse | JsonObject | None"]
 """A script in Python; None improvises. Called on the server's thread, one request at a time."""
 
 
-def read_script(source: Script | Sequence[Any] | Mapping[str, Any] | Path | str | None) -> Script:
+def read_script(source: Script | Sequence[object] | Mapping[str, object] | Path | str | None) -> Script:
     """The script in a file, or made of values; None is the empty one. Raises BadOption with every fault."""
     import yaml
 
@@ -164,15 +166,15 @@ def read_script(source: Script | Sequence[Any] | Mapping[str, Any] | Path | str 
         except OSError as error:
             raise BadOption(where, f"cannot be read: {error.strerror}") from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise BadOption(where, f"is no YAML: {error}") from error
+            raise BadOption(where, f"is not YAML: {error}") from error
     try:
         return Script.model_validate(source if source is not None else {})
     except ValidationError as error:
         lines = [f"\n  {'.'.join(map(str, one['loc'])) or 'file'}: {one['msg']}" for one in error.errors()]
-        raise BadOption(where, "is no script:" + "".join(lines)) from error
+        raise BadOption(where, "is not a script:" + "".join(lines)) from error
 
 
-def filled(value: Any, request: Request) -> Any:
+def filled(value: object, request: Request) -> object:
     """The value with the templates in its texts filled; what is put in is not looked at again."""
     if isinstance(value, str):
         return _SLOT.sub(lambda found: _put(found[1], request), value) if "{{" in value else value
@@ -188,7 +190,3 @@ def _put(name: str, request: Request) -> str:
     if name == "tool_result":
         return next((said.text for said in reversed(request.messages) if said.role == "tool"), "")
     return str(getattr(request, name))
-
-
-def _user_texts(request: Request) -> list[str]:
-    return [said.text for said in request.messages if said.role == "user"]

@@ -1,20 +1,18 @@
-"""The server: on a thread of its own, on this machine only."""
+"""The server: on a separate thread, on this machine only."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from karat.errors import BadOption
-from karat.testing.models.desk import Desk
-from karat.testing.models.player import Player
 from karat.testing.models.request import Request
+from karat.testing.models.router import Connection, ConnectionEnded, Router, ScriptPlayer
 from karat.testing.models.script import Hook, Script, read_script
-from karat.testing.models.wire import Connection, Gone
 
 __all__ = ["ModelServer", "serve"]
 
@@ -22,10 +20,10 @@ _LONGEST_HEAD = 256 * 1024  # bytes
 
 
 class ModelServer:
-    """A server that runs. `requests` grows while it does."""
+    """A running server. `requests` grows while it runs."""
 
-    def __init__(self, port: int, desk: Desk) -> None:
-        self._port, self._desk = port, desk
+    def __init__(self, port: int, router: Router) -> None:
+        self._port, self._router = port, router
 
     def __repr__(self) -> str:
         return f"ModelServer({self.anthropic_url!r}, asked={self.asked})"
@@ -43,27 +41,27 @@ class ModelServer:
     @property
     def asked(self) -> int:
         """How many requests there were so far."""
-        return self._desk.asked
+        return self._router.asked
 
     @property
     def requests(self) -> list[Request]:
         """What models were asked so far, in order of arrival; counts of tokens too."""
-        return list(self._desk.requests)
+        return list(self._router.requests)
 
     @property
     def others(self) -> list[str]:
         """Everything else that was called, e.g. `HEAD /`."""
-        return list(self._desk.others)
+        return list(self._router.others)
 
     @property
     def most_busy(self) -> int:
         """The most requests that were being answered at a time."""
-        return self._desk.most_busy
+        return self._router.most_busy
 
 
 @contextmanager
 def serve(
-    script: Script | Sequence[Any] | Mapping[str, Any] | Path | str | Hook | None = None,
+    script: Script | Sequence[object] | Mapping[str, object] | Path | str | Hook | None = None,
     *,
     port: int = 0,
     log: Path | str | None = None,
@@ -76,13 +74,13 @@ def serve(
     A script in Python that raises ends its call without an answer, and the block with its exception.
     """
     hook: Hook | None = script if callable(script) else None
-    player = Player(Script() if callable(script) else read_script(script), hook)
+    player = ScriptPlayer(Script() if callable(script) else read_script(script), hook)
     with _opened(log) as file:
-        desk = Desk(player, log=file, keep=keep)
-        thread = _Thread(desk.serve, port)
+        router = Router(player, log=file, keep=keep)
+        thread = _Thread(router.serve, port)
         thread.start()
         try:
-            yield ModelServer(thread.port(), desk)
+            yield ModelServer(thread.port(), router)
         finally:
             thread.stop()
     if thread.crashes:
@@ -101,7 +99,7 @@ def _opened(log: Path | str | None) -> Iterator[IO[str] | None]:
 class _Thread(threading.Thread):
     """An event loop with a listening socket."""
 
-    def __init__(self, answer: Callable[[Connection], Any], port: int) -> None:
+    def __init__(self, answer: Callable[[Connection], Awaitable[None]], port: int) -> None:
         super().__init__(name="karat model server", daemon=True)
         self._answer, self._wanted = answer, port
         self._ready = threading.Event()
@@ -154,7 +152,7 @@ class _Thread(threading.Thread):
         try:
             while True:
                 await self._answer(connection)
-        except Gone:
+        except ConnectionEnded:
             return
         finally:
             connection.close()

@@ -1,18 +1,20 @@
-"""What a model says that nobody gave a script: plausible enough to rehearse an experiment, the same each time."""
+"""The response where no script rule matches: plausible enough to rehearse an experiment, the same each time."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+import random
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from karat.testing.models.forms import filled_in
-from karat.testing.models.request import Offered, Request
-from karat.testing.models.script import Say, ToolUse
+from karat.records import JsonObject
+from karat.testing.models.request import OfferedTool, Request
+from karat.testing.models.script import ScriptedResponse, ToolUse
 
-__all__ = ["improvised", "value_of"]
+__all__ = ["default_response", "filled_form", "value_of"]
 
 _SEARCH_WORDS = re.compile(r"search|find|query|look|retriev|ask", re.IGNORECASE)
 _QUERY_NAMES = ("query", "q", "question", "search", "search_query", "keywords", "terms", "text", "input", "prompt")
@@ -23,28 +25,30 @@ _DEPTH = 6  # of a schema that refers to itself
 _LONGEST_LIST = 3
 
 
-def improvised(request: Request) -> Say:
+def default_response(request: Request) -> ScriptedResponse:
     """Structured output where it is asked for; else a search, then the form of the question, or what was found."""
     output = _output_tool(request)
     found = None if request.tool_results else _search_tool(request, but=output)
     if found is not None:
         tool, name = found
-        return Say(tool_calls=(ToolUse(name=tool.name, arguments=_arguments(tool, request, query=name)),))
+        return ScriptedResponse(tool_calls=(ToolUse(name=tool.name, arguments=_arguments(tool, request, query=name)),))
     if output is not None:
-        return Say(tool_calls=(ToolUse(name=output.name, arguments=value_of(output.schema, request.digest)),))
+        return ScriptedResponse(
+            tool_calls=(ToolUse(name=output.name, arguments=value_of(output.schema, request.digest)),)
+        )
     schema = request.schema or _schema_in(request.system) or _schema_in(request.question)
     if schema is not None:
-        return Say(text=json.dumps(value_of(schema, request.digest)))
-    form = filled_in(request.question, request.digest)
+        return ScriptedResponse(text=json.dumps(value_of(schema, request.digest)))
+    form = filled_form(request.question, request.digest)
     if form is not None:
-        return Say(text=form)
+        return ScriptedResponse(text=form)
     if request.tool_results:
-        return Say(text=request.tool_results[-1].strip() or "Nothing was found.")
-    return Say(text="This is a rehearsal: no model was asked, and I know nothing by myself.")
+        return ScriptedResponse(text=request.tool_results[-1].strip() or "Nothing was found.")
+    return ScriptedResponse(text="This is a rehearsal: no model was asked, and I know nothing by myself.")
 
 
-def _output_tool(request: Request) -> Offered | None:
-    """The tool that stands for structured output, if any."""
+def _output_tool(request: Request) -> OfferedTool | None:
+    """The tool that returns structured output, if any."""
     if request.forced not in (None, "*"):
         return request.offered(str(request.forced))
     named = [tool for tool in request.tools if _OUTPUT_TOOL.match(tool.name)]
@@ -53,7 +57,7 @@ def _output_tool(request: Request) -> Offered | None:
     return request.tools[0] if request.forced == "*" and len(request.tools) == 1 else None
 
 
-def _search_tool(request: Request, *, but: Offered | None) -> tuple[Offered, str] | None:
+def _search_tool(request: Request, *, but: OfferedTool | None) -> tuple[OfferedTool, str] | None:
     """The tool to search with and the argument that takes the question: by its name first, then by its description."""
     if request.forced not in (None, "*"):
         return None
@@ -63,7 +67,7 @@ def _search_tool(request: Request, *, but: Offered | None) -> tuple[Offered, str
     return next(iter([*by_name, *by_description]), None)
 
 
-def _query_name(schema: Mapping[str, Any]) -> str:
+def _query_name(schema: JsonObject) -> str:
     properties = schema.get("properties") or {}
     texts = [name for name, one in properties.items() if isinstance(one, Mapping) and one.get("type") == "string"]
     known = [name for name in _QUERY_NAMES if name in texts]
@@ -71,7 +75,7 @@ def _query_name(schema: Mapping[str, Any]) -> str:
     return next(iter([*known, *required]), "")
 
 
-def _arguments(tool: Offered, request: Request, *, query: str) -> dict[str, Any]:
+def _arguments(tool: OfferedTool, request: Request, *, query: str) -> dict[str, object]:
     properties = tool.schema.get("properties") or {}
     made = {
         name: value_of(properties.get(name, {}), f"{request.digest}.{name}", root=tool.schema)
@@ -80,7 +84,7 @@ def _arguments(tool: Offered, request: Request, *, query: str) -> dict[str, Any]
     return {**made, query: request.question}
 
 
-def _schema_in(text: str) -> dict[str, Any] | None:
+def _schema_in(text: str) -> dict[str, object] | None:
     """The JSON schema that a prompt quotes, as pydantic-ai does where a model knows no structured output."""
     for found in re.finditer(r"schema[^{]{0,80}(\{)", text, re.IGNORECASE):
         try:
@@ -100,7 +104,9 @@ def value_of(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | 
     """
     root = schema if root is None else root
     schema = _resolved(schema, root)
-    schema = {**_noted(schema), **schema}
+    # A client writes limits into the description for APIs that refuse them in the schema.
+    noted = {name: float(number) for name, number in _NOTE.findall(str(schema.get("description", "")))}
+    schema = {**noted, **schema}
     draw = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=8).digest())
     if "const" in schema:
         return schema["const"]
@@ -108,9 +114,22 @@ def value_of(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | 
         return schema["enum"][draw % len(schema["enum"])]
     kind = _kind(schema)
     if kind == "object":
-        return _object(schema, seed, root=root, depth=depth)
+        properties = schema.get("properties") or {}
+        wanted = [*properties, *(name for name in schema.get("required") or [] if name not in properties)]
+        if depth >= _DEPTH:
+            wanted = list(schema.get("required") or [])
+        return {
+            name: value_of(properties.get(name, {}), f"{seed}.{name}", root=root, depth=depth + 1)
+            for name in wanted
+            if depth < 3 * _DEPTH
+        }
     if kind == "array":
-        return _array(schema, seed, root=root, depth=depth)
+        least = int(schema.get("minItems", 0))
+        items = schema.get("items")
+        if not isinstance(items, Mapping):
+            return ["rehearsed"] * least
+        many = max(least, min(int(schema.get("maxItems", _LONGEST_LIST)), 1 if depth < _DEPTH else 0))
+        return [value_of(items, f"{seed}.{number}", root=root, depth=depth + 1) for number in range(many)]
     if kind in ("integer", "number"):
         return _number(schema, draw, whole=kind == "integer")
     if kind == "boolean":
@@ -118,7 +137,7 @@ def value_of(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | 
     return None if kind == "null" else _text(schema, draw)
 
 
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
     """Without references and alternatives: the first that is not null."""
     for _ in range(_DEPTH):
         if "$ref" in schema:
@@ -133,15 +152,10 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
         chosen = next((one for one in choices if one.get("type") != "null"), choices[0])
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
         schema = {**rest, **chosen}
-    return schema
+    return dict(schema)
 
 
-def _noted(schema: Mapping[str, Any]) -> dict[str, float]:
-    """The limits that a client wrote into the description, for APIs that refuse them in the schema."""
-    return {name: float(number) for name, number in _NOTE.findall(str(schema.get("description", "")))}
-
-
-def _kind(schema: Mapping[str, Any]) -> str:
+def _kind(schema: Mapping[str, object]) -> str:
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = next((one for one in kind if one != "null"), "null")
@@ -150,28 +164,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return "object" if "properties" in schema else "string"
 
 
-def _object(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    properties = schema.get("properties") or {}
-    wanted = [*properties, *(name for name in schema.get("required") or [] if name not in properties)]
-    if depth >= _DEPTH:
-        wanted = list(schema.get("required") or [])
-    return {
-        name: value_of(properties.get(name, {}), f"{seed}.{name}", root=root, depth=depth + 1)
-        for name in wanted
-        if depth < 3 * _DEPTH
-    }
-
-
-def _array(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any], depth: int) -> list[Any]:
-    least = int(schema.get("minItems", 0))
-    items = schema.get("items")
-    if not isinstance(items, Mapping):
-        return ["rehearsed"] * least
-    many = max(least, min(int(schema.get("maxItems", _LONGEST_LIST)), 1 if depth < _DEPTH else 0))
-    return [value_of(items, f"{seed}.{number}", root=root, depth=depth + 1) for number in range(many)]
-
-
-def _number(schema: Mapping[str, Any], draw: int, *, whole: bool) -> int | float:
+def _number(schema: JsonObject, draw: int, *, whole: bool) -> int | float:
     step = schema.get("multipleOf") or 1
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     high = schema.get("maximum", schema.get("exclusiveMaximum"))
@@ -184,7 +177,58 @@ def _number(schema: Mapping[str, Any], draw: int, *, whole: bool) -> int | float
     return round(low + (high - low) * (draw % 99 + 1) / 100, 6)
 
 
-def _text(schema: Mapping[str, Any], draw: int) -> str:
+def _text(schema: JsonObject, draw: int) -> str:
     text = f"Rehearsed, {draw % 10**6:06d}."
     least, most = int(schema.get("minLength", 0)), schema.get("maxLength")
     return text.ljust(least, ".")[: int(most) if most is not None else None]
+
+
+_FORM = re.compile(
+    r"in this form\b[^\n:]{0,200}:[ \t]*\n(?P<lines>(?:[ \t]*[^\n:]{1,100}:[^\n]{0,2000}(?:\n|$)){1,100})"
+)
+_FROM_TO = re.compile(r"(?P<low>-?\d+(?:\.\d+)?) to \D?(?P<high>-?\d+(?:\.\d+)?)")
+_LEAST = re.compile(r"(?P<low>-?\d+(?:\.\d+)?) or more\b")
+_MOST = re.compile(r"(?P<high>-?\d+(?:\.\d+)?) or less\b")
+_SPAN = 100.0  # of a number whose range has no end
+
+
+def filled_form(question: str, seed: str) -> str | None:
+    """One line for each of the form's, drawn by a hash of `seed`: the same each time. None: there is no form.
+
+    >>> filled_form("A or B? End your answer with one line in this form:\\nchoice: A", "x")
+    'choice: A'
+    """
+    forms = list(_FORM.finditer(question))
+    if not forms:
+        return None
+    dice = random.Random(hashlib.blake2b(seed.encode(), digest_size=8).digest())
+    lines = (line.partition(":") for line in forms[-1]["lines"].splitlines())
+    return "\n".join(f"{name.strip()}: {_answer(wanted.strip(), dice)}" for name, _, wanted in lines)
+
+
+def _answer(wanted: str, dice: random.Random) -> str:
+    labels, in_order, _ = wanted.partition(" in your order")
+    if in_order:
+        ranked = labels.split(", ")
+        return ", ".join(dice.sample(ranked, len(ranked)))
+    if (span := _span(wanted)) is not None:
+        return _between(*span, dice)
+    options = [one for part in wanted.split(", ") for one in part.split(" or ") if one]
+    return dice.choice(options) if len(options) > 1 or len(wanted.split()) == 1 else "Rehearsed, in three words."
+
+
+def _span(wanted: str) -> tuple[float, float] | None:
+    """The range that a number may have, as far as the form says it; None where no number is asked for."""
+    found = next((one.groupdict() for pattern in (_FROM_TO, _LEAST, _MOST) if (one := pattern.search(wanted))), None)
+    if found is None:
+        return (1.0, _SPAN) if re.search(r"\bnumber\b", wanted) else None
+    if "low" not in found:
+        return float(found["high"]) - _SPAN, float(found["high"])
+    low = float(found["low"])
+    return low, float(found["high"]) if "high" in found else low + _SPAN
+
+
+def _between(low: float, high: float, dice: random.Random) -> str:
+    """A whole number where the range has two of them: it is right wherever a number is."""
+    first, last = math.ceil(low), math.floor(high)
+    return str(dice.randint(first, last)) if first < last else f"{(low + high) / 2:g}"

@@ -1,31 +1,30 @@
-"""An utterance as it is sent: what it cost, what it is called, and how it is cut into the parts of a stream."""
+"""A response as it is sent: its tokens, its ids, and its pieces in a stream."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from karat.testing.models.request import Request, digest_of
-from karat.testing.models.script import Say
+from karat.testing.models.script import ScriptedResponse
 
-__all__ = ["CREATED", "Event", "Speech", "arguments_text", "pieces", "speech_of", "tokens_in"]
+__all__ = ["CREATED", "Event", "ModelOutput", "arguments_text", "model_output", "pieces", "tokens_in"]
 
 CREATED = 1_700_000_000  # every answer's time: the same answer, byte by byte, whenever it is asked for
 
-Event = tuple[str | None, dict[str, Any]]
+Event = tuple[str | None, dict[str, object]]
 """One part of a stream: the event's name, where the API gives it one, and its data."""
 
 _PIECES = 12  # of one text in a stream, at most
 _SHORTEST = 8  # characters
 
 
-@dataclass(frozen=True, kw_only=True)
-class Speech:
-    """One utterance in answer to one request, with all that the APIs want to be told of it."""
+class ModelOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """One response to one request, with everything that the APIs report."""
 
-    say: Say
+    say: ScriptedResponse
     request: Request
     id: str  # hex: the same for the same words in the same conversation
     model: str
@@ -43,12 +42,12 @@ class Speech:
         return f"{prefix}_{self.id}{number:02d}"
 
 
-def speech_of(say: Say, request: Request) -> Speech:
+def model_output(say: ScriptedResponse, request: Request) -> ModelOutput:
     """What is not given is counted: four characters a token."""
     spoken = say.text + "".join(call.name + arguments_text(call.arguments) for call in say.tool_calls)
     reasoning = _tokens(say.reasoning) if say.usage.reasoning is None else say.usage.reasoning
     counted = max(tokens_in(request), say.usage.cache_read + say.usage.cache_write)
-    return Speech(
+    return ModelOutput(
         say=say,
         request=request,
         id=digest_of([request.digest, spoken]),
@@ -60,7 +59,7 @@ def speech_of(say: Say, request: Request) -> Speech:
 
 
 def tokens_in(request: Request) -> int:
-    """How many tokens a request is said to have: four characters a token, tools included."""
+    """The tokens that are reported for a request: four characters a token, tools included."""
     said = sum(len(one.text) + sum(map(len, one.tool_calls)) for one in request.messages)
     offered = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.schema)) for tool in request.tools)
     return max(1, (len(request.system) + said + offered) // 4)
@@ -70,7 +69,7 @@ def _tokens(text: str) -> int:
     return math.ceil(len(text) / 4)
 
 
-def arguments_text(arguments: dict[str, Any] | str) -> str:
+def arguments_text(arguments: dict[str, object] | str) -> str:
     """As the model writes them: JSON, unless the script wants something else."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 

@@ -182,7 +182,7 @@ def test_runs_are_opened_by_path_name_or_newest(here):
         assert karat.open(name).path.name == first.path.name
     assert karat.open("latest").path == second.path
     assert karat.open(here / "results").path.name == second.path.name
-    with pytest.raises(karat.OperatorError, match="no run in results is called so"):
+    with pytest.raises(karat.OperatorError, match="no run in results has that name"):
         karat.open("nothing")
 
 

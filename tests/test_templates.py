@@ -43,8 +43,8 @@ def test_fields_are_filled(text: str, filled: str) -> None:
         ("{{ profile.tags.2 }}", "prompt: there is no value called 'profile.tags.2'"),
         ("{{ n.x }}", "prompt: there is no value called 'n.x'"),
         ("{{ n.__class__ }}", "prompt: there is no value called 'n.__class__'"),
-        ("{{ n + 1 }}", "prompt: '{{ n + 1 }}' is no field: a field is a dotted name, such as {{ question }}"),
-        ("{{ }}", "prompt: '{{  }}' is no field: a field is a dotted name, such as {{ question }}"),
+        ("{{ n + 1 }}", "prompt: '{{ n + 1 }}' is not a field: a field is a dotted name, such as {{ question }}"),
+        ("{{ }}", "prompt: '{{  }}' is not a field: a field is a dotted name, such as {{ question }}"),
     ],
 )
 def test_what_is_no_known_name_is_an_error(text: str, message: str) -> None:

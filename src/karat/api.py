@@ -8,12 +8,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from karat.errors import BadOption, BadRun, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import excerpt
 from karat.journal import LARGEST_INFO, RunFolder
+from karat.records import JsonObject
 
 if TYPE_CHECKING:
     import duckdb
@@ -48,7 +49,7 @@ def run(
     retry_failed: bool = False,
     samples: int | Sequence[str] | None = None,
     conditions: Sequence[str] = (),
-    on_event: Callable[[Any], None] | None = None,
+    on_event: Callable[[object], None] | None = None,
 ) -> RunFolder:
     """Carries out an experiment and gives its run; waits until all is answered and scored.
 
@@ -91,7 +92,7 @@ async def arun(
     retry_failed: bool = False,
     samples: int | Sequence[str] | None = None,
     conditions: Sequence[str] = (),
-    on_event: Callable[[Any], None] | None = None,
+    on_event: Callable[[object], None] | None = None,
 ) -> RunFolder:
     """As `run`, to be awaited. Cancelling it stops at once; what was answered is kept, and can be resumed."""
     outcome = await carry_out(
@@ -172,7 +173,7 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
         raise BadRun(text, f"there is no such folder, and no run in {results}; `karat run FILE` makes one")
     near = did_you_mean(text, [folder.name for folder in below])
     hint = near if "mean" in near else f"; the newest is {below[-1]}"
-    raise BadRun(text, f"there is no such folder, and no run in {results} is called so{hint}")
+    raise BadRun(text, f"there is no such folder, and no run in {results} has that name{hint}")
 
 
 def summarize(
@@ -197,7 +198,7 @@ def summarize(
     """
     from karat import analysis as summary
 
-    asked: dict[str, Any] = {"pairs": pairs, "baseline": baseline, "right": right}
+    asked: JsonObject = {"pairs": pairs, "baseline": baseline, "right": right}
     return summary.summarize(open(run), scorings=scorings, level=level, allow_code=allow_code, **asked)
 
 
@@ -297,10 +298,10 @@ def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -
     return Selection(samples=(samples,) if isinstance(samples, str) else tuple(samples), conditions=tuple(conditions))
 
 
-def _watch(on_event: Callable[[Any], None] | None) -> RunStatus:
+def _watch(on_event: Callable[[object], None] | None) -> RunStatus:
     from karat.execution import RunStatus
 
-    def log(event: Any) -> None:
+    def log(event: object) -> None:
         if isinstance(event, str):
             logging.getLogger("karat").warning("%s", event)
 

@@ -23,6 +23,7 @@ __all__ = [
     "Condition",
     "Failure",
     "Gate",
+    "JsonObject",
     "LedgerClass",
     "McpServer",
     "Metric",
@@ -43,6 +44,9 @@ __all__ = [
     "recorded_seconds",
 ]
 
+JsonObject = dict[str, Any]
+"""A JSON object as it was decoded. Whoever takes a value from it checks what that is."""
+
 LedgerClass = Literal["scored", "agent", "infrastructure", "judge", "limit", "not_run"]
 
 AllowCode = bool | Literal["changed"]
@@ -54,7 +58,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     question: str
     golden: str | None = None  # None: there is no golden answer
-    detail: dict[str, Any] = {}  # what the dataset kind knows besides (program, unit, …)
+    detail: JsonObject = {}  # what the dataset kind knows besides (program, unit, …)
     asked: str | None = None  # what is sent to the agent; None: the question as it stands
     seat: int | None = None  # whose session: turns of one seat share one; None: the sample has a single one
     open: bool = False  # what is asked, and whether, depends on earlier replies: `datasets.turn_question` says it
@@ -68,7 +72,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     digest: str  # hex, over turns, golden answers and materials
     turns: tuple[Turn, ...]
     materials: str | None = None  # a document that precedes the first turn
-    metadata: dict[str, Any] = {}  # further columns, to group results by
+    metadata: JsonObject = {}  # further columns, to group results by
     detail: dict[str, Any] = {}  # what the dataset kind knows of the whole (document, table, …)
     apart: bool = False  # each turn is asked in a session of its own: `asked` carries what went before
     weight: float = 1.0  # how many samples of the file it stands for, relative to the others
@@ -111,7 +115,7 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which agent, with which options; the digest covers every option that can change an answer."""
 
     type: str
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
     digest: str = ""
 
 
@@ -120,7 +124,7 @@ class ScorerSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     type: str
     name: str  # as shown; the type unless the file names it
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -151,7 +155,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     tool: str
     server: str | None = None  # None: not an MCP tool
-    input: dict[str, Any] = {}
+    input: JsonObject = {}
     result: str | None = None  # None: it failed, or the result was not seen
     error: str | None = None  # None: it succeeded
     milliseconds: float | None = None
@@ -248,7 +252,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     labels: dict[str, str] = {}  # categories, e.g. a diagnosis
     reasons: dict[str, str] = {}  # metric → why
     claims: tuple[str, ...] = ()  # helpful details that the judge cannot confirm
-    detail: dict[str, Any] = {}
+    detail: JsonObject = {}
     offline: bool = False  # by a rule, not by a model that understands
     usage: Usage | None = None
     dollars: float | None = None

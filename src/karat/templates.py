@@ -7,7 +7,6 @@ are no templates: `{{ … }}` in them stays as it is.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -31,7 +30,7 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(field[1].strip() for field in _FIELD.finditer(_closed(text))))
 
 
-def fill(text: str, values: Mapping[str, Any], *, place: str = "template") -> str:
+def fill(text: str, values: Mapping[str, object], *, place: str = "template") -> str:
     """The text with each field's value in its place.
 
     Texts stand as they are, other values as JSON writes them. Raises BadOption, naming
@@ -45,7 +44,7 @@ def fill(text: str, values: Mapping[str, Any], *, place: str = "template") -> st
     return filled + text[len(closed) :]
 
 
-def fill_body(body: Any, values: Mapping[str, Any], *, place: str = "body") -> Any:
+def fill_body(body: object, values: Mapping[str, object], *, place: str = "body") -> object:
     """A JSON value with its fields filled as JSON values.
 
     In a mapping or list, a text that is one field alone becomes the value itself, with its
@@ -60,7 +59,21 @@ def fill_body(body: Any, values: Mapping[str, Any], *, place: str = "body") -> A
     {'q': 'a "b"', 'n': 3}
     """
     if isinstance(body, str):
-        return _fill_json_text(body, values, place)
+        parts: list[str] = []
+        quoted, position = False, 0
+        for field in _FIELD.finditer(_closed(body)):
+            between = body[position : field.start()]
+            quoted = _ends_quoted(between, quoted)
+            value = _value(field[1].strip(), values, place)
+            parts += [between, json.dumps(_text(value))[1:-1] if quoted else json.dumps(value)]
+            position = field.end()
+        parts.append(body[position:])
+        try:
+            return json.loads("".join(parts))
+        except json.JSONDecodeError as error:
+            raise BadOption(
+                place, f"is not JSON once its fields are filled: {error.msg} at character {error.pos}"
+            ) from None
     return _fill_json(body, values, place)
 
 
@@ -69,7 +82,7 @@ def _closed(text: str) -> str:
     return text[: text.rfind("}}") + 2]
 
 
-def _fill_json(body: Any, values: Mapping[str, Any], place: str) -> Any:
+def _fill_json(body: object, values: Mapping[str, object], place: str) -> object:
     if isinstance(body, Mapping):
         return {key: _fill_json(below, values, f"{place}.{key}") for key, below in body.items()}
     if isinstance(body, (list, tuple)):
@@ -82,24 +95,6 @@ def _fill_json(body: Any, values: Mapping[str, Any], place: str) -> Any:
     return fill(body, values, place=place)
 
 
-def _fill_json_text(text: str, values: Mapping[str, Any], place: str) -> Any:
-    parts: list[str] = []
-    quoted, position = False, 0
-    for field in _FIELD.finditer(_closed(text)):
-        between = text[position : field.start()]
-        quoted = _ends_quoted(between, quoted)
-        value = _value(field[1].strip(), values, place)
-        parts += [between, json.dumps(_text(value))[1:-1] if quoted else json.dumps(value)]
-        position = field.end()
-    parts.append(text[position:])
-    try:
-        return json.loads("".join(parts))
-    except json.JSONDecodeError as error:
-        raise BadOption(
-            place, f"is not JSON once its fields are filled: {error.msg} at character {error.pos}"
-        ) from None
-
-
 def _ends_quoted(text: str, quoted: bool) -> bool:
     """Whether the end of a piece of JSON is inside of a string, given whether its beginning is."""
     for sign in re.findall(r'\\.|"', text, re.DOTALL):
@@ -108,26 +103,27 @@ def _ends_quoted(text: str, quoted: bool) -> bool:
     return quoted
 
 
-def _value(name: str, values: Mapping[str, Any], place: str) -> Any:
+def _value(name: str, values: Mapping[str, object], place: str) -> object:
     if not _NAME.match(name):
-        raise BadOption(place, f"'{{{{ {name} }}}}' is no field: a field is a dotted name, such as {{{{ question }}}}")
+        raise BadOption(
+            place, f"'{{{{ {name} }}}}' is not a field: a field is a dotted name, such as {{{{ question }}}}"
+        )
     here: Any = values
     for depth, part in enumerate(name.split(".")):
         if isinstance(here, Mapping) and part in here:
             here = here[part]
-        elif isinstance(here, Sequence) and not isinstance(here, str) and _place_in(part) < len(here):
+        elif (
+            (isinstance(here, Sequence) and not isinstance(here, str))
+            and (part.isdecimal() and len(part) < 10)
+            and int(part) < len(here)
+        ):
             here = here[int(part)]
         else:
             raise BadOption(place, f"there is no value called '{name}'{_hint(name, values, depth)}")
     return here
 
 
-def _place_in(part: str) -> float:
-    """What a part of a name says of a list; infinite where that is no place."""
-    return int(part) if part.isdecimal() and len(part) < 10 else math.inf
-
-
-def _hint(name: str, values: Mapping[str, Any], depth: int) -> str:
+def _hint(name: str, values: Mapping[str, object], depth: int) -> str:
     """The nearest whole name, among those that share what could be followed."""
     prefix = name.split(".")[:depth]
     here: Any = values
@@ -139,5 +135,5 @@ def _hint(name: str, values: Mapping[str, Any], depth: int) -> str:
     return did_you_mean(name, [each for each in near if len(each) <= _LONGEST_NAMED])
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -15,7 +15,7 @@ __all__ = ["MOST_THREADS", "Threads"]
 
 MOST_THREADS = 1000
 
-_Work = tuple[Callable[[], Any], "asyncio.Future[Any]", asyncio.AbstractEventLoop]
+_Work = tuple[Callable[[], object], "asyncio.Future[Any]", asyncio.AbstractEventLoop]
 
 
 class Threads:
@@ -32,7 +32,7 @@ class Threads:
         self._alive = 0
         self._closed = False
 
-    async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    async def call(self, function: Callable[..., Any], *arguments: object, **named: object) -> Any:
         """What the function returns or raises; the caller's context variables are its own too.
 
         Raises AgentFault when more calls hang than anybody will wait for.
@@ -77,8 +77,8 @@ class Threads:
     def _finish(
         self,
         inbox: queue.SimpleQueue[_Work | None],
-        done: asyncio.Future[Any],
-        value: Any,
+        done: asyncio.Future[object],
+        value: object,
         problem: BaseException | None,
     ) -> None:
         if self._closed:

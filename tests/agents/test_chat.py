@@ -183,7 +183,7 @@ def test_arguments_that_are_no_json_are_told_to_the_model_and_reach_no_server(as
     with serve([{"say": [{"tool_calls": [{"name": "echo", "arguments": '{"text": '}]}, "sorry"]}]) as server:
         (reply,) = ask(ask.options(server, "openai"), servers=(stdio_server(),))
     (call,) = reply.tool_calls
-    assert call == ToolCall(tool="echo", error='the arguments are no JSON object: {"text": ')
+    assert call == ToolCall(tool="echo", error='the arguments are not a JSON object: {"text": ')
 
 
 def test_two_servers_with_the_same_tools_stay_apart(ask: Asking) -> None:

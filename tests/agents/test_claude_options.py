@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from karat import plugins
-from karat.agents._claude_env import credentials, environment, provider_of
-from karat.agents._claude_tools import ToolNames
+from karat.agents._claude_session import ToolNames
+from karat.agents.claude import credentials, environment, provider_of
 from karat.errors import BadOption, Fault, ForeignTools
 from karat.installation import install_extra_command
 from karat.records import AgentSpec, Condition

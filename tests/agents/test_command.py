@@ -64,7 +64,7 @@ def test_plain_text_and_whole_replies_are_answers(ask: Ask) -> None:
         ("import sys; sys.exit('my own words')", "exit_code", "exit code 1: my own words"),
         ("import os; os.kill(os.getpid(), 11)", "exit_code", "signal SIGSEGV"),
         ("pass", "empty_output", "printed nothing"),
-        ("print('{broken')", "bad_json", "is no JSON"),
+        ("print('{broken')", "bad_json", "is not JSON"),
         ("print('{}')", "bad_reply", "has no 'text'"),
     ],
 )

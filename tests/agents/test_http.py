@@ -176,7 +176,7 @@ def test_a_service_that_hangs_or_is_not_there_is_told(ask: Ask, httpserver: HTTP
     [
         ({"body": {"q": ["{{ qestion }}"]}}, "agent.body", "no value called 'qestion' (did you mean 'question'?)"),
         ({"query": {"q": "{{ answer }}"}}, "agent.query", "there is no value called 'answer'"),
-        ({"answer": "choices[0"}, "agent.answer", "is no JMESPath expression: "),
+        ({"answer": "choices[0"}, "agent.answer", "is not a JMESPath expression: "),
         ({"method": "DELETE"}, "agent.method", "must be 'GET', 'POST', 'PUT' or 'PATCH', got 'DELETE'"),
         ({"anwser": "x"}, "agent.anwser", "no such key (did you mean 'answer'?)"),
     ],

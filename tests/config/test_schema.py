@@ -38,7 +38,7 @@ ELSEWHERE = {
     r"cannot be imported|without a study.yaml|must be a study": "depends on what is on this machine",
     r"the environment variable .* is not set|is no environment variable": "depends on the environment",
     r"a secret must not stand in the file": "which names sound secret is decided by their words",
-    r"there is no value called|is no JMESPath expression|asks for \{\{|must stand at the beginning|"
+    r"there is no value called|is not a JMESPath expression|asks for \{\{|must stand at the beginning|"
     r"says who somebody is|describes a participant": "is text in another language, or depends on the study",
     r"must be an address such as http://localhost:8080/mcp": "is a port beyond 65535, in one of three addresses",
     r"must be a whole number, got 'many'$": "came through a variable",

@@ -167,7 +167,7 @@ def test_a_newer_format_is_refused_and_unknown_keys_are_not(tmp_path: Path) -> N
     ("make", "says"),
     [
         (lambda path: None, "there is no such folder"),
-        (lambda path: path.mkdir(), "is no run folder"),
+        (lambda path: path.mkdir(), "is not a run folder"),
         (lambda path: (path.mkdir(), (path / "run.json").write_text("{")), "run.json is damaged"),
     ],
 )
@@ -422,7 +422,7 @@ def test_a_link_in_a_run_folder_is_not_written_through(tmp_path: Path, name: str
 def test_a_file_that_is_no_journal_is_not_truncated(tmp_path: Path) -> None:
     run = new_run(tmp_path)
     run.journal.write_text("dear diary")
-    with pytest.raises(BadRun, match="is no journal"):
+    with pytest.raises(BadRun, match="is not a journal"):
         write(run.path, Head(format=1, run="x"))
     assert run.journal.read_text() == "dear diary"
 

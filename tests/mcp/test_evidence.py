@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.mcp.evidence import Tail, printable
+from karat.mcp.faults import Tail, printable
 from karat.redact import Redactor
 
 SECRET = "s3cr3t-value-of-the-server"

@@ -90,10 +90,10 @@ def test_every_fault_is_told_at_once_with_its_place():
         "metrics.a b: a name must be letters, digits and underscores",
         "metrics.tone.description: is required",
         "metrics.tone.direction: must be higher or lower, got 'up'",
-        "metrics.tone.empty: is no level: the scale goes from 1 to 3",
+        "metrics.tone.empty: is not a level: the scale goes from 1 to 3",
         "metrics.tone.levels.2: is missing",
         "metrics.tone.levels.3: must be a text, got true or false; put it in quotes to have a text",
-        "metrics.tone.levels.9: is no level: the scale goes from 1 to 3",
+        "metrics.tone.levels.9: is not a level: the scale goes from 1 to 3",
     ]
 
 
@@ -103,7 +103,7 @@ def test_every_fault_is_told_at_once_with_its_place():
         pytest.param("", "file: must be a mapping, got nothing", id="empty"),
         pytest.param("[1]", "file: must be a mapping, got a list", id="list"),
         pytest.param("a: [", "file (line 1): cannot be read as YAML", id="no YAML"),
-        pytest.param("a: 1\na: 2", "a (line 2): stands twice in the same mapping", id="twice"),
+        pytest.param("a: 1\na: 2", "a (line 2): appears twice in the same mapping", id="twice"),
         pytest.param("a: &x [1]\nb: *x", "file (line 2): a rubric may not hold YAML aliases", id="alias"),
         pytest.param("[" * 50, "file (line 1): is nested too deeply", id="deep"),
         pytest.param("? [1]\n: 2", "file (line 1): a key must be a plain text or number", id="list as key"),

@@ -105,7 +105,7 @@ def test_the_process_ends_when_its_parent_is_killed_and_sees_no_secret(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("pattern", "message"), [("(", "is no regular expression"), ("", "must not be empty"), ("a" * 10_001, "at most")]
+    ("pattern", "message"), [("(", "is not a regular expression"), ("", "must not be empty"), ("a" * 10_001, "at most")]
 )
 def test_a_bad_pattern_is_refused_before_anything_runs(pattern, message):
     with pytest.raises(pydantic.ValidationError, match=message):

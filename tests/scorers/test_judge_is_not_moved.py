@@ -15,8 +15,7 @@ import yaml
 from karat import rubrics
 from karat.records import Answer, Reply, Sample, Turn
 from karat.scorers import Verdict
-from karat.scorers._judge_prompt import instructions, message
-from karat.scorers.judge import Judge
+from karat.scorers.judge import Judge, instructions, message
 from karat.testing.models import ModelServer, Request, serve
 
 SHEET = yaml.safe_load((Path(__file__).parent / "adversarial_answers.yaml").read_text(encoding="utf-8"))

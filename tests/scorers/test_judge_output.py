@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from karat import rubrics
-from karat.scorers._judge_output import Unusable, is_copy, judgement_of, read_object, schema_of
-from karat.testing.models.improvise import value_of
+from karat.scorers.judge import Unusable, is_copy, judgement_of, read_object, schema_of
+from karat.testing.models.default_response import value_of
 
 RUBRIC = rubrics.load("default")
 OWN = rubrics.parse(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat import rubrics
-from karat.scorers._judge_prompt import instructions, message, prompt_digest
+from karat.scorers.judge import instructions, message, prompt_digest
 
 RUBRIC = rubrics.load("default")
 BLOCKS = re.compile(

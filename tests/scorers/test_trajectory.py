@@ -152,7 +152,7 @@ def test_a_column_that_says_nonsense_is_a_fault_of_the_scorer(tmp_path, column, 
     ("options", "message"),
     [
         ({}, "expects nothing; give at least one of used, not_used, in_order, arguments, max_calls"),
-        ({"used": ["a"], "columns": {"used": "tools"}}, "stands in the options and in `columns`"),
+        ({"used": ["a"], "columns": {"used": "tools"}}, "is set both in the options and in `columns`"),
         ({"arguments": [{"tool": "a"}]}, "needs either `equals` or `schema`"),
         ({"arguments": [{"tool": "a", "equals": {}, "schema": {}}]}, "needs either `equals` or `schema`"),
         ({"columns": {"use": "tools"}}, "columns"),

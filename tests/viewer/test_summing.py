@@ -29,4 +29,4 @@ def test_a_summary_and_a_comparison_come_back_whole(tmp_path):
 def test_what_cannot_be_added_up_is_said(tmp_path):
     done = told(tmp_path)
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"is no run folder" in done.stderr
+    assert b"is not a run folder" in done.stderr

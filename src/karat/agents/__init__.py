@@ -1,27 +1,24 @@
 """What an agent is. One file a plug-in; each name is the file's name.
 
-A session is one trial's, or one seat's where several play together (`Turn.seat`): it is opened, asked each of its
-turns in order, and closed, also when the trial is cut off. Sessions of one agent may be open concurrently, those
-of one trial too; these are asked one after another. `ask` returns a
-Reply or raises a TrialFault (errors.py) that says whose fault it was and whether
+A session belongs to one trial, or to one participant of it (`Turn.seat`). It is opened, asked its turns in order, and
+closed, also when the trial is cancelled. Sessions of one agent may be open concurrently; those of one trial are asked
+one after another. `ask` returns a Reply or raises a TrialFault (errors.py), which says whose fault it was and whether
 another attempt could help; any other exception is a crash of the agent.
 
 An agent that holds something for the whole run (a client, threads) may have `aclose`,
 which is called once, at its end.
 
-An agent without sessions implements `ask` alone (`SimpleAgent`); `as_agent` does the
-rest. One that must know which repetition it is asked for takes the keyword `trial`, and one
-that must know which turn, the keyword `number` (from 0): the history of a sample whose turns
-are asked apart is empty.
+An agent without sessions implements `ask` only (`SimpleAgent`); `as_agent` does the rest. If it needs the repetition,
+it takes the keyword `trial`; if it needs the turn, the keyword `number` (from 0), because the history of a sample whose
+turns are asked separately is empty.
 
-A session may have `restore(history)`, plain or async, called once before its first `ask`: what was asked and
-answered in an earlier attempt, of which the session is to know as if it had been its own. With
-it a conversation that was broken off goes on at its first missing turn; without, it begins anew.
-An agent without sessions gets its history anyhow. `Turn.question` is what is to be sent, as it
-stands; a sample's `materials` belong before the first question of each session.
+A session may have `restore(history)`, plain or async, called once before its first `ask` with the questions and answers
+of an earlier attempt. A conversation that was interrupted then resumes at its first missing turn; without `restore` it
+starts again. An agent without sessions gets its history anyway. `Turn.question` is the text to send; a sample's
+`materials` belong before the first question of each session.
 
-Two things let `karat rehearse` keep an agent from asking a real model: the options `base_url`
-and `api_key_env`, or a class attribute `offline = True` where it asks none.
+`karat rehearse` keeps an agent from asking a real model by the options `base_url` and `api_key_env`; an agent that asks
+no model has the class attribute `offline = True`.
 """
 
 from __future__ import annotations
@@ -60,7 +57,7 @@ class Session(Protocol):
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A session that can be told of what was said before it was opened."""
+    """A session that can resume a conversation."""
 
     def restore(self, history: Sequence[tuple[Turn, Reply]]) -> Awaitable[None] | None: ...
 
@@ -82,7 +79,7 @@ class SimpleAgent(Protocol):
 
 
 class TrialAgent(Protocol):
-    """What the engine calls: an agent that was told which trial it is asked for.
+    """The form in which trials call an agent.
 
     All optional: `source`, where its answers come from, if they were made elsewhere; kept in
     `run.json`, with what `told(samples, conditions=…, repetitions=…)` says of them (`faults`: a
@@ -111,8 +108,8 @@ class AgentSetting(msgspec.Struct, frozen=True, kw_only=True):
     prices: Mapping[str, Price] = {}  # the experiment file's, by model
 
 
-def as_agent(found: Any) -> TrialAgent:
-    """An object that keeps one of the protocols, in the form that the engine calls."""
+def as_agent(found: object) -> TrialAgent:
+    """An agent of either protocol, in the form in which trials call it."""
     if callable(getattr(found, "session", None)):
         return _WithSessions(found)
     if callable(getattr(found, "ask", None)):
@@ -125,7 +122,7 @@ def _nothing(*_: object, **__: object) -> Mapping[str, str]:
 
 
 class _Adapter:
-    """What the engine may ask of an agent besides answers."""
+    """The optional attributes of an agent, with their defaults."""
 
     def __init__(self, agent: Any) -> None:
         self.source: Mapping[str, str] = getattr(agent, "source", {})
@@ -153,7 +150,7 @@ def without_golden(sample: Sample) -> Sample:
 
 
 def turns_from(sample: Sample, first: int) -> Sequence[int]:
-    """The turns that are asked in one session, from its first one on: nothing is left out before its last."""
+    """The turns of one session, from its first one on."""
     seat = sample.turns[first].seat
     if seat is None:
         return range(first, len(sample.turns))

@@ -1,15 +1,22 @@
-"""What a program or a function returned, as a Reply."""
+"""What a program, a function or an agent framework returned, as a Reply.
+
+Results of pydantic-ai, LangChain, LangGraph and the OpenAI Agents SDK are recognized by their attributes; no framework
+is imported. A name is read from an attribute or a key.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
 
 import msgspec
+from pydantic import ConfigDict, TypeAdapter
 
-from karat.errors import AgentFault
-from karat.records import Reply, plain
+from karat.errors import AgentFault, Caught, LimitReached, TrialFault, described
+from karat.records import JsonObject, Reply, ToolCall, Usage, plain
 
-__all__ = ["TEXT_KEYS", "reply_from"]
+__all__ = ["TEXT_KEYS", "empty_answer", "framework_reply", "reply_from"]
 
 TEXT_KEYS = ("text", "answer", "output", "response")
 _WANTED = (
@@ -18,24 +25,242 @@ _WANTED = (
 )
 
 
-def reply_from(said: Any) -> Reply:
+def reply_from(value: object) -> Reply:
     """A text, a Reply, or a mapping with `text` (or `answer`, `output`, `response`) and Reply's other fields.
 
     Raises AgentFault("bad_reply"): anything else is no answer, and None least of all.
     """
-    if isinstance(said, Reply):
-        return said
-    if isinstance(said, str):
-        return Reply(text=said)
-    if not isinstance(said, dict):
-        raise AgentFault("bad_reply", f"the agent returned a {type(said).__name__}, want {_WANTED}")
-    fields = {name: said[name] for name in Reply.__struct_fields__ if name in said}
+    if isinstance(value, Reply):
+        return value
+    if isinstance(value, str):
+        return Reply(text=value)
+    if not isinstance(value, dict):
+        raise AgentFault("bad_reply", f"the agent returned a {type(value).__name__}, want {_WANTED}")
+    fields = {name: value[name] for name in Reply.__struct_fields__ if name in value}
     if "text" not in fields:
-        key = next((key for key in TEXT_KEYS if isinstance(said.get(key), str)), None)
+        key = next((key for key in TEXT_KEYS if isinstance(value.get(key), str)), None)
         if key is None:
-            raise AgentFault("bad_reply", f"the object has no 'text' (keys: {', '.join(map(str, said)) or 'none'})")
-        fields["text"] = said[key]
+            raise AgentFault("bad_reply", f"the object has no 'text' (keys: {', '.join(map(str, value)) or 'none'})")
+        fields["text"] = value[key]
     try:
         return msgspec.convert(msgspec.to_builtins(fields, enc_hook=plain), Reply)
     except (msgspec.ValidationError, TypeError) as error:
-        raise AgentFault("bad_reply", f"the object is no reply: {error}") from error
+        raise AgentFault("bad_reply", f"the object is not a reply: {error}") from error
+
+
+MOST_ITEMS = 100_000
+"""Messages, parts or run items in one result."""
+
+_MODEL, _TOOL = "model", "tool"
+_ROLES = {
+    **dict.fromkeys(("ai", "AIMessageChunk", "assistant"), _MODEL),
+    **dict.fromkeys(("tool", "ToolMessageChunk"), _TOOL),
+    **dict.fromkeys(("human", "HumanMessageChunk", "user"), "user"),
+    **dict.fromkeys(("system", "SystemMessageChunk", "developer", "remove"), "other"),
+}
+_JSON = TypeAdapter(Any, config=ConfigDict(ser_json_bytes="base64"))
+_TEXT_BLOCKS = ("text", "output_text", "input_text")
+
+
+def empty_answer(stop_reason: str | None) -> TrialFault:
+    """Why a model gave no text, by the provider's reason."""
+    if stop_reason in ("length", "max_tokens"):
+        return LimitReached("max_tokens", "the model ran out of tokens before it answered (max_tokens)")
+    if stop_reason in ("content_filter", "refusal"):
+        return AgentFault("content_filter", "the provider's filter stopped the answer, or the model refused")
+    return AgentFault("empty_answer", "the model ended its turn without an answer", retriable=True)
+
+
+def framework_reply(result: object) -> Reply | None:
+    """The text, tool calls and tokens of a framework's result; None if it is no such result.
+
+    Raises AgentFault("bad_reply") if the result holds no answer or cannot be read.
+    """
+    if result is None or isinstance(result, (str, bytes, bool, int, float, Reply)):
+        return None
+    reply = None
+    with Caught() as caught:  # its properties run code of the framework, or of the user
+        reply = _reply(result)
+    if caught.error is None:
+        return reply
+    if isinstance(caught.error, AgentFault):
+        raise caught.error
+    message = f"the agent returned a {type(result).__name__} that cannot be read: {described(caught.error)}"
+    raise AgentFault("bad_reply", message) from caught.error
+
+
+def _reply(result: object) -> Reply | None:
+    if isinstance(result, Mapping):
+        messages = _get(result, "messages")
+        text = next((result[key] for key in TEXT_KEYS if isinstance(result.get(key), str)), None)
+        if not _are_messages(messages) or (text is not None and all(isinstance(item, Mapping) for item in messages)):
+            return None  # a mapping of Reply's fields
+        structured = _get(result, "structured_response")
+        return _from_messages(messages, text=text if structured is None else _answer(structured))
+    if _are_messages(result):
+        return _from_messages(result)
+    if isinstance(result, (list, tuple)):
+        return None
+    if _get(result, "new_items") is not None and hasattr(result, "final_output"):
+        return _from_openai(result)
+    if callable(_get(result, "new_messages")) and hasattr(result, "output"):
+        return _from_pydantic_ai(result)
+    return _from_messages([result]) if _role(result) == _MODEL and hasattr(result, "content") else None
+
+
+def _from_pydantic_ai(result: Any) -> Reply:
+    if type(result.output).__name__ == "DeferredToolRequests":
+        raise AgentFault("bad_reply", "the run did not finish: it waits for the results of deferred tool calls")
+    calls, output_tool = _Calls(), _get(result, "_output_tool_name")
+    for part in (part for message in _items(result.new_messages()) for part in _items(_get(message, "parts"))):
+        kind, name, call_id = (_get(part, key) for key in ("part_kind", "tool_name", "tool_call_id"))
+        if name is None or name == output_tool:  # the output tool carries the answer
+            continue
+        if kind in ("tool-call", "builtin-tool-call"):
+            calls.called(call_id, name, _get(part, "args"))
+        elif kind in ("tool-return", "builtin-tool-return", "retry-prompt"):
+            failed = kind == "retry-prompt" or _get(part, "outcome") not in (None, "success")
+            calls.returned(call_id, _text(_get(part, "content")), failed=failed)
+    usage = result.usage if hasattr(result.usage, "input_tokens") else result.usage()  # a method in version 1
+    tokens = None if _get(usage, "unmeasured_requests") else _usage([usage])
+    return Reply(text=_answer(result.output), tool_calls=calls.joined(), usage=tokens)
+
+
+def _from_openai(result: Any) -> Reply:
+    calls = _Calls()
+    for item in _items(result.new_items):
+        kind, raw = _get(item, "type"), _get(item, "raw_item")
+        call_id, output, error = _get(raw, "call_id") or _get(raw, "id"), _get(raw, "output"), _get(raw, "error")
+        if kind == "tool_call_item":
+            server = _get(raw, "server_label") or _get(_get(item, "tool_origin"), "mcp_server_name")
+            name = _get(raw, "name") or _get(raw, "type")  # a hosted tool has only a type
+            calls.called(call_id, name, _get(raw, "arguments"), server=server)
+            if error is not None or output is not None:  # a hosted MCP call holds its result
+                calls.returned(call_id, output if error is None else error, failed=error is not None)
+        elif kind == "tool_call_output_item":
+            calls.returned(call_id, _text(_get(item, "output")) if output is None else output)
+    whole = _usage([_get(_get(result, "context_wrapper"), "usage")])
+    usage = whole or _usage([_get(response, "usage") for response in _items(_get(result, "raw_responses"))])
+    return Reply(text=_answer(result.final_output), tool_calls=calls.joined(), usage=usage)
+
+
+def _from_messages(messages: Sequence[object], *, text: str | None = None) -> Reply:
+    """What LangChain's messages hold after the last one of the user. `text` replaces the text of the last message."""
+    known = [(_role(message), message) for message in _items(messages)]
+    start = max((place for place, (role, _) in enumerate(known) if role == "user"), default=-1) + 1
+    turn = [(role, message) for role, message in known[start:] if role in (_MODEL, _TOOL)]
+    if text is None:
+        if not any(role == _MODEL for role, _ in turn):
+            raise AgentFault("bad_reply", "no message of the model follows the last message of the user")
+        role, last = turn[-1]  # a tool's message is the answer where its result is returned directly
+        if role == _MODEL and _get(last, "tool_calls"):
+            raise AgentFault("bad_reply", "the last message asks for a tool: the run did not finish")
+        content = _get(last, "content")
+        text = _blocks(content)
+        if not text and content != "":
+            raise AgentFault("bad_reply", "the last message holds no text")
+    calls = _Calls()
+    for role, message in turn:
+        if role == _TOOL:
+            failed = _get(message, "status") == "error"
+            calls.returned(_get(message, "tool_call_id"), _get(message, "content"), failed=failed)
+            continue
+        for call in _items(_get(message, "tool_calls")):
+            function = _get(call, "function") or call  # a chat completion's call has one
+            arguments = _get(function, "args") or _get(function, "arguments")
+            calls.called(_get(call, "id"), _get(function, "name"), arguments)
+    usage = _usage([_get(message, "usage_metadata") for role, message in turn if role == _MODEL])
+    return Reply(text=text, tool_calls=calls.joined(), usage=usage)
+
+
+class _Calls:
+    """Tool calls in the order they were made, joined with their results by id."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[object, ToolCall]] = []
+        self._results: dict[object, tuple[str, bool]] = {}
+
+    def called(self, call_id: object, name: object, arguments: object, *, server: object = None) -> None:
+        server = server if isinstance(server, str) else None
+        self._calls.append((call_id, ToolCall(tool=str(name), server=server, input=_arguments(arguments))))
+
+    def returned(self, call_id: object, content: object, *, failed: bool = False) -> None:
+        if call_id is not None:
+            self._results[call_id] = (_blocks(content) or _text(content), failed)
+
+    def joined(self) -> tuple[ToolCall, ...]:
+        calls = []
+        for call_id, call in self._calls:
+            text, failed = self._results.get(call_id, (None, False))
+            result, error = (None, text) if failed else (text, None)
+            calls.append(msgspec.structs.replace(call, result=result, error=error))
+        return tuple(calls)
+
+
+def _usage(counts: Sequence[object]) -> Usage | None:
+    """The sum over all responses; None if one was not counted, or if all counts are 0: frameworks start at 0."""
+    tokens = [(_get(count, "input_tokens"), _get(count, "output_tokens")) for count in counts]
+    if not all(type(number) is int for pair in tokens for number in pair) or not any(map(any, tokens)):
+        return None
+    return Usage(input_tokens=sum(first for first, _ in tokens), output_tokens=sum(second for _, second in tokens))
+
+
+def _answer(output: object) -> str:
+    """A text as it is, anything else as JSON. Raises if it is None or has no JSON form."""
+    if output is None:
+        raise AgentFault("bad_reply", "the run has no output: it was interrupted, or did not finish")
+    return output if isinstance(output, str) else _JSON.dump_json(output).decode()
+
+
+def _text(content: object) -> str:
+    if content is None:
+        return ""
+    return content if isinstance(content, str) else _JSON.dump_json(content, fallback=_unknown).decode()
+
+
+def _unknown(value: object) -> str:
+    return f"<{type(value).__name__}>"
+
+
+def _blocks(content: object) -> str:
+    """The text of a message's content: a text, or a list of texts and typed blocks."""
+    if not isinstance(content, (list, tuple)):
+        return _text(content)
+    texts = [
+        block if isinstance(block, str) else _get(block, "text")
+        for block in _items(content)
+        if (isinstance(block, str) or _get(block, "type") in _TEXT_BLOCKS)
+    ]
+    return "".join(map(str, texts))
+
+
+def _arguments(arguments: object) -> JsonObject:
+    """What a tool was called with: a mapping or its JSON text. Anything else is kept as `arguments`."""
+    if arguments is None or arguments == "":
+        return {}
+    try:
+        value = json.loads(_text(arguments))
+    except ValueError:
+        value = arguments  # the model wrote no JSON
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+def _are_messages(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, (list, tuple)) and len(value) > 0 and all(_role(message) for message in value)
+
+
+def _role(message: object) -> str | None:
+    kinds = (_get(message, "type"), _get(message, "role"))
+    return next((_ROLES[kind] for kind in kinds if isinstance(kind, str) and kind in _ROLES), None)
+
+
+def _items(values: object) -> Sequence[Any]:
+    if not isinstance(values, (list, tuple)):
+        return ()
+    if len(values) > MOST_ITEMS:
+        raise AgentFault("bad_reply", f"the result holds a list of {len(values)} items, want at most {MOST_ITEMS}")
+    return values
+
+
+def _get(value: object, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

@@ -1,26 +1,287 @@
-"""One session with Claude Code: several questions, one process."""
+"""A session with Claude Code: its tools, the messages that it streams, and the replies and faults they amount to."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from karat.agents._answers import empty_answer
 from karat.agents._claude_launch import CANNOT_START
-from karat.agents._claude_stream import Said
-from karat.agents._claude_tools import ToolNames
-from karat.errors import InfrastructureFault, TrialFault
+from karat.errors import AgentFault, BadExperiment, Fault, ForeignTools, InfrastructureFault, LimitReached, TrialFault
 from karat.models import Price, limiter
+from karat.models.faults import from_status
 from karat.models.metering import spent
-from karat.records import McpServer, Reply, Turn
+from karat.records import Condition, JsonObject, McpServer, Reply, ToolCall, Turn, Usage
 
 if TYPE_CHECKING:
-    from claude_agent_sdk import ClaudeAgentOptions
+    from claude_agent_sdk import (
+        AssistantMessage,
+        ClaudeAgentOptions,
+        Message,
+        ResultMessage,
+        ToolResultBlock,
+        ToolUseBlock,
+    )
 
-__all__ = ["Conversation", "Terms"]
+__all__ = ["Conversation", "Terms", "ToolNames", "TurnMessages"]
+
+_MCP = "mcp__"
+
+
+class ToolNames:
+    """A condition's servers and tools by the names that Claude Code gives them: `my docs` becomes `my_docs`."""
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition.name
+        self._servers = {re.sub(r"[^a-zA-Z0-9_-]", "_", server.name): server.name for server in condition.mcp_servers}
+        self._tools: dict[str | None, set[str]] = {}
+        if len(self._servers) < len(condition.mcp_servers):
+            names = ", ".join(f"'{server.name}'" for server in condition.mcp_servers)
+            message = f"Claude Code cannot tell the servers {names} apart: it knows A-Z, a-z, 0-9, - and _ only"
+            place = f"conditions.{condition.name}.mcp_servers"
+            raise BadExperiment("experiment", [Fault(place=place, message=message)])
+
+    @property
+    def allowed(self) -> list[str]:
+        """What the model may call: every tool of the condition's servers."""
+        return [f"{_MCP}{server}" for server in self._servers]
+
+    def split(self, tool: str) -> tuple[str | None, str]:
+        """Server and tool; no server for what is not a tool of one of them."""
+        # Longest first: with servers `a` and `a__b`, the tool mcp__a__b__c is of the latter.
+        for spelled in sorted(self._servers, key=len, reverse=True):
+            prefix = f"{_MCP}{spelled}__"
+            if tool.startswith(prefix):
+                return self._servers[spelled], tool.removeprefix(prefix)
+        return None, tool
+
+    def offered(self, server: str | None) -> set[str]:
+        """The tools of a server that were last offered to the model."""
+        return self._tools.get(server, set()) if server is not None else set()
+
+    def check(self, told: JsonObject) -> None:
+        """Check the tools and servers that Claude Code reports. Raises ForeignTools."""
+        tools: Sequence[str] = told.get("tools") or ()
+        foreign = [tool for tool in tools if self.split(tool)[0] is None]
+        servers = [one.get("name", "") for one in told.get("mcp_servers") or ()]
+        strangers = [name for name in servers if name not in self._servers.values()]
+        if foreign or strangers:
+            raise ForeignTools(self._condition, sorted({*foreign, *strangers}))
+        self._tools = {}
+        for server, tool in map(self.split, tools):
+            self._tools.setdefault(server, set()).add(tool)
+
+
+_SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code makes up, to tell of an error
+
+# What Claude Code reports to the model when a server has died, and when a tool takes too long.
+_CLOSED, _CLOSED_CODE = "Connection closed", "MCP error -32000: "
+_LATE = re.compile(r'MCP server ".*" tool ".*" timed out after ')
+
+# How Claude Code calls what went wrong with a request that has no HTTP status.
+_KINDS = {
+    "authentication_failed": "unauthorized",
+    "billing_error": "quota",
+    "invalid_request": "refused",
+    "model_not_found": "not_found",
+    "max_output_tokens": "max_tokens",
+}
+
+
+class TurnMessages:
+    """Collects the messages of one turn."""
+
+    def __init__(
+        self, names: ToolNames, *, redact: Callable[[str], str], spent: float, price: Price | None = None
+    ) -> None:
+        """`spent`: dollars of the session's earlier turns, which Claude Code counts in. `price`: the user's own."""
+        self._names, self._redact, self._before, self._price = names, redact, spent, price
+        self._started = perf_counter()
+        self._texts: list[str] = []  # all texts of the model
+        self._last: list[str] = []  # its texts since the last tool call
+        self._trace: list[str] = []  # its thoughts, and its texts between tool calls
+        self._calls: dict[str, tuple[ToolUseBlock, float]] = {}
+        self._ended: dict[str, ToolCall] = {}
+        self._took: dict[str, float] = {}
+        self._usages: dict[str, JsonObject] = {}
+        self._model: str | None = None
+        self._error: str | None = None
+        self._retry_after: float | None = None
+        self.result: ResultMessage | None = None
+
+    def add(self, message: Message) -> None:
+        """Add one message."""
+        from claude_agent_sdk import AssistantMessage, ResultMessage, SystemMessage, ToolResultBlock, UserMessage
+
+        match message:
+            case AssistantMessage():
+                self._add_assistant(message)
+            case UserMessage(content=list(blocks)):
+                for block in blocks:
+                    if isinstance(block, ToolResultBlock):
+                        self._add_result(block)
+            case SystemMessage(subtype="api_retry"):
+                self._retry_after = (message.data.get("retry_delay_ms") or 0) / 1000 or None
+            case ResultMessage():
+                self.result = message
+
+    def took(self, call: str | None, milliseconds: float | None) -> None:
+        """How long a tool call took, as Claude Code measured it."""
+        if call is not None and milliseconds is not None:
+            self._took[call] = milliseconds
+
+    @property
+    def dollars(self) -> float | None:
+        """Of this turn, as Claude Code reports them; None where it only guesses, because it does not know the model."""
+        result, usage = self.result, self.usage
+        if self._price is not None:
+            return self._price.dollars(usage) if usage is not None else None
+        if result is None or result.total_cost_usd is None:
+            return None
+        if any(used.get("costBasis") == "unknown" for used in (result.model_usage or {}).values()):
+            return None
+        return max(0.0, result.total_cost_usd - self._before)
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of this turn. Before its end only input tokens: output tokens are reported last."""
+        if self.result is not None and self.result.usage:
+            return _usage(self.result.usage)
+        if not self._usages:
+            return None
+        each = [_usage(one) for one in self._usages.values()]
+        return Usage(input_tokens=sum(one.input_tokens or 0 for one in each))
+
+    def server_fault(self) -> InfrastructureFault | None:
+        """A server that died or did not answer. Claude Code restarts it, and reports an error to the model."""
+        for call in self._ended.values():
+            if call.server is None or call.error is None:
+                continue
+            about = f"MCP server '{call.server}'"
+            if call.error.removeprefix(_CLOSED_CODE) == _CLOSED:
+                return InfrastructureFault("mcp_server_down", f"{about} ended while in use", retriable=True)
+            if _LATE.match(call.error):
+                message = f"{about}: tool '{call.tool}' gave no result in time (call_timeout_seconds)"
+                return InfrastructureFault("mcp_call_timeout", message, retriable=True)
+        return None
+
+    def reply(self, *, whole: bool = False) -> Reply:
+        """The answer with its tool calls and cost; `whole`: with the texts between tool calls."""
+        last = "".join(self._last) or (self.result.result if self.result is not None else None) or ""
+        # In the order in which they were requested; those that have not ended say so.
+        calls = []
+        for key, (use, _) in self._calls.items():
+            call = self._ended.get(key) or self._call(use, error="the attempt ended before the call did")
+            calls.append(msgspec.structs.replace(call, milliseconds=self._took.get(key)))
+        return Reply(
+            text="\n\n".join(self._texts) if whole else last,
+            reasoning="\n\n".join(self._trace) or None,
+            tool_calls=tuple(calls),
+            usage=self.usage,
+            dollars=self.dollars,
+            milliseconds=round((perf_counter() - self._started) * 1000, 3),
+            model=self._model,
+            stop_reason=self.result.stop_reason if self.result is not None else None,
+            responses=len(self._usages) or None,
+        )
+
+    @property
+    def anything(self) -> bool:
+        """Whether the model has answered at all."""
+        return self._model is not None
+
+    def fault(self) -> TrialFault | None:
+        """Why there is no answer; None if there is one."""
+        result = self.result
+        if result is None:
+            return InfrastructureFault("cli_ended", "Claude Code ended without a result", retriable=True)
+        if result.subtype == "error_max_turns":
+            return LimitReached("max_turns", "the model wanted more responses for one question than max_turns")
+        if result.is_error:
+            return self._error_result(result)
+        if self._model is None and not result.model_usage:  # e.g. of a blank question it says itself that it is blank
+            return AgentFault("not_asked", f"Claude Code asked no model: {self._redact(result.result or '')}")
+        if (fault := self.server_fault()) is not None:
+            return fault
+        return None if self.reply().text.strip() else empty_answer(result.stop_reason)
+
+    def _error_result(self, result: ResultMessage) -> TrialFault:
+        words = self._redact("; ".join(result.errors or []) or result.result or result.subtype)
+        if result.api_error_status is not None:
+            return from_status(result.api_error_status, words, wait=self._retry_after)
+        if self._error == "rate_limit":
+            return InfrastructureFault("rate_limit", words, retriable=True, retry_after=self._retry_after)
+        if self._error is None:
+            return AgentFault(result.subtype, words, retriable=True)
+        kind = _KINDS.get(self._error, "network")
+        if kind == "max_tokens":
+            return LimitReached(kind, words)
+        return InfrastructureFault(kind, words, retriable=kind == "network")
+
+    def _add_assistant(self, message: AssistantMessage) -> None:
+        from claude_agent_sdk import TextBlock, ThinkingBlock, ToolUseBlock
+
+        if message.error is not None:
+            self._error = str(message.error)
+        if message.model == _SYNTHETIC:
+            return
+        self._model, self._error = message.model, message.error
+        if message.usage is not None:
+            self._usages[message.message_id or ""] = message.usage
+        for block in message.content:
+            if isinstance(block, TextBlock):
+                self._texts.append(block.text)
+                self._last.append(block.text)
+            elif isinstance(block, ThinkingBlock):
+                self._trace += [block.thinking] if block.thinking else []
+            elif isinstance(block, ToolUseBlock):
+                self._trace += self._last
+                self._last = []
+                self._calls[block.id] = (block, perf_counter())
+
+    def _add_result(self, block: ToolResultBlock) -> None:
+        found = self._calls.get(block.tool_use_id)
+        if found is None:
+            return
+        use, started = found
+        milliseconds = self._took.get(use.id, round((perf_counter() - started) * 1000, 3))
+        text = self._redact(_text(block.content))
+        self._ended[use.id] = self._call(use, error=text) if block.is_error else self._call(use, result=text)
+        self._took.setdefault(use.id, milliseconds)
+
+    def _call(self, use: ToolUseBlock, *, result: str | None = None, error: str | None = None) -> ToolCall:
+        server, tool = self._names.split(use.name)
+        if tool not in self._names.offered(server):
+            server, tool = None, use.name  # it never got there
+        return ToolCall(tool=tool, server=server, input=use.input, result=result, error=error)
+
+
+def _usage(counted: JsonObject) -> Usage:
+    """Input tokens include cached ones, as everywhere in karat."""
+    read, written = counted.get("cache_read_input_tokens") or 0, counted.get("cache_creation_input_tokens") or 0
+    return Usage(
+        input_tokens=(counted.get("input_tokens") or 0) + read + written,
+        output_tokens=counted.get("output_tokens"),
+        cache_read_tokens=read or None,
+        cache_write_tokens=written or None,
+        reasoning_tokens=(counted.get("output_tokens_details") or {}).get("thinking_tokens") or None,
+    )
+
+
+def _text(content: str | list[JsonObject] | None) -> str:
+    """A tool's result; what is not text as JSON."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = [one["text"] if one.get("type") == "text" else json.dumps(one, ensure_ascii=False) for one in content]
+    return "\n".join(parts)
+
 
 _LOOK_SECONDS = 0.05  # between two looks at servers that are starting
 _SHOWN = 2000  # characters of its stderr
@@ -36,7 +297,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Conversation:
-    """`open`, `ask` each question, `close`. What Claude Code reports is turned into replies and faults."""
+    """`open`, `ask` each question, `close`. Turns what Claude Code reports into replies and faults."""
 
     def __init__(
         self,
@@ -46,7 +307,7 @@ class Conversation:
         servers: Sequence[McpServer],
         materials: str | None,
         terms: Terms,
-        complaints: Iterable[str],
+        stderr_lines: Iterable[str],
     ) -> None:
         from claude_agent_sdk import ClaudeSDKClient, HookMatcher
 
@@ -55,27 +316,27 @@ class Conversation:
         self._client = ClaudeSDKClient(options)
         self._names, self._servers, self._materials = names, servers, materials
         self._limiter = limiter(terms.provider, terms.base_url)
-        self._price, self._redact, self._complaints = terms.price, terms.redact, complaints
-        self._said: Said | None = None
+        self._price, self._redact, self._stderr_lines = terms.price, terms.redact, stderr_lines
+        self._said: TurnMessages | None = None
         self._spent = 0.0  # dollars of the session so far, as Claude Code counts
 
     async def open(self) -> None:
         """Starts Claude Code, and waits for servers: it would begin without the late ones. Raises TrialFault."""
         from claude_agent_sdk import ClaudeSDKError
 
-        begun = asyncio.get_running_loop().time()
+        started = asyncio.get_running_loop().time()
         try:
             await self._client.connect()
-            await self._servers_up(begun)
+            await self._servers_up(started)
         except ClaudeSDKError as error:
             raise self._ended(error) from error
 
     async def ask(self, turn: Turn) -> Reply:
-        """The answer to one question. Raises TrialFault, with what was said so far, and ForeignTools."""
+        """The answer to one question. Raises TrialFault, with the reply so far, and ForeignTools."""
         question = turn.question
         if self._materials is not None:
             question, self._materials = f"{self._materials}\n\n{question}", None
-        said = self._said = Said(self._names, redact=self._redact, spent=self._spent, price=self._price)
+        said = self._said = TurnMessages(self._names, redact=self._redact, spent=self._spent, price=self._price)
         try:
             async with self._limiter.slot():
                 await self._exchange(question, said)
@@ -93,20 +354,20 @@ class Conversation:
         raise fault
 
     async def close(self) -> None:
-        """Tells Claude Code that there are no more questions, and waits for its end."""
+        """End the session, and wait for Claude Code to exit."""
         from claude_agent_sdk import ClaudeSDKError
 
         with suppress(ClaudeSDKError):
             await self._client.disconnect()
 
-    async def _exchange(self, question: str, said: Said) -> None:
+    async def _exchange(self, question: str, said: TurnMessages) -> None:
         from claude_agent_sdk import ClaudeSDKError, SystemMessage
 
         try:
             await self._client.query(question)
             async for message in self._client.receive_response():
                 if isinstance(message, SystemMessage):
-                    self._told(message.subtype, message.data)
+                    self._add_system(message.subtype, message.data)
                 said.add(message)
         except ClaudeSDKError as error:
             if said.result is None:
@@ -114,18 +375,18 @@ class Conversation:
         if said.result is not None and not said.result.is_error:
             self._limiter.success()
 
-    def _told(self, subtype: str, data: dict[str, Any]) -> None:
+    def _add_system(self, subtype: str, data: JsonObject) -> None:
         if subtype == "init":
             self._names.check(data)
         elif subtype == "api_retry" and data.get("error_status") in (429, 529):
             self._limiter.refused((data.get("retry_delay_ms") or 0) / 1000)
 
-    async def _timed(self, told: Any, call: str | None, _context: Any) -> Any:
+    async def _timed(self, message: Any, call: str | None, _context: object) -> Any:
         if self._said is not None:
-            self._said.took(call, told.get("duration_ms"))
+            self._said.took(call, message.get("duration_ms"))
         return {}
 
-    async def _servers_up(self, begun: float) -> None:
+    async def _servers_up(self, started: float) -> None:
         clock = asyncio.get_running_loop().time
         waiting = {server.name: server for server in self._servers}
         while waiting:
@@ -133,7 +394,7 @@ class Conversation:
                 server = waiting.get(status["name"])
                 if server is None:
                     continue
-                late = clock() - begun >= server.init_timeout_seconds
+                late = clock() - started >= server.init_timeout_seconds
                 if status["status"] == "connected":
                     del waiting[server.name]
                 elif late or status["status"] != "pending":
@@ -159,8 +420,8 @@ class Conversation:
         return InfrastructureFault(kind, f"{about} cannot be used by Claude Code: {why}", retriable=True)
 
     def _ended(self, error: Exception) -> InfrastructureFault:
-        """Claude Code is gone, or says what is not its protocol."""
-        words = "\n".join(map(self._redact, self._complaints))[-_SHOWN:].strip()
+        """Claude Code has ended, or does not follow its protocol."""
+        words = "\n".join(map(self._redact, self._stderr_lines))[-_SHOWN:].strip()
         if CANNOT_START in words:
             return InfrastructureFault("cli_start", words[words.index(CANNOT_START) :])
         message = f"Claude Code broke off: {self._redact(str(error))}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from karat.errors import BadPlugin, did_you_mean
+from karat.records import JsonObject
 
 __all__ = ["Binding", "asks_by_name", "bind", "written"]
 
@@ -55,10 +55,10 @@ class Binding:
         self._keywords = tuple(name for name in _KEYWORDS if spare and name not in values.values())
         self.takes = frozenset([*values.values(), *self._keywords, *(["question"] if question_last else [])])
 
-    def arguments(self, known: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def arguments(self, known: JsonObject) -> tuple[list[object], JsonObject]:
         """The positional and keyword arguments of one call. A default is kept where the condition gives no value."""
-        positional: list[Any] = []
-        keywords: dict[str, Any] = {}
+        positional: list[object] = []
+        keywords: JsonObject = {}
         for one in self._parameters:
             if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
                 continue
@@ -78,7 +78,7 @@ class Binding:
         return positional, keywords
 
 
-def bind(function: Callable[..., Any]) -> Binding:
+def bind(function: Callable[..., object]) -> Binding:
     """Which value each parameter gets. Raises BadPlugin with the signature and what may be named."""
     shown = written(function)
     try:
@@ -102,7 +102,13 @@ def bind(function: Callable[..., Any]) -> Binding:
     unbound = [one.name for one in parameters if one.name not in values and one.default is one.empty]
     faults += [_unknown(name) for name in unbound if not any(f"'{name}'" in fault for fault in faults)]
     if faults:
-        raise BadPlugin(shown, "\n  ".join(["its arguments cannot be bound", *faults, _allowed()]))
+        rows = []
+        for value, names in _NAMES.items():
+            others = [name for name in names if name != value][:_SHOWN]
+            rows.append(f"{value} ({', '.join(others)})" if others else value)
+        raise BadPlugin(
+            shown, "\n  ".join(["its arguments cannot be bound", *faults, f"It may name: {', '.join(rows)}."])
+        )
     return Binding(signature, values, question_last=question_last)
 
 
@@ -118,7 +124,7 @@ def asks_by_name(agent: object) -> bool:
     return any("question" in _BY_NAME.get(_plain(name), ()) for name in names)
 
 
-def written(function: Callable[..., Any]) -> str:
+def written(function: Callable[..., object]) -> str:
     """The function's name and parameters, as a message shows them."""
     inner = getattr(function, "func", function)  # functools.partial has no name of its own
     name = getattr(inner, "__qualname__", None) or type(inner).__name__
@@ -167,14 +173,6 @@ def _first_free(parameters: Iterable[inspect.Parameter], values: Mapping[str, st
 def _unknown(name: str) -> str:
     known = [one for names in _NAMES.values() for one in names]
     return f"no value is called '{name}'{did_you_mean(name, known, listing=False)}; rename it or give it a default"
-
-
-def _allowed() -> str:
-    rows = []
-    for value, names in _NAMES.items():
-        others = [name for name in names if name != value][:_SHOWN]
-        rows.append(f"{value} ({', '.join(others)})" if others else value)
-    return f"It may name: {', '.join(rows)}."
 
 
 def _plain(name: str) -> str:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from hashlib import blake2b
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
 from karat.agents import AgentSetting
-from karat.agents._retold import retold
-from karat.agents._tool_names import named_tools
+from karat.agents._answers import empty_answer
+from karat.agents._prompt import prompt
 from karat.config.model import Address, Count, Name, Number, Strictly, Text, VariableName
-from karat.errors import AgentFault, BadOption, LimitReached, TrialFault
-from karat.mcp import Tools
+from karat.errors import BadOption, LimitReached, TrialFault
+from karat.mcp import Tool, Tools
 from karat.models import Meter, close_model, fault_of, metered, open_model, parse_model, price, settings_of
 from karat.records import Condition, Reply, Sample, ToolCall, Turn, Usage
 
@@ -33,9 +36,8 @@ class Chat:
     """A language model, with a tool loop over the condition's MCP servers.
 
     Every provider that pydantic-ai knows, and every server that speaks OpenAI's protocol
-    (`base_url`). The model sees the condition's tools and no others. What a tool says went
-    wrong is told to the model; a server that dies ends the attempt. All turns of a sample
-    are one conversation.
+    (`base_url`). The model sees the condition's tools and no others, and the error messages of
+    tools; a server that dies ends the attempt. All turns of a sample are one conversation.
     """
 
     class Options(BaseModel):
@@ -53,7 +55,7 @@ class Chat:
         thinking: bool | Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None  # how hard it thinks
         max_turns: Count | None = Field(default=50, ge=1)  # responses of the model to one question; null: no limit
         headers: dict[str, Text] = {}  # sent with each request
-        extra_body: dict[str, Any] = {}  # added to each request's body, as it stands
+        extra_body: dict[str, object] = {}  # added to each request's body, as it stands
 
         @field_validator("model")
         @classmethod
@@ -97,7 +99,12 @@ class Chat:
         """One trial's conversation, with the condition's servers open."""
         async with self._toolbox.open(condition) as tools:
             yield _Conversation(
-                self._model, self._settings, tools, opening=_opening(condition, sample), max_turns=self._max_turns
+                self._model,
+                self._settings,
+                tools,
+                system_prompt=condition.system_prompt,
+                sample=sample,
+                max_turns=self._max_turns,
             )
 
     async def aclose(self) -> None:
@@ -106,7 +113,7 @@ class Chat:
 
 
 class _Conversation:
-    """What was said so far, and the tools."""
+    """The messages so far, and the tools."""
 
     def __init__(
         self,
@@ -114,58 +121,77 @@ class _Conversation:
         settings: ModelSettings,
         tools: Tools,
         *,
-        opening: Mapping[str, str | None],
+        system_prompt: str | None,
+        sample: Sample,
         max_turns: int | None,
     ) -> None:
         self._model, self._settings, self._tools = model, settings, tools
-        self._opening, self._max_turns = opening, max_turns
+        self._system_prompt, self._sample, self._max_turns = system_prompt, sample, max_turns
         self._named = named_tools(tools.tools)
         self._parameters = _parameters(self._named)
         self._messages: list[ModelMessage] = []
 
     def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
-        """What was said in an earlier attempt, as far as replies tell it."""
+        """Resume after these replies of an earlier attempt."""
         calls = 0
         for turn, reply in history:
             self._messages.append(self._question(turn))
-            self._messages += retold(reply, self._named, calls)
+            from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+
+            names = {(tool.server, tool.name): name for name, tool in self._named.items()}
+            messages: list[ModelMessage] = []
+            for number, call in enumerate(reply.tool_calls, start=calls):
+                name = names.get((call.server or "", call.tool))
+                if name is None:
+                    continue
+                key = f"karat{number:04}"  # nine letters and digits: Mistral takes no other
+                messages.append(ModelResponse(parts=[ToolCallPart(tool_name=name, args=call.input, tool_call_id=key)]))
+                back = ToolReturnPart(
+                    tool_name=name,
+                    content=call.error if call.error is not None else call.result or "",
+                    tool_call_id=key,
+                    outcome="success" if call.error is None else "failed",
+                )
+                messages.append(ModelRequest(parts=[back]))
+            messages.append(ModelResponse(parts=[TextPart(content=reply.text)], model_name=reply.model))
+            self._messages += messages
             calls += len(reply.tool_calls)
 
     async def ask(self, turn: Turn) -> Reply:
-        """The model's answer, after as many tool calls as it wants. Raises TrialFault, with what was said so far."""
-        said = _Said()
+        """The model's answer, after as many tool calls as it wants. Raises TrialFault, with the reply so far."""
+        progress = _Progress()
         with metered() as meter:
             try:
-                return await self._answer(turn, said, meter)
+                return await self._answer(turn, progress, meter)
             except TrialFault as fault:
                 if meter.responses:
-                    fault.reply = said.reply(meter, whole=True)
+                    fault.reply = progress.reply(meter, whole=True)
                 raise
 
-    async def _answer(self, turn: Turn, said: _Said, meter: Meter) -> Reply:
+    async def _answer(self, turn: Turn, progress: _Progress, meter: Meter) -> Reply:
         from pydantic_ai.messages import ModelRequest, ToolCallPart
 
         self._messages.append(self._question(turn))
-        while self._max_turns is None or len(said.responses) < self._max_turns:
+        while self._max_turns is None or len(progress.responses) < self._max_turns:
             response = await self._request()
-            said.responses.append(response)
+            progress.responses.append(response)
             self._messages.append(response)
             wanted = [part for part in response.parts if isinstance(part, ToolCallPart)]
             if not wanted:
-                return _checked(said.reply(meter), response)
-            self._messages.append(ModelRequest(parts=await self._call(wanted, said)))
+                reply = progress.reply(meter)
+                if reply.text.strip():
+                    return reply
+                raise empty_answer(response.finish_reason)
+            self._messages.append(ModelRequest(parts=await self._call(wanted, progress)))
         message = f"the model wanted more than {self._max_turns} responses for one question (max_turns)"
         raise LimitReached("max_turns", message)
 
     def _question(self, turn: Turn) -> ModelMessage:
         from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
 
-        if self._messages:
-            return ModelRequest(parts=[UserPromptPart(content=turn.question)])
-        system, materials = self._opening["system_prompt"], self._opening["materials"]
-        asked = turn.question if materials is None else f"{materials}\n\n{turn.question}"
-        before = [SystemPromptPart(content=system)] if system else []
-        return ModelRequest(parts=[*before, UserPromptPart(content=asked)])
+        first, system = not self._messages, self._system_prompt
+        before = [SystemPromptPart(content=system)] if system and first else []
+        return ModelRequest(parts=[*before, UserPromptPart(content=prompt(self._sample, turn, first=first))])
 
     async def _request(self) -> ModelResponse:
         from pydantic_ai.exceptions import AgentRunError
@@ -175,16 +201,16 @@ class _Conversation:
         except (AgentRunError, OSError) as error:
             raise fault_of(error) from error
 
-    async def _call(self, wanted: Sequence[ToolCallPart], said: _Said) -> list[ToolReturnPart]:
+    async def _call(self, wanted: Sequence[ToolCallPart], progress: _Progress) -> list[ToolReturnPart]:
         """Every call of one response, all at once; what came of them, in the order in which they were wanted."""
         from pydantic_ai.messages import ToolReturnPart
 
         if len(wanted) == 1:
-            calls = [await self._call_one(wanted[0], said)]
+            calls = [await self._call_one(wanted[0], progress)]
         else:
             try:
                 async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(self._call_one(part, said)) for part in wanted]
+                    tasks = [group.create_task(self._call_one(part, progress)) for part in wanted]
             except BaseExceptionGroup as failed:
                 raise fault_of(failed) from failed
             calls = [task.result() for task in tasks]
@@ -198,9 +224,9 @@ class _Conversation:
             for part, call in zip(wanted, calls, strict=True)
         ]
 
-    async def _call_one(self, part: ToolCallPart, said: _Said) -> ToolCall:
-        place = len(said.calls)
-        said.calls.append(None)
+    async def _call_one(self, part: ToolCallPart, progress: _Progress) -> ToolCall:
+        place = len(progress.calls)
+        progress.calls.append(None)
         tool = self._named.get(part.tool_name)
         if tool is None:
             known = ", ".join(self._named) or "none"
@@ -209,27 +235,27 @@ class _Conversation:
             try:
                 arguments = part.args_as_dict(raise_if_invalid=True)
             except (ValueError, AssertionError):
-                message = f"the arguments are no JSON object: {part.args}"
+                message = f"the arguments are not a JSON object: {part.args}"
                 call = ToolCall(tool=tool.name, error=message)  # no server: it never got there
             else:
                 try:
                     call = await self._tools.call(tool.server, tool.name, arguments)
                 except TrialFault as fault:
-                    said.calls[place] = ToolCall(
+                    progress.calls[place] = ToolCall(
                         tool=tool.name, server=tool.server, input=arguments, error=fault.message
                     )
                     raise
-        said.calls[place] = call
+        progress.calls[place] = call
         return call
 
 
-class _Said:
-    """What came of one question so far."""
+class _Progress:
+    """The responses and tool calls of one question so far."""
 
     def __init__(self) -> None:
         self.responses: list[ModelResponse] = []
         self.calls: list[ToolCall | None] = []  # in the order in which the model wanted them; None: not over
-        self._begun = monotonic()
+        self._started = monotonic()
 
     def reply(self, meter: Meter, *, whole: bool = False) -> Reply:
         """The last response, with all that was called and spent; `whole`: with the text of every response."""
@@ -242,17 +268,13 @@ class _Said:
             tool_calls=tuple(call for call in self.calls if call is not None),
             usage=meter.usage,
             dollars=meter.dollars,
-            milliseconds=round((monotonic() - self._begun) * 1000, 3),
+            milliseconds=round((monotonic() - self._started) * 1000, 3),
             model=last.model_name,
             stop_reason=last.finish_reason,
         )
 
 
-def _opening(condition: Condition, sample: Sample) -> Mapping[str, str | None]:
-    return {"system_prompt": condition.system_prompt, "materials": sample.materials}
-
-
-def _parameters(named: Mapping[str, Any]) -> ModelRequestParameters:
+def _parameters(named: Mapping[str, Tool]) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.tools import ToolDefinition
 
@@ -264,12 +286,32 @@ def _parameters(named: Mapping[str, Any]) -> ModelRequestParameters:
     return ModelRequestParameters(function_tools=tools)
 
 
-def _checked(reply: Reply, response: ModelResponse) -> Reply:
-    """The reply, if it says anything. Raises TrialFault."""
-    if reply.text.strip():
-        return reply
-    if response.finish_reason == "length":
-        raise LimitReached("max_tokens", "the model's tokens ran out before it said anything (max_tokens)")
-    if response.finish_reason == "content_filter":
-        raise AgentFault("content_filter", "the provider's filter stopped the answer, or the model refused")
-    raise AgentFault("empty_answer", "the model ended its turn and said nothing", retriable=True)
+_LONGEST = 64  # what every provider takes
+_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def named_tools(tools: Sequence[Tool]) -> dict[str, Tool]:
+    """Each tool under a name of its own, in order: its plain name, or `server__tool` where two servers share it.
+
+    Characters that providers refuse become `_`; a name that is too long ends in a hash of itself.
+    """
+    shared = Counter(_allowed(tool.name) for tool in tools)
+    named: dict[str, Tool] = {}
+    for tool in tools:
+        name = _allowed(tool.name)
+        if shared[name] > 1 or name in named:
+            name = _allowed(f"{tool.server}__{tool.name}")
+        if name in named:
+            name = _hashed(name, f"{tool.server}\0{tool.name}")
+        named[name] = tool
+    return named
+
+
+def _allowed(name: str) -> str:
+    plain = _NOT_ALLOWED.sub("_", name)
+    return plain if 0 < len(plain) <= _LONGEST else _hashed(plain, name)
+
+
+def _hashed(plain: str, whole: str) -> str:
+    digest = blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return f"{plain[: _LONGEST - 9]}_{digest}"

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
+import shlex
 import shutil
+import signal
+import sys
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, field_validator
 
 from karat.agents import AgentSetting
-from karat.agents._claude_env import credentials, environment, provider_of
-from karat.agents._claude_folder import Folder, trial_folder
-from karat.agents._claude_session import Conversation, Terms
-from karat.agents._claude_tools import ToolNames
-from karat.agents._servers import client_config
+from karat.agents._claude_launch import PID_FILE
+from karat.agents._claude_session import Conversation, Terms, ToolNames
+from karat.agents._prompt import client_config
 from karat.config.model import Address, Count, Name, Strictly, Text, VariableName
 from karat.errors import BadOption, MissingExtra
+from karat.files import temporary_folder
 from karat.models import ModelName
 from karat.models.prices import own_price
-from karat.records import Condition, McpServer, Sample
+from karat.records import Condition, JsonObject, McpServer, Sample
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -33,7 +37,124 @@ if TYPE_CHECKING:
 
 __all__ = ["Claude"]
 
-_EXIT_SECONDS = 1.5  # for Claude Code to end by itself, once it was told that there are no more questions
+_SETTINGS = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",  # else hidden requests for titles falsify usage
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",  # a slow tool call is waited for
+    "DISABLE_AUTOUPDATER": "1",
+    "ENABLE_TOOL_SEARCH": "false",  # every tool of the condition is offered, however many there are
+}
+
+PROVIDERS: dict[str, tuple[str, ...]] = {
+    "anthropic": (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_CUSTOM_HEADERS",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+    ),
+    "bedrock": (
+        "ANTHROPIC_BEDROCK_BASE_URL",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "AWS_CONFIG_FILE",
+        "AWS_DEFAULT_REGION",
+        "AWS_PROFILE",
+        "AWS_REGION",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_SHARED_CREDENTIALS_FILE",
+    ),
+    "vertex": (
+        "ANTHROPIC_VERTEX_BASE_URL",
+        "ANTHROPIC_VERTEX_PROJECT_ID",
+        "CLOUD_ML_REGION",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "GOOGLE_CLOUD_PROJECT",
+    ),
+}
+_SWITCHES = {"bedrock": "CLAUDE_CODE_USE_BEDROCK", "vertex": "CLAUDE_CODE_USE_VERTEX"}
+
+# What the clouds' own tools wrote below the real HOME, which Claude Code does not see.
+_FILES = {
+    "AWS_CONFIG_FILE": ".aws/config",
+    "AWS_SHARED_CREDENTIALS_FILE": ".aws/credentials",
+    "GOOGLE_APPLICATION_CREDENTIALS": ".config/gcloud/application_default_credentials.json",
+}
+_NOT_SECRET = ("_URL", "_REGION", "_PROFILE", "_PROJECT", "_PROJECT_ID", "_FILE", "CREDENTIALS")
+
+
+def provider_of(named: str | None, base_url: str | None, env: Mapping[str, str]) -> str:
+    """The provider: by `base_url` first, then by the option, then by the switches in the environment."""
+    if base_url is not None:
+        return "anthropic"
+    if named is not None:
+        return named
+    on = (provider for provider, switch in _SWITCHES.items() if env.get(switch, "").lower() in ("1", "true", "yes"))
+    return next(on, "anthropic")
+
+
+def environment(
+    provider: str,
+    env: Mapping[str, str],
+    *,
+    own: Mapping[str, str],
+    base_url: str | None,
+    api_key_env: str | None,
+    max_retries: int,
+) -> dict[str, str]:
+    """Settings, the provider's credentials and address, and what the experiment file gives (`own`).
+
+    An address or a key that the options name goes before everything else, so that no other
+    service is asked, and no other key sent there. Raises BadOption where there is no key.
+    """
+    found = {name: env[name] for name in PROVIDERS[provider] if env.get(name)}
+    found |= _cloud(provider, env)
+    found |= {**_SETTINGS, "CLAUDE_CODE_MAX_RETRIES": str(max_retries), **own}
+    if base_url is not None:
+        for switch in _SWITCHES.values():
+            found.pop(switch, None)
+        found["ANTHROPIC_BASE_URL"] = base_url
+        if (host := urlsplit(base_url).hostname or "") in ("127.0.0.1", "::1", "localhost"):
+            # A proxy has no business between two programs of this machine.
+            found["NO_PROXY"] = found["no_proxy"] = ",".join(filter(None, [found.get("NO_PROXY"), host]))
+    if api_key_env is not None:
+        for name in ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
+            found.pop(name, None)
+        if not env.get(api_key_env):
+            raise BadOption("agent.api_key_env", f"the environment variable {api_key_env} is not set")
+        found["ANTHROPIC_API_KEY"] = env[api_key_env]
+    if provider == "anthropic" and not _may_enter(found):
+        if base_url is None and "ANTHROPIC_BASE_URL" not in found:
+            message = (
+                "Claude Code needs a key: set ANTHROPIC_API_KEY, or name the variable that holds it "
+                "(a login on this machine is not used: each trial has a HOME of its own)"
+            )
+            raise BadOption("agent.api_key_env", message)
+        found["ANTHROPIC_API_KEY"] = "none"  # a local server wants no key, but Claude Code does not start without one
+    return found
+
+
+def credentials(env: Mapping[str, str]) -> dict[str, str]:
+    """Those of the variables that must not be shown."""
+    known = {name for names in PROVIDERS.values() for name in names if not name.endswith(_NOT_SECRET)}
+    return {name: value for name, value in env.items() if name in known}
+
+
+def _cloud(provider: str, env: Mapping[str, str]) -> dict[str, str]:
+    if provider not in _SWITCHES:
+        return {}
+    home = Path(env.get("HOME") or Path.home())
+    files = {name: str(home / path) for name, path in _FILES.items() if name in PROVIDERS[provider]}
+    lying = {name: path for name, path in files.items() if name not in env and Path(path).is_file()}
+    return {_SWITCHES[provider]: "1", **lying}
+
+
+def _may_enter(env: Mapping[str, str]) -> bool:
+    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
+    return any(env.get(name) for name in names)
+
+
+_EXIT_SECONDS = 1.5  # for Claude Code to exit by itself after the last question
 _LOOK_SECONDS = 0.05  # how soon after a cancellation a program that is just starting can be ended
 _QUIET = logging.NullHandler()
 _LARGEST_MESSAGE = 64 * 1024 * 1024  # bytes of one line from Claude Code; the SDK's own limit is 1 MB
@@ -112,41 +233,38 @@ class Claude:
         """One trial's session. When the block is left, every process that it started is gone, and its folder too."""
         names = ToolNames(condition)
         with trial_folder() as folder:
-            self._fill(folder, condition)
-            complaints: deque[str] = deque(maxlen=40)
+            servers = client_config(condition, self._setting.folder, self._setting.toolbox)
+            for server in condition.mcp_servers:
+                servers[server.name] = _literal(server, servers[server.name])
+                servers[server.name]["timeout"] = int(server.call_timeout_seconds * 1000)
+            start = max((server.init_timeout_seconds for server in condition.mcp_servers), default=0.0)
+            env = {**self._env, "MCP_TIMEOUT": str(int(start * 1000))} if start else self._env
+            folder.fill(program=self._program, env=env, prompt=condition.system_prompt or "", servers=servers)
+            stderr_lines: deque[str] = deque(maxlen=40)
             conversation = Conversation(
-                self._sdk_options(condition, names, folder, complaints),
+                self._sdk_options(condition, names, folder, stderr_lines),
                 names=names,
                 servers=condition.mcp_servers,
                 materials=sample.materials,
                 terms=self._terms,
-                complaints=complaints,
+                stderr_lines=stderr_lines,
             )
             at_once = True
             try:
-                await _whole(conversation.open(), folder)
+                await _finish(conversation.open(), folder)
                 yield conversation
                 at_once = False
             finally:
                 if at_once:
                     folder.end()
-                await _whole(_end(conversation, folder), folder)
-
-    def _fill(self, folder: Folder, condition: Condition) -> None:
-        servers = client_config(condition, self._setting.folder, self._setting.toolbox)
-        for server in condition.mcp_servers:
-            servers[server.name] = _literal(server, servers[server.name])
-            servers[server.name]["timeout"] = int(server.call_timeout_seconds * 1000)
-        start = max((server.init_timeout_seconds for server in condition.mcp_servers), default=0.0)
-        env = {**self._env, "MCP_TIMEOUT": str(int(start * 1000))} if start else self._env
-        folder.fill(program=self._program, env=env, prompt=condition.system_prompt or "", servers=servers)
+                await _finish(_end(conversation, folder), folder)
 
     def _sdk_options(
-        self, condition: Condition, names: ToolNames, folder: Folder, complaints: deque[str]
+        self, condition: Condition, names: ToolNames, folder: Folder, stderr_lines: deque[str]
     ) -> ClaudeAgentOptions:
         from claude_agent_sdk import ClaudeAgentOptions
 
-        thinking: dict[str, Any] | None = None
+        thinking: dict[str, object] | None = None
         if self._options.thinking_tokens is not None:
             budget = self._options.thinking_tokens
             thinking = {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
@@ -167,7 +285,7 @@ class Claude:
             cwd=folder.work,
             cli_path=folder.wrapper,
             max_buffer_size=_LARGEST_MESSAGE,
-            stderr=complaints.append,
+            stderr=stderr_lines.append,
         )
 
     def _redact(self, text: str) -> str:
@@ -181,10 +299,10 @@ async def _end(conversation: Conversation, folder: Folder) -> None:
     patience.cancel()
 
 
-async def _whole(work: Coroutine[Any, Any, None], folder: Folder) -> None:
-    """Carries `work` to its end, in a task of its own: where the SDK is cut off it leaves pipes half open.
+async def _finish(work: Coroutine[object, object, None], folder: Folder) -> None:
+    """Runs `work` to its end in a separate task: a cancelled SDK leaves pipes half open.
 
-    A cancellation ends the program, so that there is little to wait for, and is passed on then.
+    A cancellation ends the program, so that there is little to wait for, and is then raised.
     """
     task = asyncio.create_task(work)
     cut_off: asyncio.CancelledError | None = None
@@ -196,7 +314,7 @@ async def _whole(work: Coroutine[Any, Any, None], folder: Folder) -> None:
         if cut_off is not None:
             folder.end()
     if cut_off is not None:
-        task.exception()  # that the program went away is no news
+        task.exception()  # the program was ended on purpose
         raise cut_off
     task.result()
 
@@ -214,13 +332,15 @@ def _program(named: str | None, folder: Path) -> Path:
         named = str(folder / Path(named).expanduser())
     found = shutil.which(named or "claude")
     if found is None:
-        what = f"'{named}' is no program" if named is not None else "this build of claude-agent-sdk brings none along"
+        what = (
+            f"'{named}' is not a program" if named is not None else "this build of claude-agent-sdk brings none along"
+        )
         raise BadOption("agent.program", f"{what}; install Claude Code, and give its path here")
     return Path(found)
 
 
-def _literal(server: McpServer, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The server's definition as it stands: Claude Code would put variables into `${…}`, as karat has done already."""
+def _literal(server: McpServer, config: JsonObject) -> dict[str, object]:
+    """The server's definition, escaped: Claude Code would expand `${…}`, which karat has done already."""
     if "env" in config:  # one JSON text, in which "$" may be spelled otherwise; the rest is ours
         return {**config, "env": {name: text.replace("${", "\\u0024{") for name, text in config["env"].items()}}
     for text in (config["url"], *config["headers"].values()):
@@ -228,3 +348,89 @@ def _literal(server: McpServer, config: Mapping[str, Any]) -> dict[str, Any]:
             message = "a literal ${ cannot be sent to a remote server by way of Claude Code"
             raise BadOption(f"mcp_servers.{server.name}", message)
     return dict(config)
+
+
+GONE_SECONDS = 5.0  # more than the launcher may take to end everything
+_POLL_SECONDS = 0.01
+
+
+class Folder:
+    """The files of one trial. Readable by their owner only: they contain keys."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._launcher: int | None = None
+        self._over = False
+        self.work, self.temporary = home / "work", home / "tmp"
+        self.wrapper, self.prompt, self.servers = home / "claude", home / "prompt.txt", home / "servers.json"
+
+    def fill(self, *, program: Path, env: Mapping[str, str], prompt: str, servers: Mapping[str, object]) -> None:
+        """What Claude Code needs, as files: on a command line, `ps` would show prompts and keys to everyone."""
+        for folder in (self.work, self.temporary):
+            folder.mkdir()
+        self.prompt.write_bytes(prompt.encode("utf-8", "surrogatepass"))
+        self.servers.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+        own = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": os.environ.get("LANG", "C.UTF-8"),
+            **env,
+            "HOME": str(self.home),
+            "TMPDIR": str(self.temporary),
+            "PWD": str(self.work),
+        }
+        definition = {"program": str(program), "env": own, "home": str(self.home), "parent": os.getpid()}
+        (self.home / "launch.json").write_text(json.dumps(definition), encoding="utf-8")
+        # The SDK takes one path and passes its whole environment on; the wrapper keeps only the SDK's own variables.
+        from karat.agents import _claude_launch
+
+        kept = " ".join(f'{name}="${name}"' for name in _claude_launch.OF_THE_SDK)
+        launcher = [sys.executable, "-I", "-S", _claude_launch.__file__, str(self.home / "launch.json")]
+        self.wrapper.write_text(
+            f"#!/bin/sh\ntrap '' INT\nexec env -i {kept} {shlex.join(launcher)} \"$@\"\n", encoding="utf-8"
+        )
+        self.wrapper.chmod(0o700)
+
+    def end(self) -> None:
+        """Tell the launcher to end everything now. Returns at once, so that a cancellation cannot prevent it."""
+        pid = self._pid()
+        if pid is not None and not self._over:  # its number may be reused after its end
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGTERM)
+
+    async def gone(self) -> None:
+        """Wait for the launcher, which ends last; kill its session if it does not end."""
+        pid = self._pid()
+        if pid is None:
+            return
+        deadline = asyncio.get_running_loop().time() + GONE_SECONDS
+        while _runs(pid) and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(_POLL_SECONDS)
+        if _runs(pid):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        self._over = True
+
+    def _pid(self) -> int | None:
+        if self._launcher is None:
+            with suppress(FileNotFoundError, ValueError):
+                self._launcher = int((self.home / PID_FILE).read_text(encoding="ascii"))
+        return self._launcher
+
+
+@contextmanager
+def trial_folder() -> Iterator[Folder]:
+    """A new folder, removed at the end of the block."""
+    with temporary_folder("claude") as home:
+        yield Folder(home)
+
+
+def _runs(pid: int) -> bool:
+    """Whether the process is there; a zombie is not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return stat.read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
+    return not Path("/proc/self/stat").exists()

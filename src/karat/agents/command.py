@@ -18,8 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karat.agents import AgentSetting
 from karat.agents._answers import reply_from
-from karat.agents._servers import client_config
-from karat.agents._told import told
+from karat.agents._prompt import prompt_and_history, trial_values
 from karat.agents._watchdog import Watchdog
 from karat.errors import AgentFault, LimitReached
 from karat.records import Condition, Reply, Sample, Trial, Turn
@@ -72,7 +71,7 @@ class Command:
         self._watchdog = Watchdog()
 
     def aclose(self) -> None:
-        """Ends the process that watches over the programs."""
+        """End the watchdog process."""
         self._watchdog.close()
 
     async def ask(
@@ -84,35 +83,26 @@ class Command:
         trial: Trial,
         number: int,
     ) -> Reply:
-        question, past = told(sample, turn, history)
-        task = {
-            "question": question,
-            "system_prompt": condition.system_prompt,
-            "history": past,
-            "mcp_servers": client_config(condition, self._folder, self._toolbox),
-            "sample": sample.id,
-            "condition": condition.name,
-            "repetition": trial.repetition,
-            "turn": number,
-            "seed": trial.seed,
-        }
-        said = (await self._run(self._encode(task))).strip()
-        if not said:
+        question, past = prompt_and_history(sample, turn, history)
+        task = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
+        del task["materials"], task["metadata"]
+        output = (await self._run(self._encode({"question": question, "history": past, **task}))).strip()
+        if not output:
             raise AgentFault("empty_output", "the program ended well but printed nothing", retriable=True)
-        if said.startswith("{"):
+        if output.startswith("{"):
             try:
-                return reply_from(msgspec.json.decode(said))
+                return reply_from(msgspec.json.decode(output))
             except (msgspec.DecodeError, UnicodeEncodeError) as error:
                 raise AgentFault(
-                    "bad_json", f"standard output begins with '{{' but is no JSON: {error}", retriable=True
+                    "bad_json", f"standard output begins with '{{' but is not JSON: {error}", retriable=True
                 ) from error
-        return Reply(text=said)
+        return Reply(text=output)
 
     async def _run(self, task: bytes) -> str:
-        news = asyncio.Event()
+        done = asyncio.Event()
         try:
-            transport, talk = await asyncio.get_running_loop().subprocess_exec(
-                lambda: _Talk(self._limit, news),
+            transport, output = await asyncio.get_running_loop().subprocess_exec(
+                lambda: _ProcessOutput(self._limit, done),
                 *self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -126,40 +116,40 @@ class Command:
             raise AgentFault("no_program", f"cannot start {self._command[0]!r}: {error.strerror}{hint}") from error
         group = transport.get_pid()
         try:
-            self._watchdog.begun(group)
+            self._watchdog.watch(group)
             stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
             stdin.write(task)
             stdin.write_eof()
-            await news.wait()
+            await done.wait()
             _end_group(group)
-            await _within(talk.closed)
+            await _within(output.closed)
         finally:
             _end_group(group)
-            self._watchdog.over(group)
-            await _within(talk.exited)
+            self._watchdog.release(group)
+            await _within(output.exited)
             transport.close()
-        return self._said(talk, transport.get_returncode())
+        return self._result(output, transport.get_returncode())
 
-    def _said(self, talk: _Talk, code: int | None) -> str:
-        if talk.too_long:
+    def _result(self, output: _ProcessOutput, code: int | None) -> str:
+        if output.too_long:
             raise LimitReached("output_too_long", f"more than {self._limit} bytes on standard output")
         if code == 0:
-            return talk.out.decode("utf-8", "replace")
+            return output.out.decode("utf-8", "replace")
         how = f"ended with exit code {code}"
         if code is not None and code < 0:
             how = f"was ended by signal {_signal_name(-code)}"
-        complaint = self._redact(talk.err.decode("utf-8", "replace"))[-_STDERR_SHOWN:].strip()
-        said = f": {complaint}" if complaint else " and wrote nothing to standard error"
+        stderr = self._redact(output.err.decode("utf-8", "replace"))[-_STDERR_SHOWN:].strip()
+        said = f": {stderr}" if stderr else " and wrote nothing to standard error"
         raise AgentFault("exit_code", f"the program {how}{said}", retriable=True)
 
 
-class _Talk(asyncio.SubprocessProtocol):
-    """What a program says until it ends, or until it says too much."""
+class _ProcessOutput(asyncio.SubprocessProtocol):
+    """The output of a program, until it ends or exceeds the limit."""
 
-    def __init__(self, limit: int, news: asyncio.Event) -> None:
+    def __init__(self, limit: int, done: asyncio.Event) -> None:
         self.out, self.err = bytearray(), bytearray()
         self.too_long = False
-        self._limit, self._news = limit, news
+        self._limit, self._done = limit, done
         self._open = {1, 2}
         self.exited, self.closed = asyncio.Event(), asyncio.Event()
 
@@ -170,7 +160,7 @@ class _Talk(asyncio.SubprocessProtocol):
             self.out += data
             if len(self.out) > self._limit:
                 self.too_long = True
-                self._news.set()
+                self._done.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self._open.discard(fd)
@@ -179,11 +169,11 @@ class _Talk(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self.exited.set()
-        self._news.set()
+        self._done.set()
 
 
 async def _within(event: asyncio.Event) -> None:
-    """A grandchild that left the group may hold the pipes open for ever."""
+    """Waits briefly: a grandchild that left the group may keep the pipes open for ever."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_REST_SECONDS):
             await event.wait()

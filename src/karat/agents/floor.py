@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import takewhile
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from karat.agents import AgentSetting, turns_from
-from karat.agents._look_up import looked_up
 from karat.kinds import random_reply
 from karat.mcp import Tool, Tools
-from karat.records import Condition, Reply, Sample, Trial, Turn
+from karat.records import Condition, JsonObject, Reply, Sample, Trial, Turn
 
 __all__ = ["Floor"]
 
@@ -74,17 +72,17 @@ class Floor:
     @asynccontextmanager
     async def session(
         self, condition: Condition, sample: Sample, trial: Trial | None = None, first: int = 0
-    ) -> AsyncIterator[_Session | _Guessing]:
+    ) -> AsyncIterator[_Session | _RandomAnswers]:
         """One trial's session, with the condition's servers open."""
         async with self._toolbox.open(condition) as tools:
             if "study" in sample.detail:
-                yield _Guessing(sample, first, seed=trial.seed if trial is not None else 0)
+                yield _RandomAnswers(sample, first, seed=trial.seed if trial is not None else 0)
                 return
             length = _length(condition.system_prompt) if self._options.obey_length else "full"
             yield _Session(tools, sample, length)
 
 
-class _Guessing:
+class _RandomAnswers:
     """A participant of a study, who sees nothing but which fields there are."""
 
     def __init__(self, sample: Sample, first: int, *, seed: int) -> None:
@@ -120,15 +118,15 @@ class _Session:
         question, found = turn.question, _search_tool(self._tools.tools)
         if found is None:
             earlier = takewhile(lambda one: one is not turn, self._sample.turns)
-            found_here = looked_up(question, [one.question for one in earlier], self._sample.detail)
-            return found_here or unsuitable(self._tools.tools) or NO_TOOL
+            number = look_up_number(question, [one.question for one in earlier], self._sample.detail)
+            return number or unsuitable(self._tools.tools) or NO_TOOL
         tool, arguments = found
         call = await self._tools.call(tool.server, tool.name, {**arguments, _query_name(tool): question})
         result = _first_result(call.result or "")
         return _cut(result, self._length) if result else NOTHING_FOUND
 
 
-def _search_tool(tools: tuple[Tool, ...]) -> tuple[Tool, dict[str, Any]] | None:
+def _search_tool(tools: tuple[Tool, ...]) -> tuple[Tool, JsonObject] | None:
     """The tool to search with, and the arguments besides the query.
 
     By its name first, then by its description, then any that takes a query.
@@ -191,7 +189,7 @@ def _type_of(tool: Tool, name: str) -> str | None:
     return kinds[0] if kinds else None
 
 
-def _listed(kind: Any) -> list[str]:
+def _listed(kind: object) -> list[str]:
     return [one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)]
 
 
@@ -225,3 +223,60 @@ def _cut(text: str, length: str) -> str:
     if length == "paragraph":
         return first
     return re.split(r"(?<=[.!?])\s+(?=[A-Z`*\"(])", first, maxsplit=1)[0]
+
+
+_TERM = re.compile(r"[a-z]+|\d+")
+_SILENT = frozenset(
+    _TERM.findall(
+        "a all an and are as at be by did do does for from had has how in is it its many much of on or so than that "
+        "the then these this those to up was were what which who will with would"
+    )
+)
+_NUMBER = re.compile(r"\d(?:[\d,]*\d)?(?:\.\d+)?")
+
+
+def look_up_number(question: str, earlier: Sequence[str], document: Mapping[str, object]) -> str | None:
+    """The answer in the form that conversations ask for; None where the document holds no number.
+
+    The cell of the table whose row and column share most words with the question; where several
+    do, with the earlier questions too; then the first. Without such a cell, the document's last number.
+    """
+    asked, before = _terms(question), _terms(" ".join(earlier))
+    best: tuple[tuple[int, int], str] | None = None
+    for label, value in _cells(document.get("table")):
+        words = _terms(label)
+        shared = len(words & asked), len(words & before)
+        if shared[0] and (best is None or shared > best[0]):
+            best = shared, value
+    found = best[1] if best is not None else _last_number(document)
+    return None if found is None else json.dumps({"answer": found, "unit": "none", "program": found})
+
+
+def _terms(text: str) -> set[str]:
+    return {word.removesuffix("s") for word in _TERM.findall(text.lower()) if word not in _SILENT}
+
+
+def _cells(table: object) -> Iterator[tuple[str, str]]:
+    """Row and column in one text, and the number, of each cell that holds one."""
+    from karat.numeric import parse_value
+
+    for label, cell in _labelled(table):
+        value = parse_value(cell)
+        if value is not None and value.boolean is None:
+            yield label, repr(float(value.number)).removesuffix(".0")
+
+
+def _labelled(table: object) -> Iterator[tuple[str, object]]:
+    if isinstance(table, Mapping):
+        for column, rows in table.items():
+            yield from ((f"{row} {column}", cell) for row, cell in rows.items())
+    elif isinstance(table, list) and table:
+        header, *rows = table
+        for row in rows:
+            yield from ((f"{row[0]} {column}", cell) for column, cell in zip(header[1:], row[1:], strict=False))
+
+
+def _last_number(document: Mapping[str, object]) -> str | None:
+    text = f"{document.get('pre_text') or ''} {document.get('post_text') or ''}"
+    found = _NUMBER.findall(text)
+    return str(found[-1]).replace(",", "") if found else None

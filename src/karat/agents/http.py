@@ -12,12 +12,11 @@ from pydantic import BaseModel, Field, field_validator
 
 from karat.agents import AgentSetting
 from karat.agents._answers import reply_from
-from karat.agents._servers import client_config
-from karat.agents._told import told
+from karat.agents._prompt import prompt_and_history, trial_values
 from karat.config.model import Address, Count, Name, Number, Seconds, Strictly, Text
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, MissingExtra, did_you_mean
 from karat.models import from_status, limiter, retry_after
-from karat.records import Condition, Reply, Sample, ToolCall, Trial, Turn, Usage
+from karat.records import Condition, JsonObject, Reply, Sample, ToolCall, Trial, Turn, Usage
 from karat.templates import fill, fill_body, names
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Http:
 
         @field_validator("body", "query")
         @classmethod
-        def _names_are_known(cls, template: Any) -> Any:
+        def _names_are_known(cls, template: object) -> object:
             for name in _names(template):
                 if name.partition(".")[0] not in _FIELDS:
                     raise ValueError(f"there is no value called '{name}'{did_you_mean(name, _FIELDS)}")
@@ -72,12 +71,12 @@ class Http:
 
         @field_validator(*_EXPRESSIONS)
         @classmethod
-        def _is_jmespath(cls, expression: Any) -> Any:
+        def _is_jmespath(cls, expression: object) -> object:
             try:
                 _compiled(expression)
             except ValueError as error:
                 words = str(error).splitlines()[0].removeprefix("Invalid jmespath expression: ").rstrip(":")
-                raise ValueError(f"is no JMESPath expression: {words}") from None
+                raise ValueError(f"is not a JMESPath expression: {words}") from None
             except ImportError:
                 pass  # said when the agent is made
             return expression
@@ -115,21 +114,10 @@ class Http:
         number: int,
     ) -> Reply:
         """What the service answers."""
-        question, past = told(sample, turn, history, remembers=self._remembers, bare=self._bare)
-        values = {
-            "question": question,
-            "system_prompt": condition.system_prompt,
-            "history": past,
-            "materials": sample.materials,
-            "sample": sample.id,
-            "metadata": sample.metadata,
-            "mcp_servers": client_config(condition, self._folder, self._toolbox),
-            "condition": condition.name,
-            "repetition": trial.repetition,
-            "turn": number,
-            "seed": trial.seed,
-        }
-        begun = monotonic()
+        question, past = prompt_and_history(sample, turn, history, remembers=self._remembers, bare=self._bare)
+        values = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
+        values |= {"question": question, "history": past}
+        started = monotonic()
         pace = limiter("http", self._options.url)
         async with pace.slot():
             try:
@@ -139,9 +127,9 @@ class Http:
                     pace.refused(fault.retry_after)
                 raise
             pace.success()
-        return msgspec.structs.replace(self._read(text), milliseconds=round((monotonic() - begun) * 1000, 3))
+        return msgspec.structs.replace(self._read(text), milliseconds=round((monotonic() - started) * 1000, 3))
 
-    async def _send(self, values: Mapping[str, Any]) -> str:
+    async def _send(self, values: JsonObject) -> str:
         import httpx2
 
         options = self._options
@@ -187,7 +175,7 @@ class Http:
             response = json.loads(text)
         except ValueError as error:
             if any(self._find.values()):
-                message = f"the response is no JSON ({error}): {text[:_SHOWN]}"
+                message = f"the response is not JSON ({error}): {text[:_SHOWN]}"
                 raise AgentFault("bad_json", message, retriable=True) from error
             response = text
         found = {name: find.search(response) for name, find in self._find.items() if find is not None}
@@ -201,7 +189,7 @@ class Http:
         }
         return msgspec.structs.replace(reply, **{key: value for key, value in known.items() if value is not None})
 
-    def _answered(self, answer: Any, response: Any) -> Reply:
+    def _answered(self, answer: object, response: object) -> Reply:
         if self._find["answer"] is None:
             reply = reply_from(response)
             if reply.text.strip():
@@ -214,14 +202,14 @@ class Http:
         return Reply(text=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
 
 
-def _names(template: Any) -> list[str]:
+def _names(template: object) -> list[str]:
     if isinstance(template, str):
         return list(names(template))
     inner = template.values() if isinstance(template, Mapping) else template if isinstance(template, list) else ()
     return [name for one in inner for name in _names(one)]
 
 
-def _compiled(expression: Any) -> Any:
+def _compiled(expression: object) -> Any:
     """The expression, ready to be used; None where there is none. Raises ImportError without the extra."""
     if not isinstance(expression, str):
         return None
@@ -239,7 +227,7 @@ _USAGE_KEYS = {
 }
 
 
-def _usage(found: Any) -> Usage | None:
+def _usage(found: object) -> Usage | None:
     if not isinstance(found, Mapping):
         return None
     counts = {
@@ -249,7 +237,7 @@ def _usage(found: Any) -> Usage | None:
     return Usage(**counts) if any(count is not None for count in counts.values()) else None
 
 
-def _tool_calls(found: Any) -> tuple[ToolCall, ...] | None:
+def _tool_calls(found: object) -> tuple[ToolCall, ...] | None:
     if not isinstance(found, list):
         return None
     return tuple(_tool_call(one) for one in found if isinstance(one, Mapping))
@@ -267,5 +255,5 @@ def _tool_call(said: Mapping[str, Any]) -> ToolCall:
     )
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)

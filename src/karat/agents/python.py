@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,11 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
-from karat.agents._answers import reply_from
-from karat.agents._frameworks import framework_reply
-from karat.agents._servers import client_config
+from karat.agents._answers import framework_reply, reply_from
+from karat.agents._prompt import prompt_and_history, trial_values
 from karat.agents._signature import asks_by_name, bind, written
-from karat.agents._told import told
 from karat.errors import AgentFault, BadPlugin, TrialFault, described
 from karat.records import Condition, Reply, Sample, Trial, Turn
 from karat.threads import Threads
@@ -49,7 +47,7 @@ class Python:
 
         @field_validator("target")
         @classmethod
-        def _is_target(cls, target: Any) -> Any:
+        def _is_target(cls, target: object) -> object:
             if isinstance(target, str):
                 module, colon, name = target.partition(":")
                 if not (colon and module and name):
@@ -111,19 +109,18 @@ class _Function:
         trial: Trial,
         number: int,
     ) -> Reply:
-        known = {
-            **self._asked(condition, sample, turn, history),
-            "system_prompt": condition.system_prompt,
-            "mcp_servers": client_config(condition, self._folder, self._toolbox),
-            "materials": sample.materials,
-            "sample": sample,
-            "sample_id": sample.id,
-            "metadata": sample.metadata,
-            "condition": condition.name,
-            "repetition": trial.repetition,
-            "turn": number,
-            "seed": trial.seed,
-        }
+        takes = self._binding.takes
+        remembers = bool(takes & {"history", "chat_history", "messages"})
+        question, past = prompt_and_history(sample, turn, history, remembers=remembers, bare="materials" in takes)
+        chat: list[dict[str, str]] = []
+        for earlier in past:
+            chat += [_message("user", earlier["question"]), _message("assistant", earlier["answer"])]
+        opening = condition.system_prompt if "system_prompt" not in takes else None
+        messages = [*([_message("system", opening)] if opening else []), *chat]
+        messages += [_message("user", question)] if "question" not in takes else []
+        known = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
+        known |= {"question": question, "history": past, "chat_history": chat, "messages": messages}
+        known |= {"sample": sample, "sample_id": sample.id}
         positional, keywords = self._binding.arguments(known)
         with _SharedClients(waits=self._waits):
             if self._waits:
@@ -134,19 +131,6 @@ class _Function:
                     result = await result
         reply = framework_reply(result)
         return reply_from(result) if reply is None else reply
-
-    def _asked(
-        self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]]
-    ) -> dict[str, Any]:
-        """The question and what was said before, in each form that a function may ask for."""
-        takes = self._binding.takes
-        remembers = bool(takes & {"history", "chat_history", "messages"})
-        question, past = told(sample, turn, history, remembers=remembers, bare="materials" in takes)
-        chat = [message for one in past for message in _messages(one)]
-        opening = condition.system_prompt if "system_prompt" not in takes else None
-        whole = [*([_message("system", opening)] if opening else []), *chat]
-        whole += [_message("user", question)] if "question" not in takes else []
-        return {"question": question, "history": past, "chat_history": chat, "messages": whole}
 
 
 _SHARED = (
@@ -182,10 +166,6 @@ class _SharedClients:
             if any(words in message.lower() for words in _SHARED):
                 raise AgentFault("crash", f"{message} ({self._advice})", retriable=True) from error
             cause = cause.__cause__ or cause.__context__ or error
-
-
-def _messages(turn: Mapping[str, str]) -> list[dict[str, str]]:
-    return [_message("user", turn["question"]), _message("assistant", turn["answer"])]
 
 
 def _message(role: str, content: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ import sys
 from binascii import hexlify
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from zlib import crc32
 
 import msgspec
@@ -58,11 +58,11 @@ class Codec:
         self._redact = redact or Redactor({})
         self._encode = msgspec.json.Encoder().encode
 
-    def line(self, event: Any) -> bytes:
+    def line(self, event: object) -> bytes:
         """With its checksum and a newline."""
         return with_checksum(self.encode(event), end=b"\n")
 
-    def encode(self, event: Any) -> bytes:
+    def encode(self, event: object) -> bytes:
         """Without a checksum."""
         try:
             line = self._encode(event)
@@ -72,14 +72,13 @@ class Codec:
             line = self._encode(event)
         if self._redact and self._redact(text := line.decode()) != text:
             # Value by value, so that no replacement can cross a quote of the line's own.
-            line = self._encode(self._masked(event))
+            fields = msgspec.to_builtins(event)
+            # Only an event has such names, and only at its top: a tool's input may have a key of the same name.
+            names = frozenset() if isinstance(event, Sample) else _STRUCTURAL
+            line = self._encode(
+                {key: value if key in names else _walk(value, self._redact) for key, value in fields.items()}
+            )
         return line
-
-    def _masked(self, event: Any) -> Any:
-        fields = msgspec.to_builtins(event)
-        # Only an event has such names, and only at its top: a tool's input may have a key of the same name.
-        names = frozenset() if isinstance(event, Sample) else _STRUCTURAL
-        return {key: value if key in names else _walk(value, self._redact) for key, value in fields.items()}
 
 
 class LineDamaged(Exception):
@@ -228,7 +227,7 @@ def _mended(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _walk(value: Any, change: Any) -> Any:
+def _walk(value: object, change: Callable[[str], str]) -> object:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):

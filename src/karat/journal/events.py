@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from karat.records import Answer, Failure, LedgerClass, Metric, Reply, Score, Usage
+from karat.records import Answer, Failure, JsonObject, LedgerClass, Metric, Reply, Score, Usage
 
 __all__ = [
     "CHECKSUMS_SINCE",
@@ -163,10 +163,10 @@ class ScorerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scoring: str  # digest of scorer, options, rubric, judge model and parameters
     metrics: tuple[Metric, ...]
     offline: bool = True
-    options: dict[str, Any] = {}
+    options: JsonObject = {}
     rubric: str | None = None  # name or file
     rubric_digest: str | None = None
-    provenance: dict[str, Any] = {}  # what else its scores depend on: models, parameters, digest of the prompt, prices
+    provenance: JsonObject = {}  # what else its scores depend on: models, parameters, digest of the prompt, prices
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -149,7 +149,7 @@ class RunFolder:
             with open_regular(folder / "run.json", within=folder, at_most=LARGEST_INFO) as file:
                 raw = file.read()
         except (FileNotFoundError, NotADirectoryError) as error:
-            found = "is no run folder (it has no run.json)" if folder.is_dir() else "there is no such folder"
+            found = "is not a run folder (it has no run.json)" if folder.is_dir() else "there is no such folder"
             raise BadRun(str(path), f"{found}; `karat run FILE` makes one under results/") from error
         except OSError as error:
             raise _unreadable(path, "run.json", error) from error
@@ -187,7 +187,7 @@ class RunFolder:
         """Every complete line from byte `start` up to byte `stop`, without its newline.
 
         Each is held against its checksum, once for as long as the file does not change. Raises BadRun at a damaged
-        line, and where the journal is no regular file.
+        line, and where the journal is not a regular file.
         """
         file = self.open_file(self.journal.name)
         if file is None:
@@ -236,7 +236,7 @@ class RunFolder:
     def open_file(self, name: str, *, at_most: int | None = None) -> BinaryIO | None:
         """A file of the folder, open for reading; None where there is none.
 
-        Raises BadRun for what is no regular file in the folder itself, or is longer than `at_most` bytes.
+        Raises BadRun for what is not a regular file in the folder itself, or is longer than `at_most` bytes.
         """
         try:
             return open_regular(self.path / name, within=self.path, at_most=at_most)
@@ -375,13 +375,10 @@ class RunFolder:
         if isinstance(ended, End) and ended.command == "run":
             return ended.reason
         status: Status = "crashed"
-        if ended is not None or self._scored_again():
+        if ended is not None or any(resume.command == "score" for resume in self._resumes()):
             for event in self._ends():
                 status = event.reason if isinstance(event, End) else "crashed"
         return status
-
-    def _scored_again(self) -> bool:
-        return any(resume.command == "score" for resume in self._resumes())
 
     def _ends(self) -> Iterator[End | Resume]:
         """Begins and ends of the run's own parts."""

@@ -1,4 +1,4 @@
-"""What people said of answers: `labels.jsonl` in the run folder, only ever appended to.
+"""Reviews of answers by people: `labels.jsonl` in the run folder, which is only appended to.
 
 The first line is the head, every other one a label. The newest label of a person on a trial
 counts, whole: one that says nothing withdraws what they had said. What is said of a turn stands apart
@@ -20,7 +20,7 @@ from karat.errors import BadRun
 from karat.journal.codec import Codec, checksum_fault
 from karat.journal.folder import RunFolder
 from karat.journal.lock import open_own
-from karat.journal.writer import sync_folder
+from karat.journal.writer import end_of_lines, sync_folder, write_whole
 
 __all__ = ["FORMAT_VERSION", "LONGEST_NOTE", "Judged", "Label", "Labels", "add_label", "labels_path", "read_labels"]
 
@@ -35,7 +35,6 @@ LONGEST_NOTE = 10_000
 
 _MOST_BYTES = 64 * 2**20  # of the file: what people write in years is far below
 _PATIENCE_SECONDS = 10.0  # another writer holds the lock for one line
-_BLOCK = 65_536
 
 Verdict = Literal["confirmed", "rejected"]
 Judged = Literal["right", "wrong", "cannot_tell"]
@@ -115,7 +114,11 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
             damaged.append(count)
             continue
         if isinstance(found, _Head):
-            _check(run, found)
+            where = str(labels_path(run))
+            if found.format > FORMAT_VERSION:
+                raise BadRun(where, f"has format {found.format}, this karat reads up to {FORMAT_VERSION}: update karat")
+            if found.run != run.info.run:
+                raise BadRun(where, f"holds labels of run {found.run}, this is run {run.info.run}")
             required = found.format >= _CHECKSUMS_SINCE
         if checksum_fault(line, required=required) is not None:
             damaged.append(count)
@@ -134,14 +137,6 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
     )
 
 
-def _check(run: RunFolder, head: _Head) -> None:
-    where = str(labels_path(run))
-    if head.format > FORMAT_VERSION:
-        raise BadRun(where, f"has format {head.format}, this karat reads up to {FORMAT_VERSION}: update karat")
-    if head.run != run.info.run:
-        raise BadRun(where, f"holds labels of run {head.run}, this is run {run.info.run}")
-
-
 def add_label(run: RunFolder, label: Label) -> None:
     """Appends a label; it is on disk when this returns. Writers of any process wait for each other.
 
@@ -153,27 +148,23 @@ def add_label(run: RunFolder, label: Label) -> None:
     fd = open_own(path)
     try:
         _lock(fd, path)
-        _append(fd, run, label)
+        codec = Codec()
+        end = end_of_lines(fd)
+        lines = b"" if end else codec.line(_Head(format=FORMAT_VERSION, run=run.info.run))
+        lines += codec.line(label)
+        os.ftruncate(fd, end)  # what a killed writer left of a line
+        try:
+            write_whole(fd, lines)
+        except OSError:
+            os.ftruncate(fd, end)
+            raise
+        os.fsync(fd)
     except OSError as error:
         raise BadRun(str(path), f"the disk refused to write ({error.strerror})") from error
     finally:
         os.close(fd)
     if new:
         sync_folder(run.path)
-
-
-def _append(fd: int, run: RunFolder, label: Label) -> None:
-    codec = Codec()
-    end = _end_of_lines(fd)
-    lines = b"" if end else codec.line(_Head(format=FORMAT_VERSION, run=run.info.run))
-    lines += codec.line(label)
-    os.ftruncate(fd, end)  # what a killed writer left of a line
-    try:
-        _write(fd, lines)
-    except OSError:
-        os.ftruncate(fd, end)
-        raise
-    os.fsync(fd)
 
 
 def _lock(fd: int, path: Path) -> None:
@@ -187,20 +178,3 @@ def _lock(fd: int, path: Path) -> None:
             time.sleep(0.01)
         else:
             return
-
-
-def _end_of_lines(fd: int) -> int:
-    end = os.fstat(fd).st_size
-    while end > 0:
-        start = max(0, end - _BLOCK)
-        at = os.pread(fd, end - start, start).rfind(b"\n")
-        if at >= 0:
-            return start + at + 1
-        end = start
-    return 0
-
-
-def _write(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

@@ -71,7 +71,7 @@ class RunLock:
             raise BadRun(str(self._path), error.strerror or str(error)) from error
 
     def holder(self) -> Holder | None:
-        """Who took the lock last; says nothing of whether it is still held."""
+        """Who took the lock last, whether or not it is still held."""
         try:
             with open_regular(self._path, within=self._path.parent, at_most=_LARGEST_NOTE) as file:
                 return msgspec.json.decode(file.read(), type=Holder)
@@ -89,7 +89,7 @@ def open_own(path: Path) -> int:
         raise BadRun(str(path), what) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise BadRun(str(path), "is no regular file")
+        raise BadRun(str(path), "is not a regular file")
     return fd
 
 
@@ -97,13 +97,13 @@ def open_own(path: Path) -> int:
 _held: set[int] = set()
 
 
-def _let_go() -> None:
+def _close_in_child() -> None:
     for fd in _held:
         os.close(fd)
     _held.clear()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 def _try(fd: int, how: int) -> bool:

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import msgspec
 
@@ -129,7 +129,7 @@ class _Found:
             return
         self.lines += labels.lines
         for number in labels.damaged_lines:
-            remedy = "delete the line: what a person said there is lost; review the answer again"
+            remedy = "delete the line: that review is lost; review the answer again"
             self._add("labels.jsonl", number, "it is not as karat wrote it", remedy)
 
     def studies(self, run: RunFolder) -> None:
@@ -139,7 +139,7 @@ class _Found:
             except BadRun as error:
                 self._add(f"studies/{copy.file}", None, error.problem, "restore it from a copy")
 
-    def _events(self, run: RunFolder, name: str, kind: Any) -> Iterator[tuple[int, Any]]:
+    def _events(self, run: RunFolder, name: str, kind: object) -> Iterator[tuple[int, object]]:
         """Each line that is whole, with its number; what is wrong with the others is added."""
         decode = msgspec.json.Decoder(kind).decode
         try:
@@ -177,7 +177,7 @@ class _Found:
                     f"{name}: the last line is incomplete, as a killed run leaves it; a resume removes it"
                 )
 
-    def _name(self, file: Any, name: str, damaged: dict[int, str]) -> None:
+    def _name(self, file: BinaryIO, name: str, damaged: dict[int, str]) -> None:
         if not damaged:
             return
         file.seek(0)
@@ -197,7 +197,7 @@ class _Found:
         self.damages.append(Damage(file=file, line=line, reason=reason, remedy=remedy))
 
 
-def _ends_with_newline(file: Any) -> bool:
+def _ends_with_newline(file: BinaryIO) -> bool:
     size = file.seek(0, 2)
     file.seek(max(0, size - 1))
     return file.read(1) in (b"", b"\n")

@@ -25,9 +25,10 @@ from karat.redact import Redactor
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Journal", "sync_folder"]
+__all__ = ["Journal", "end_of_lines", "sync_folder", "write_whole"]
 
 _FIRST = b'{"event":"'
+_BLOCK = 65_536  # bytes
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
@@ -38,7 +39,7 @@ _Item = tuple[bytes, "asyncio.Future[None]"]
 class Journal:
     """An open journal: holds the run's lock from entry to exit.
 
-    Entering truncates the torn line that kill −9 can leave; nobody else ever repairs.
+    Entering truncates the torn line that kill −9 can leave; no reader ever repairs.
     """
 
     def __init__(self, folder: Path, *, redact: Redactor | None = None, sync: Callable[[int], None] = _sync) -> None:
@@ -60,7 +61,16 @@ class Journal:
             undo.callback(self._lock.release)
             self._fd = open_own(self.path)
             undo.callback(os.close, self._fd)
-            self._size = _without_torn_tail(self._fd, str(self.path))
+            path = str(self.path)
+            size, end = os.fstat(self._fd).st_size, end_of_lines(self._fd)
+            if size and not os.pread(self._fd, len(_FIRST), 0).startswith(_FIRST[: min(size, len(_FIRST))]):
+                raise BadRun(path, "is not a journal: it does not begin with an event")
+            if end < size:
+                if is_unended(os.pread(self._fd, size - end, end)):
+                    raise BadRun(path, "the newline of its last line is damaged; restore it from a copy")
+                os.ftruncate(self._fd, end)
+                _sync(self._fd)
+            self._size = end
             sync_folder(self.path.parent)
             self._loop = asyncio.get_running_loop()
             self._thread = threading.Thread(target=self._write_all, name="karat-journal", daemon=True)
@@ -122,7 +132,7 @@ class Journal:
         kept = 0
         if self._broken is None:
             with Caught() as written:
-                _write(self._fd, b"".join([line for line, _ in batch]))
+                write_whole(self._fd, b"".join([line for line, _ in batch]))
             kept = len(batch) if written.error is None else self._that_fitted(batch)
             with Caught() as synced:
                 self._sync(self._fd)
@@ -131,10 +141,12 @@ class Journal:
             self._broken = written.error or synced.error
             self._size += sum(len(line) for line, _ in batch[:kept])
             if self._broken is not None:
-                # What stands behind the last full sync is unknown: cut it off, and write no more.
-                _truncate(self._fd, self._size)
+                # What follows the last full sync is unknown: cut it off, and write no more. If that fails too, the
+                # next writer cuts it when it opens the journal.
+                with suppress(OSError):
+                    os.ftruncate(self._fd, self._size)
         waiting = [done for _, done in batch]
-        # The loop may have been closed under us: then nobody waits any more.
+        # The loop may be closed already: then there is no caller left.
         with suppress(RuntimeError):
             if kept:
                 self._loop.call_soon_threadsafe(_settle, waiting[:kept], None, str(self.path))
@@ -164,18 +176,23 @@ def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, 
             done.set_exception(BadRun(path, f"the disk refused to write ({why}); {remedy}"))
 
 
-def _write(fd: int, data: bytes) -> None:
+def write_whole(fd: int, data: bytes) -> None:
+    """Every byte, in as many writes as it takes."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
-def _truncate(fd: int, size: int) -> None:
-    try:
-        os.ftruncate(fd, size)
-    except OSError:
-        # The tail stays torn; the next writer cuts it when it opens the journal.
-        return
+def end_of_lines(fd: int) -> int:
+    """The offset behind the last newline of a file; 0 if it has none."""
+    end = os.fstat(fd).st_size
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        at = os.pread(fd, end - start, start).rfind(b"\n")
+        if at >= 0:
+            return start + at + 1
+        end = start
+    return 0
 
 
 def sync_folder(path: Path) -> None:
@@ -185,23 +202,3 @@ def sync_folder(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-def _without_torn_tail(fd: int, path: str) -> int:
-    size = os.fstat(fd).st_size
-    if size and not os.pread(fd, len(_FIRST), 0).startswith(_FIRST[: min(size, len(_FIRST))]):
-        raise BadRun(path, "is no journal: it does not begin with an event")
-    end, block = size, 65536
-    while end > 0:
-        start = max(0, end - block)
-        at = os.pread(fd, end - start, start).rfind(b"\n")
-        if at >= 0:
-            end = start + at + 1
-            break
-        end = start
-    if end < size:
-        if is_unended(os.pread(fd, size - end, end)):
-            raise BadRun(path, "the newline of its last line is damaged; restore it from a copy")
-        os.ftruncate(fd, end)
-        _sync(fd)
-    return end

@@ -17,7 +17,7 @@ server process starts by importing it (`python -m karat.mcp.launch`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from karat.mcp import attempts, gates
@@ -38,7 +38,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     import importlib
 
     if name in ("attempts", "gates"):

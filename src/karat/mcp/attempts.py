@@ -1,7 +1,7 @@
-"""For which attempt of which trial something happens: told by the engine, asked by what records and replays.
+"""The attempt of a trial that the current task works for: set by the trial, read by what records and replays.
 
-A context variable, because between the engine and an MCP session stands the agent, which
-need not know: its sessions are opened in the task of the attempt.
+A context variable, because the agent between a trial and an MCP session need not know it: sessions are opened in the
+task of the attempt.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ WHOLE_RUN = "run"
 class Attempt:
     """`with Attempt("4f0e…-1"):` around one attempt of a trial.
 
-    Leaving it ends what was lent for its length, and raises the fault that karat itself met
-    where the agent could not, or did not, pass it on.
+    Leaving it releases what was lent to the attempt, and raises a fault that karat itself met
+    if the agent did not pass it on.
     """
 
     def __init__(self, name: str) -> None:
@@ -51,7 +51,7 @@ class Attempt:
         if self._before is not None:
             _CURRENT.reset(self._before)
         self.lent.close()
-        # A cancellation is no outcome of the attempt, and what the operator must mend goes first.
+        # A cancellation is not an outcome of the attempt, and what the operator must fix comes first.
         outcome = error is None or (isinstance(error, Exception) and not isinstance(error, OperatorError))
         if self.fault is not None and error is not self.fault and outcome:
             if isinstance(error, TrialFault):

@@ -16,23 +16,39 @@ Every line is redacted before it is written, and so are the arguments that are l
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import re
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Protocol
 
 import msgspec
 
 from karat.errors import BadOption, InfrastructureFault
+from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
-from karat.mcp.results import mapped
-from karat.records import McpServer
+from karat.mcp.preflight import Offer, offer_of
+from karat.mcp.results import Outcome, as_json, bounded, map_texts
+from karat.records import Cassettes, JsonObject, McpServer
 from karat.redact import Redactor
 
-__all__ = ["FORMAT_VERSION", "Asked", "Kept", "Player", "Recorder", "cassette_path"]
+__all__ = [
+    "FORMAT_VERSION",
+    "CassetteReader",
+    "CassetteStore",
+    "CassetteWriter",
+    "OpenRequest",
+    "RecordedFault",
+    "RecordedRequest",
+    "Recording",
+    "Replayed",
+    "ServerConnection",
+    "cassette_path",
+]
 
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
@@ -40,7 +56,7 @@ FORMAT_VERSION = 1
 _LONG = 256  # characters from which on a result that was written before is not written again
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordedFault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A fault of a server."""
 
     kind: str
@@ -52,24 +68,24 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return InfrastructureFault(self.kind, self.message, retriable=self.retriable, retry_after=self.retry_after)
 
     @classmethod
-    def of(cls, fault: InfrastructureFault) -> Kept:
+    def of(cls, fault: InfrastructureFault) -> RecordedFault:
         return cls(kind=fault.kind, message=fault.message, retriable=fault.retriable, retry_after=fault.retry_after)
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="asked", tag_field="event"):
+class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="asked", tag_field="event"):
     """One request and what came of it."""
 
     session: str
     method: str
-    arguments: dict[str, Any] = {}
+    arguments: JsonObject = {}
     n: int = 0
-    result: dict[str, Any] | None = None
+    result: JsonObject | None = None
     same: str | None = None  # digest of a result that stands further up
     error: str | None = None
     code: int | None = None
-    data: Any = None  # of the error, as the server gave it
+    data: object = None  # of the error, as the server gave it
     relayed: bool = False  # asked by an agent that connects to the server itself: result or error are the server's own
-    fault: Kept | None = None
+    fault: RecordedFault | None = None
     cut: bool = False
     milliseconds: float | None = None
 
@@ -84,7 +100,7 @@ class _Begin(msgspec.Struct, frozen=True, kw_only=True, tag="begin", tag_field="
     session: str
 
 
-_decode = msgspec.json.Decoder(_Head | _Begin | Asked).decode
+_decode = msgspec.json.Decoder(_Head | _Begin | RecordedRequest).decode
 
 
 def cassette_path(folder: Path, server: McpServer) -> Path:
@@ -93,7 +109,7 @@ def cassette_path(folder: Path, server: McpServer) -> Path:
     return folder / f"{name or 'server'}-{server.digest[:16] or '0'}.jsonl"
 
 
-class Recorder:
+class CassetteWriter:
     """Adds to the cassette of one server. Raises BadOption where another process does."""
 
     def __init__(self, path: Path, server: McpServer, redact: Redactor) -> None:
@@ -108,20 +124,24 @@ class Recorder:
             raise BadOption("mcp.record", f"another process is recording to {path}; wait for it") from error
         except OSError as error:
             raise BadOption("mcp.record", f"{path} cannot be written: {error.strerror}") from error
-        self._mend(path)
+        # Remove a last line that a kill cut short.
+        size = os.fstat(self._file).st_size
+        if size and os.pread(self._file, 1, size - 1) != b"\n":
+            kept = path.read_bytes().rpartition(b"\n")[0]
+            os.ftruncate(self._file, len(kept) + 1 if kept else 0)
         self.name = path.name
         self._put(_Head(format=FORMAT_VERSION, server=server.name, digest=server.digest))
 
-    def request(self, method: str, arguments: dict[str, Any]) -> str:
+    def request(self, method: str, arguments: JsonObject) -> str:
         """What is asked, in the spelling by which it is counted."""
         return _request(method, arguments, self._redact)
 
-    def add(self, attempt: Attempt, asked: Asked) -> None:
-        """Writes it down at once: what is said is there when karat is killed the next moment."""
+    def add(self, attempt: Attempt, asked: RecordedRequest) -> None:
+        """Write it at once, so that nothing is lost if karat is killed."""
         if self.name not in attempt.begun and not attempt.goes_on:
             attempt.begun.add(self.name)
             self._put(_Begin(session=attempt.name))
-        line = mapped(msgspec.to_builtins(asked), self._redact)
+        line = map_texts(msgspec.to_builtins(asked), self._redact)
         if "result" in line:
             digest, long = _digest(line["result"])
             if long and digest in self._written:
@@ -134,20 +154,13 @@ class Recorder:
     def close(self) -> None:
         os.close(self._file)
 
-    def _mend(self, path: Path) -> None:
-        """Takes away a last line that a kill cut short."""
-        size = os.fstat(self._file).st_size
-        if size and os.pread(self._file, 1, size - 1) != b"\n":
-            kept = path.read_bytes().rpartition(b"\n")[0]
-            os.ftruncate(self._file, len(kept) + 1 if kept else 0)
-
-    def _put(self, line: Any) -> None:
+    def _put(self, line: object) -> None:
         data = msgspec.json.encode(line) + b"\n"
         while data:
             data = data[os.write(self._file, data) :]
 
 
-class Player:
+class CassetteReader:
     """The cassette of one server, read by place: memory grows by some bytes a request, not with the answers."""
 
     def __init__(self, path: Path, redact: Redactor) -> None:
@@ -160,11 +173,11 @@ class Player:
         if self.known:
             self._read()
 
-    def request(self, method: str, arguments: dict[str, Any]) -> str:
+    def request(self, method: str, arguments: JsonObject) -> str:
         """What is asked, in the spelling by which it is looked for."""
         return _request(method, arguments, self._redact)
 
-    def find(self, attempt: Attempt, method: str, arguments: dict[str, Any], n: int | None) -> Asked | None:
+    def find(self, attempt: Attempt, method: str, arguments: JsonObject, n: int | None) -> RecordedRequest | None:
         """What was answered the n-th time (from 0), or at last; None: it was never asked."""
         place = self._places.get(self._key(attempt.name, _request(method, arguments, self._redact), n))
         if place is None:
@@ -189,7 +202,7 @@ class Player:
                 raise BadOption("mcp.replay", message)
             if isinstance(line, _Begin):
                 self._takes[line.session] = self._takes.get(line.session, 0) + 1
-            if not isinstance(line, Asked):
+            if not isinstance(line, RecordedRequest):
                 continue
             if line.relayed:
                 self._relayed.add(line.session)
@@ -201,7 +214,7 @@ class Player:
                 if long:
                     self._results.setdefault(digest.hex(), place)
 
-    def _lines(self) -> Iterator[tuple[int, _Head | _Begin | Asked]]:
+    def _lines(self) -> Iterator[tuple[int, _Head | _Begin | RecordedRequest]]:
         """Raises BadOption for a line that is none; a last line without its end is not there yet."""
         place = 0
         with self.path.open("rb") as file:
@@ -214,20 +227,207 @@ class Player:
                     raise BadOption("mcp.replay", f"{self.path}, line {number} is damaged: {error}") from error
                 place += len(data)
 
-    def _at(self, place: int) -> Asked:
+    def _at(self, place: int) -> RecordedRequest:
         with self.path.open("rb") as file:
             file.seek(place)
             asked = _decode(file.readline())
-        assert isinstance(asked, Asked)
+        assert isinstance(asked, RecordedRequest)
         return asked
 
 
-def _request(method: str, arguments: dict[str, Any], redact: Redactor) -> str:
+def _request(method: str, arguments: JsonObject, redact: Redactor) -> str:
     """Method and arguments in one spelling: sorted keys, no secrets."""
-    return f"{method} {msgspec.json.encode(mapped(arguments, redact), order='sorted').decode()}"
+    return f"{method} {msgspec.json.encode(map_texts(arguments, redact), order='sorted').decode()}"
 
 
-def _digest(result: dict[str, Any]) -> tuple[bytes, bool]:
+def _digest(result: JsonObject) -> tuple[bytes, bool]:
     """Of a result as it stands in the file, and whether it is long enough to be worth it."""
     data = msgspec.json.encode(result, order="sorted")
     return blake2b(data, digest_size=16).digest(), len(data) > _LONG
+
+
+UNREPEATABLE = frozenset({"subscriptions/listen"})
+"""Methods whose answer is a stream of notifications, which are not recorded."""
+
+
+class ServerConnection(Protocol):
+    """What can be asked as a server: a session with it, or a view that records or replays one."""
+
+    async def offer(self) -> Offer: ...
+
+    async def ask(self, tool: str, arguments: JsonObject) -> Outcome: ...
+
+
+class CassetteStore:
+    """The cassettes of a run, one a server, opened when first needed."""
+
+    def __init__(self, cassettes: Cassettes, redact: Redactor) -> None:
+        self.replays = cassettes.mode == "replay"
+        self._folder, self._redact = cassettes.folder, redact
+        self._recorders: dict[str, CassetteWriter] = {}
+        self._readers: dict[str, CassetteReader] = {}
+        self._whole_run = Attempt(attempts.WHOLE_RUN)
+
+    def recorded(self, server: McpServer, line: ServerConnection, attempt: Attempt | None) -> ServerConnection:
+        """The same connection, with every request recorded."""
+        return _Recorded(line, self.recording(server, attempt))
+
+    def recording(self, server: McpServer, attempt: Attempt | None) -> Recording:
+        """Where the requests of this attempt to the server are written."""
+        return Recording(self._recorder(server), attempt or self._whole_run)
+
+    def refused(self, server: McpServer, fault: InfrastructureFault, attempt: Attempt | None) -> None:
+        """Record why there was no connection at all."""
+        asked = RecordedRequest(
+            session=(attempt or self._whole_run).name, method="initialize", fault=RecordedFault.of(fault)
+        )
+        self._recorder(server).add(attempt or self._whole_run, asked)
+
+    def replayed(self, server: McpServer, attempt: Attempt | None) -> Replayed:
+        """A connection that is answered from the recording alone."""
+        path = cassette_path(self._folder, server)
+        if path.name not in self._readers:
+            self._readers[path.name] = CassetteReader(path, self._redact)
+        return Replayed(server, self._readers[path.name], attempt or self._whole_run)
+
+    def close(self) -> None:
+        for recorder in self._recorders.values():
+            recorder.close()
+        self._recorders.clear()
+
+    def _recorder(self, server: McpServer) -> CassetteWriter:
+        path: Path = cassette_path(self._folder, server)
+        if path.name not in self._recorders:
+            self._recorders[path.name] = CassetteWriter(path, server, self._redact)
+        return self._recorders[path.name]
+
+
+class Recording:
+    """The requests of one attempt to one server, and the cassette that they are written to."""
+
+    def __init__(self, recorder: CassetteWriter, attempt: Attempt) -> None:
+        self._recorder, self._attempt = recorder, attempt
+
+    def asking(self, method: str, arguments: dict[str, object], *, relayed: bool = False) -> OpenRequest:
+        """A request that is being made. `relayed`: by an agent that connects to the server itself."""
+        n = self._attempt.next(self._recorder.name, self._recorder.request(method, arguments))
+        asked = RecordedRequest(session=self._attempt.name, method=method, arguments=arguments, n=n, relayed=relayed)
+        return OpenRequest(asked, self._recorder, self._attempt)
+
+
+class _Recorded:
+    def __init__(self, line: ServerConnection, recording: Recording) -> None:
+        self._line, self._recording = line, recording
+
+    async def offer(self) -> Offer:
+        with self._recording.asking("initialize", {}) as asking:
+            offer = await self._line.offer()
+            asking.keep(result=offer.introduction)
+        listed = [as_json(tool) for tool in offer.as_listed]
+        with self._recording.asking("tools/list", {}) as asking:
+            asking.keep(result={"tools": listed})
+        return offer
+
+    async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
+        with self._recording.asking("tools/call", {"name": tool, "arguments": arguments}) as asking:
+            outcome = bounded(await self._line.ask(tool, arguments))
+            found = outcome.result
+            result = as_json(found) if found is not None else None
+            asking.keep(result=result, error=outcome.error, code=outcome.code, milliseconds=outcome.milliseconds)
+        return outcome
+
+
+class OpenRequest:
+    """A request under way, written down when it is over, however it ends."""
+
+    def __init__(self, asked: RecordedRequest, recorder: CassetteWriter, attempt: Attempt) -> None:
+        self._asked, self._recorder, self._attempt = asked, recorder, attempt
+
+    @property
+    def method(self) -> str:
+        return self._asked.method
+
+    def keep(self, **found: object) -> None:
+        self._asked = msgspec.structs.replace(self._asked, **found)
+
+    def __enter__(self) -> OpenRequest:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, InfrastructureFault):
+            self.end(fault=RecordedFault.of(error))
+        else:
+            self.end(cut=error is not None)  # if so, the trial was over first
+
+    def end(self, **found: object) -> None:
+        """Writes the request down, with what came of it."""
+        self.keep(**found)
+        self._recorder.add(self._attempt, self._asked)
+
+
+class Replayed:
+    """The recording of one server, as one attempt asks it."""
+
+    def __init__(self, server: McpServer, reader: CassetteReader, attempt: Attempt) -> None:
+        self._server, self._reader, self._attempt = server, reader, attempt
+
+    async def offer(self) -> Offer:
+        from mcp_types import Tool
+
+        # The list may be asked for more often than was recorded: that depends on the clock.
+        introduction = _without_fault(await self._found("initialize", {}, or_last=True))
+        listed = _without_fault(await self._found("tools/list", {}, or_last=True))
+        tools = [Tool.model_validate(one) for one in (listed.result or {})["tools"]]
+        return offer_of(self._server.name, introduction.result or {}, tools)
+
+    async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
+        from mcp_types import CallToolResult
+
+        asked = _without_fault(await self._found("tools/call", {"name": tool, "arguments": arguments}))
+        result = CallToolResult.model_validate(asked.result) if asked.result is not None else None
+        return Outcome(result=result, error=asked.error, code=asked.code, milliseconds=asked.milliseconds)
+
+    async def answer(self, method: str, arguments: JsonObject) -> RecordedRequest | None:
+        """What an agent got that asked this itself; None if it was not recorded, and could not be.
+
+        The server's fault, if there was one, is in it. Raises InfrastructureFault for what should
+        be in the recording. In recordings of the tools alone, that is the handshake and the tools.
+        """
+        expected = method in ("initialize", "tools/list", "tools/call") or self._reader.relayed(self._attempt)
+        if method in UNREPEATABLE or not (expected or self._reader.find(self._attempt, method, arguments, None)):
+            return None
+        return await self._found(method, arguments, or_last=method != "tools/call")
+
+    async def _found(self, method: str, arguments: dict[str, object], *, or_last: bool = False) -> RecordedRequest:
+        n = self._attempt.next(self._reader.path.name, self._reader.request(method, arguments))
+        asked = self._reader.find(self._attempt, method, arguments, n)
+        if asked is None and or_last:
+            asked = self._reader.find(self._attempt, method, arguments, None)
+        if asked is not None and asked.cut:  # then the attempt ended at its own limit, and shall again
+            await asyncio.sleep(self._server.call_timeout_seconds)
+            raise self._missing("was cut off before there was an answer to", method, arguments, n)
+        if asked is None:
+            raise self._missing("holds no answer to", method, arguments, n)
+        return asked
+
+    def _missing(self, what: str, method: str, arguments: dict[str, object], n: int) -> InfrastructureFault:
+        if not self._reader.known:
+            reason = f"there is no recording of it with this definition ({self._reader.path})"
+        else:
+            request = self._reader.request(method, arguments)
+            shown = request if len(request) <= 300 else f"{request[:299]}…"
+            times = f", requested {n + 1} times" if n else ""
+            reason = f"the recording {what} {shown}{times} (session {self._attempt.name}, {self._reader.path.name})"
+        fault = InfrastructureFault("cassette_miss", f"MCP server '{self._server.name}' is replayed: {reason}")
+        # Also kept here: the agent may be another program, which only sees that its call failed.
+        self._attempt.fault = self._attempt.fault or fault
+        return fault
+
+
+def _without_fault(asked: RecordedRequest) -> RecordedRequest:
+    """The request itself, if the server had no fault."""
+    if asked.fault is not None:
+        raise asked.fault.as_fault()
+    return asked

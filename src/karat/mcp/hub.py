@@ -19,7 +19,6 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -27,13 +26,14 @@ import karat
 from karat.errors import InfrastructureFault
 from karat.files import temporary_folder
 from karat.mcp.attempts import Attempt
+from karat.mcp.cassettes import Replayed, ServerConnection
 from karat.mcp.preflight import Offer
 from karat.mcp.proxy import VARIABLE
 from karat.mcp.relay import recorded_arguments
-from karat.mcp.taped import Line, Replayed
-from karat.records import McpServer
+from karat.mcp.results import as_json
+from karat.records import JsonObject, McpServer
 
-__all__ = ["Hub", "Talk"]
+__all__ = ["Hub", "ProxySession"]
 
 LONGEST_MESSAGE = 64 * 1024 * 1024
 """Bytes of one line from an agent, as from a server."""
@@ -43,7 +43,9 @@ _VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 _PARSE_ERROR, _INVALID, _NO_METHOD, _BAD_PARAMETERS, _INTERNAL = -32700, -32600, -32601, -32602, -32603
 
-_Serve = Callable[[McpServer, Attempt | None, asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+_Serve = Callable[
+    [McpServer, Attempt | None, asyncio.StreamReader, asyncio.StreamWriter], Coroutine[object, object, None]
+]
 
 
 class Hub:
@@ -95,7 +97,7 @@ class Hub:
                     attempt.lent.callback(_cut_off, task)
                 await self._serve(server, attempt, reader, writer)
         except (InfrastructureFault, ConnectionError, ValueError):
-            pass  # the server was refused, the agent is gone, or a line had no end: the proxy sees the end
+            pass  # the server was refused, the agent has ended, or a line was too long: the proxy sees the end
         except asyncio.CancelledError:
             pass  # at the end of the attempt or of the run; asyncio would log what a callback is cancelled with
         finally:
@@ -114,26 +116,26 @@ def _cut_off(talk: asyncio.Task[None]) -> None:
 class _Refused(Exception):
     """A request that gets an error of the protocol."""
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(self, code: int, message: str, data: object = None) -> None:
         self.error = {"code": code, "message": message} | ({} if data is None else {"data": data})
         super().__init__(message)
 
 
-class Talk:
+class ProxySession:
     """One client's requests, answered as they are done: calls do not wait for each other."""
 
-    def __init__(self, line: Line, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, line: ServerConnection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._line, self._reader, self._writer = line, reader, writer
         self._offer: asyncio.Task[Offer] | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def carry_on(self) -> None:
+    async def serve(self) -> None:
         """Until the client has no more to say; then what is under way is cut off."""
         try:
             while data := await self._reader.readline():
                 await self._take(data)
         finally:
-            under_way: list[asyncio.Task[Any]] = [*self._tasks.values(), *([self._offer] if self._offer else [])]
+            under_way: list[asyncio.Task[object]] = [*self._tasks.values(), *([self._offer] if self._offer else [])]
             for task in under_way:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
@@ -157,11 +159,11 @@ class Talk:
             if task is not None:
                 task.cancel()
 
-    def _start(self, name: str, answer: Coroutine[Any, Any, None]) -> None:
+    def _start(self, name: str, answer: Coroutine[object, object, None]) -> None:
         task = self._tasks[name] = asyncio.create_task(answer)
         task.add_done_callback(lambda done: self._tasks.pop(name, None) if self._tasks.get(name) is done else None)
 
-    async def _answer(self, number: Any, method: str, parameters: dict[str, Any]) -> None:
+    async def _answer(self, number: object, method: str, parameters: JsonObject) -> None:
         try:
             result = await self._result(method, parameters)
         except _Refused as refused:
@@ -171,7 +173,7 @@ class Talk:
         else:
             await self._say(number, result=result)
 
-    async def _result(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    async def _result(self, method: str, parameters: dict[str, object]) -> dict[str, object]:
         if method == "ping":
             return {}
         if isinstance(self._line, Replayed):
@@ -180,12 +182,19 @@ class Talk:
             case "initialize":
                 return _introduction((await self._offered()).introduction, parameters)
             case "tools/list":
-                return {"tools": [_plain(tool) for tool in (await self._offered()).as_listed]}
+                return {"tools": [as_json(tool) for tool in (await self._offered()).as_listed]}
             case "tools/call":
-                return await self._call(parameters)
+                tool, arguments = parameters.get("name"), parameters.get("arguments")
+                if not isinstance(tool, str) or not isinstance(arguments, (dict, type(None))):
+                    raise _Refused(_BAD_PARAMETERS, "a call needs a `name`, and `arguments` that are an object")
+                await self._offered()
+                outcome = await self._line.ask(tool, arguments or {})
+                if outcome.error is not None:
+                    raise _Refused(outcome.code if outcome.code is not None else _INTERNAL, outcome.error)
+                return as_json(outcome.result)
         raise _Refused(_NO_METHOD, f"karat's proxy to a shared server passes on tools only, not '{method}'")
 
-    async def _replayed(self, line: Replayed, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    async def _replayed(self, line: Replayed, method: str, parameters: dict[str, object]) -> dict[str, object]:
         asked = await line.answer(method, recorded_arguments(method, parameters))
         if asked is None:
             raise _Refused(
@@ -200,23 +209,13 @@ class Talk:
         result = asked.result or {}
         return _introduction(result, parameters) if method == "initialize" and not asked.relayed else result
 
-    async def _call(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        tool, arguments = parameters.get("name"), parameters.get("arguments")
-        if not isinstance(tool, str) or not isinstance(arguments, (dict, type(None))):
-            raise _Refused(_BAD_PARAMETERS, "a call needs a `name`, and `arguments` that are an object")
-        await self._offered()
-        outcome = await self._line.ask(tool, arguments or {})
-        if outcome.error is not None:
-            raise _Refused(outcome.code if outcome.code is not None else _INTERNAL, outcome.error)
-        return _plain(outcome.result)
-
     async def _offered(self) -> Offer:
-        """Asked for once a connection, whoever needs it first."""
+        """Requested once a connection, when it is first needed."""
         if self._offer is None:
             self._offer = asyncio.create_task(_awaited(self._line.offer()))
         return await asyncio.shield(self._offer)
 
-    async def _say(self, number: Any, **what: Any) -> None:
+    async def _say(self, number: object, **what: object) -> None:
         if self._writer.is_closing():
             return
         self._writer.write(msgspec.json.encode({"jsonrpc": "2.0", "id": number, **what}) + b"\n")
@@ -224,7 +223,7 @@ class Talk:
             await self._writer.drain()
 
 
-def _introduction(about: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+def _introduction(about: dict[str, object], parameters: dict[str, object]) -> dict[str, object]:
     """The result of `initialize`, of which only tools are offered. `about`: what the server said of itself."""
     asked = parameters.get("protocolVersion")
     known = {key: about[key] for key in ("serverInfo", "instructions") if about.get(key) is not None}
@@ -233,10 +232,5 @@ def _introduction(about: dict[str, Any], parameters: dict[str, Any]) -> dict[str
     return {"protocolVersion": version, "capabilities": {"tools": {}}, **anonymous, **known}
 
 
-async def _awaited(offer: Coroutine[Any, Any, Offer]) -> Offer:
+async def _awaited(offer: Coroutine[object, object, Offer]) -> Offer:
     return await offer
-
-
-def _plain(thing: Any) -> dict[str, Any]:
-    plain: dict[str, Any] = thing.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return plain

@@ -39,7 +39,7 @@ def main() -> None:
     try:  # noqa: SIM105 - each import costs every start of a server
         os.setsid()
     except PermissionError:
-        pass  # whoever started us has made us a leader already
+        pass  # this process is a session leader already
     _end_with(definition.get("parent"))
     # Python ignores these, and what is ignored stays so in the program that replaces it.
     for name in ("SIGPIPE", "SIGXFSZ"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat.errors import InfrastructureFault
+from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +24,9 @@ __all__ = [
     "Tool",
     "ToolChange",
     "ToolList",
-    "changed",
     "list_tools",
     "offer_of",
+    "tool_change",
 ]
 
 MOST_PAGES = 100
@@ -34,12 +35,12 @@ MOST_TOOLS = 10_000
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool of one server, as a model is told of it."""
+    """One tool of one server, as it is offered to a model."""
 
     server: str
     name: str
     description: str
-    input_schema: dict[str, Any]  # JSON Schema of its arguments
+    input_schema: JsonObject  # JSON Schema of its arguments
 
 
 class ToolList(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +55,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """What a server says of itself and its tools, in karat's words and in the protocol's."""
 
     tools: ToolList
-    introduction: dict[str, Any]  # the result of `initialize`
+    introduction: dict[str, object]  # the result of `initialize`
     as_listed: tuple[Any, ...]  # the SDK's tools, with all that they carry
 
 
@@ -105,7 +106,7 @@ async def list_tools(client: Client, server: str) -> list[mcp_types.Tool]:
     raise InfrastructureFault("mcp_tool_list", message)
 
 
-def changed(before: ToolList, after: ToolList) -> ToolChange | None:
+def tool_change(before: ToolList, after: ToolList) -> ToolChange | None:
     """What differs between two lists of the same server; None if nothing does."""
     if before.digest == after.digest:
         return None
@@ -121,7 +122,7 @@ def changed(before: ToolList, after: ToolList) -> ToolChange | None:
     )
 
 
-def offer_of(server: str, introduction: dict[str, Any], listed: Sequence[mcp_types.Tool]) -> Offer:
+def offer_of(server: str, introduction: dict[str, object], listed: Sequence[mcp_types.Tool]) -> Offer:
     """What was listed, as a ToolList with its digest, and as it was."""
     tools = tuple(
         Tool(server=server, name=one.name, description=one.description or "", input_schema=dict(one.input_schema))

@@ -15,15 +15,15 @@ import socket
 import sys
 import threading
 
-__all__ = ["EXIT_NOBODY_THERE", "VARIABLE", "main"]
+__all__ = ["EXIT_NO_RUN", "VARIABLE", "main"]
 
 VARIABLE = "KARAT_MCP_PROXY"
-EXIT_NOBODY_THERE = 127
+EXIT_NO_RUN = 127
 _PIECE = 65536
 
 
 def main() -> None:
-    """Until either side has no more to say."""
+    """Carries messages until either side closes."""
     text = os.environ.get(VARIABLE)
     if text is None:
         sys.exit(f"karat: the variable {VARIABLE} is not set (karat sets it for the proxies it hands out)")
@@ -36,10 +36,15 @@ def main() -> None:
         line.sendall(where["token"].encode("ascii") + b"\n")
     except OSError as error:
         sys.stderr.write(f"karat: the run that this proxy belongs to is over ({error.strerror})\n")
-        sys.exit(EXIT_NOBODY_THERE)
+        sys.exit(EXIT_NO_RUN)
     threading.Thread(target=_send, args=(line,), daemon=True).start()
-    _receive(line)
-    os._exit(0)  # the other thread may stand in a read of stdin that never ends
+    try:
+        while piece := line.recv(_PIECE):
+            while piece:
+                piece = piece[os.write(1, piece) :]
+    except OSError:
+        pass  # the agent no longer reads
+    os._exit(0)  # the other thread may wait for stdin for ever
 
 
 def _send(line: socket.socket) -> None:
@@ -48,16 +53,7 @@ def _send(line: socket.socket) -> None:
             line.sendall(piece)
         line.shutdown(socket.SHUT_WR)
     except OSError:
-        pass  # karat has hung up; the other direction sees it
-
-
-def _receive(line: socket.socket) -> None:
-    try:
-        while piece := line.recv(_PIECE):
-            while piece:
-                piece = piece[os.write(1, piece) :]
-    except OSError:
-        pass  # the agent no longer reads
+        pass  # karat has closed the connection; the other direction sees it
 
 
 if __name__ == "__main__":

@@ -14,16 +14,16 @@ from asyncio import StreamReader, StreamWriter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karat.mcp.cassettes import Kept
+from karat.mcp.cassettes import OpenRequest, RecordedFault, Recording
 from karat.mcp.faults import fault_of
 from karat.mcp.remote import RemoteLink
 from karat.mcp.stdio import StdioLink
-from karat.mcp.taped import Asking, Recording
-from karat.records import McpServer
+from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
+    from pydantic import BaseModel
 
 __all__ = ["Relay", "recorded_arguments"]
 
@@ -31,7 +31,7 @@ CLOSE_SECONDS = 3.0  # for a server that runs elsewhere to confirm the end of it
 _PARSE_ERROR, _INVALID = -32700, -32600
 
 
-def recorded_arguments(method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+def recorded_arguments(method: str, parameters: dict[str, object]) -> dict[str, object]:
     """What distinguishes a request from others of its method: not what the client says of itself."""
     if method in ("initialize", "server/discover"):
         return {}
@@ -50,7 +50,7 @@ class Relay:
             self._link = StdioLink(server, folder=folder, on_broken=self._broken.set)
         else:
             self._link = RemoteLink(server, on_broken=self._broken.set)
-        self._pending: dict[int | str, tuple[Asking, float]] = {}
+        self._pending: dict[int | str, tuple[OpenRequest, float]] = {}
         self._headers = _Headers()
 
     async def carry(self, reader: StreamReader, writer: StreamWriter) -> None:
@@ -114,21 +114,20 @@ class Relay:
                 continue
             headers = self._headers.of(message)
             if isinstance(message, JSONRPCRequest) and message.method != "ping":
-                self._asked(message.id, message.method, message.params or {})
+                asking = self._recording.asking(
+                    message.method, recorded_arguments(message.method, message.params or {}), relayed=True
+                )
+                again, self._pending[message.id] = self._pending.get(message.id), (asking, time.perf_counter())
+                if again is not None:
+                    again[0].end(cut=True)
             return SessionMessage(message, ClientMessageMetadata(headers=headers) if headers else None)
         return None
-
-    def _asked(self, number: int | str, method: str, parameters: dict[str, Any]) -> None:
-        asking = self._recording.asking(method, recorded_arguments(method, parameters), relayed=True)
-        again, self._pending[number] = self._pending.get(number), (asking, time.perf_counter())
-        if again is not None:
-            again[0].end(cut=True)
 
     def _answered(self, message: Any) -> None:
         """Records an answer before it is passed on."""
         if hasattr(message, "method") or message.id not in self._pending:
             return
-        self._link.hurry = False
+        self._link.end_at_once = False
         asking, started = self._pending.pop(message.id)
         asking.keep(milliseconds=round((time.perf_counter() - started) * 1000, 3))
         if hasattr(message, "result"):
@@ -146,10 +145,10 @@ class Relay:
                 asking.end(cut=True)
             return
         reason = error or EOFError("it closed the connection")
-        ready = not self._link.hurry  # it has answered
+        ready = not self._link.end_at_once  # it has answered
         fault = fault_of(self._server, reason, self._link.evidence, ready=ready, redact=self._redact)
         for asking in left:
-            asking.end(fault=Kept.of(fault))
+            asking.end(fault=RecordedFault.of(fault))
         raise fault from error
 
 
@@ -158,7 +157,7 @@ class _Headers:
 
     def __init__(self) -> None:
         self._version: str | None = None  # negotiated by `initialize`; later revisions name theirs in each request
-        self._of_tools: dict[str, Any] = {}  # tool → which arguments are repeated
+        self._of_tools: JsonObject = {}  # tool → which arguments are repeated
 
     def of(self, message: Any) -> dict[str, str]:
         from mcp.shared import inbound
@@ -177,7 +176,7 @@ class _Headers:
                 headers |= inbound.mcp_param_headers(self._of_tools[name], parameters.get("arguments") or {})
         return headers
 
-    def learn(self, method: str, result: dict[str, Any]) -> None:
+    def learn(self, method: str, result: JsonObject) -> None:
         from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
         if method == "initialize" and isinstance(result.get("protocolVersion"), str):
@@ -189,7 +188,7 @@ class _Headers:
                 self._of_tools[str(tool.get("name"))] = x_mcp_header_map(schema)
 
 
-async def _write(writer: StreamWriter, message: Any) -> None:
+async def _write(writer: StreamWriter, message: BaseModel) -> None:
     text = message.model_dump_json(by_alias=True, exclude_unset=True)
     writer.write(text.encode("utf-8", "surrogatepass") + b"\n")
     await writer.drain()

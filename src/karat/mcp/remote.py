@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from karat.mcp.evidence import Evidence
+from karat.mcp.faults import Evidence
 from karat.mcp.replies import Pending
 from karat.mcp.results import LARGEST_RESULT
 from karat.records import McpServer
@@ -37,7 +37,7 @@ class RemoteLink:
     def __init__(self, server: McpServer, *, on_broken: Callable[[], None]) -> None:
         self._server, self._on_broken = server, on_broken
         self.evidence = Evidence()
-        self.hurry = True
+        self.end_at_once = True
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Any]:
@@ -55,7 +55,7 @@ class RemoteLink:
             async with transport as streams:
                 yield _watched(*streams)
 
-    def _for_sse(self, headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
+    def _for_sse(self, headers: object = None, timeout: object = None, auth: object = None) -> httpx2.AsyncClient:
         return self._client()
 
     def _client(self) -> httpx2.AsyncClient:
@@ -115,7 +115,7 @@ class _Outgoing(_Wrapped):
 
 class _Incoming(_Wrapped):
     @property
-    def last_context(self) -> Any:
+    def last_context(self) -> object:
         return getattr(self._stream, "last_context", None)
 
     def __aiter__(self) -> Self:
@@ -131,8 +131,8 @@ class _Incoming(_Wrapped):
         from mcp.shared.message import SessionMessage
 
         if isinstance(item, Exception):
-            found = self._pending.unreadable(item)
-            return item if found is item else SessionMessage(found)
+            error = self._pending.unreadable(item)
+            return item if error is None else SessionMessage(error)
         (message,) = self._pending.received(item.message)
         return item if message is item.message else SessionMessage(message)
 

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mcp_types import JSONRPCError, JSONRPCMessage
 
 __all__ = ["Pending"]
 
@@ -25,19 +29,19 @@ class Pending:
     def __init__(self) -> None:
         self._ids: dict[int | str, None] = {}
 
-    def sent(self, message: Any) -> None:
+    def sent(self, message: object) -> None:
         """Takes note of a request."""
         number = getattr(message, "id", None)
         if number is not None and hasattr(message, "method"):
             self._ids[number] = None
 
-    def received(self, message: Any) -> list[Any]:
+    def received(self, message: JSONRPCMessage) -> Sequence[JSONRPCMessage]:
         """The message, or an error in its place if its id has another type than the request's."""
         number = getattr(message, "id", None)
         if hasattr(message, "method"):
             return [message]
+        said: str = getattr(getattr(message, "error", None), "message", "")
         if number in self._ids:
-            said = getattr(getattr(message, "error", None), "message", "")
             if said.startswith(_OF_THE_SDK):
                 return [self._error(number, _in_short(said))]
             del self._ids[number]
@@ -46,15 +50,15 @@ class Pending:
         if meant is None:
             return [message]
         if number is None:  # an error that names no request: there is only one
-            return [self._error(meant, f"its error has no id: {message.error.message}")]
+            return [self._error(meant, f"its error has no id: {said}")]
         return [self._error(meant, f"its reply has the id {number!r}, the request has {meant!r}")]
 
-    def unreadable(self, error: Exception) -> Any:
-        """An error for the only request there is, or the exception itself: the SDK's SSE client drops the event."""
+    def unreadable(self, error: Exception) -> JSONRPCError | None:
+        """An error for the only open request (the SDK's client drops the event); None: there is none, or several."""
         alone = list(self._ids) if isinstance(error, ValueError) and len(self._ids) == 1 else []
-        return self._error(alone[0], _in_short(str(error))) if alone else error
+        return self._error(alone[0], _in_short(str(error))) if alone else None
 
-    def malformed(self, line: bytes) -> list[Any]:
+    def malformed(self, line: bytes) -> Sequence[JSONRPCError]:
         """Errors for the requests that this line was meant to answer; none if it is no reply."""
         try:
             text, problem = line.decode(), None
@@ -70,20 +74,20 @@ class Pending:
             errors = [self._of(found, problem or _problem(found))]
         return [error for error in errors if error is not None]
 
-    def _of(self, reply: Any, problem: str) -> Any:
+    def _of(self, reply: object, problem: str) -> JSONRPCError | None:
         if not isinstance(reply, dict) or "method" in reply or not {"id", "result", "error"} & reply.keys():
             return None
         meant = self._meant(reply.get("id"))
         return self._error(meant, problem) if meant is not None else None
 
-    def _meant(self, number: Any) -> int | str | None:
+    def _meant(self, number: object) -> int | str | None:
         """The request that a reply with this id answers; None if it cannot be told."""
         same = [known for known in self._ids if known == number and not isinstance(number, bool)]
         alike = [known for known in self._ids if _spelled(known) == _spelled(number)]
         alone = list(self._ids) if number is None and len(self._ids) == 1 else []
         return next(iter([*same, *alike, *alone]), None)
 
-    def _error(self, number: int | str, problem: str) -> Any:
+    def _error(self, number: int | str, problem: str) -> JSONRPCError:
         from mcp_types import ErrorData, JSONRPCError
 
         self._ids.pop(number, None)
@@ -98,11 +102,11 @@ def _in_short(validation: str) -> str:
     return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or (no_json[0] if no_json else validation)})"
 
 
-def _spelled(number: Any) -> str:
+def _spelled(number: object) -> str:
     return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
 
 
-def _problem(reply: dict[str, Any]) -> str:
+def _problem(reply: dict[str, object]) -> str:
     """What is wrong with a reply that is a JSON object."""
     if reply.get("jsonrpc") != "2.0":
         return f"its reply has jsonrpc {_kind(reply.get('jsonrpc'))} instead of '2.0'"
@@ -121,7 +125,7 @@ def _problem(reply: dict[str, Any]) -> str:
     return "its reply holds half of a surrogate pair (\\ud800 to \\udfff), which is no text"
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""A tool's result as text: what an agent is told, and what the journal keeps."""
+"""A tool's result as text: what an agent gets and what the journal keeps."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat.records import ToolCall
+from karat.records import JsonObject, ToolCall
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
+    from pydantic import BaseModel
 
-__all__ = ["LARGEST_RESULT", "Outcome", "as_call", "as_text", "bounded", "mapped", "sendable"]
+__all__ = ["LARGEST_RESULT", "Outcome", "as_call", "as_json", "as_text", "bounded", "map_texts", "sendable"]
 
 LARGEST_RESULT = 10 * 1024 * 1024
 """Bytes of UTF-8. A larger result is an error of the call: no agent could read it, and the journal would carry it."""
@@ -28,7 +29,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_call(
-    server: str, tool: str, arguments: dict[str, Any], outcome: Outcome, *, clean: Callable[[str], str]
+    server: str, tool: str, arguments: dict[str, object], outcome: Outcome, *, clean: Callable[[str], str]
 ) -> ToolCall:
     """The outcome as the journal keeps it. `clean` is applied to what went wrong."""
     text, outcome = None, bounded(outcome)
@@ -47,28 +48,33 @@ def as_call(
     )
 
 
-def sendable(arguments: dict[str, Any]) -> dict[str, Any]:
+def as_json(value: BaseModel) -> JsonObject:
+    """A value of the SDK as the protocol writes it."""
+    return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def sendable(arguments: JsonObject) -> dict[str, object]:
     """The arguments, with U+FFFD for halves of surrogate pairs: models do write them, and a session would break."""
     try:
         msgspec.json.encode(arguments)
     except UnicodeEncodeError:
-        mended: dict[str, Any] = mapped(arguments, str)
-        return mended
+        replaced: JsonObject = map_texts(arguments, str)
+        return replaced
     return arguments
 
 
-def mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """The value with every text in it changed, keys included, after halves of surrogate pairs were mended."""
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with every text in it changed, keys included, after halves of surrogate pairs were replaced."""
     if isinstance(value, str):
-        return change(_mended(value))
+        return change(_without_surrogates(value))
     if isinstance(value, dict):
-        return {change(_mended(str(key))): mapped(below, change) for key, below in value.items()}
+        return {change(_without_surrogates(str(key))): map_texts(below, change) for key, below in value.items()}
     if isinstance(value, (list, tuple)):
-        return [mapped(below, change) for below in value]
+        return [map_texts(below, change) for below in value]
     return value
 
 
-def _mended(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -94,7 +100,7 @@ def as_text(result: CallToolResult) -> str:
     return "\n".join(parts)
 
 
-def _block(block: Any) -> str:
+def _block(block: object) -> str:
     from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResourceContents
 
     if isinstance(block, TextContent):

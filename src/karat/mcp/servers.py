@@ -7,18 +7,18 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from karat.errors import AgentFault, InfrastructureFault, did_you_mean
 from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
-from karat.mcp.evidence import printable
-from karat.mcp.hub import Hub, Talk
-from karat.mcp.preflight import ServerFault, Tool, ToolChange, ToolList, changed
+from karat.mcp.cassettes import CassetteStore, ServerConnection
+from karat.mcp.faults import printable
+from karat.mcp.hub import Hub, ProxySession
+from karat.mcp.preflight import ServerFault, Tool, ToolChange, ToolList, tool_change
 from karat.mcp.relay import Relay
 from karat.mcp.results import as_call
-from karat.mcp.taped import Deck, Line
-from karat.records import Cassettes, Condition, McpServer, ToolCall
+from karat.records import Cassettes, Condition, JsonObject, McpServer, ToolCall
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _QUIET = logging.NullHandler()
 class Tools:
     """The tools that one trial may call: those of its condition's servers, and no other."""
 
-    def __init__(self, lines: dict[str, Line], lists: Sequence[ToolList], redact: Redactor) -> None:
+    def __init__(self, lines: dict[str, ServerConnection], lists: Sequence[ToolList], redact: Redactor) -> None:
         self._lines, self._redact = lines, redact
         self._calls: list[ToolCall] = []
         self.tools: tuple[Tool, ...] = tuple(tool for listed in lists for tool in listed.tools)
@@ -46,7 +46,7 @@ class Tools:
         """What really happened, in the order in which it ended."""
         return tuple(self._calls)
 
-    async def call(self, server: str, tool: str, arguments: dict[str, Any]) -> ToolCall:
+    async def call(self, server: str, tool: str, arguments: JsonObject) -> ToolCall:
         """One call. What the tool says went wrong is in its `error`.
 
         Raises InfrastructureFault when the server died or did not answer in time (the call
@@ -92,7 +92,7 @@ class Toolbox:
         self._starts: dict[str, int] = {}
         self._first_lists: dict[str, ToolList] = {}
         self._changes: dict[tuple[str, str], ToolChange] = {}
-        self._deck = Deck(cassettes, redact) if cassettes is not None else None
+        self._cassettes = CassetteStore(cassettes, redact) if cassettes is not None else None
         proxied = cassettes is not None or any(server.scope == "run" for server in servers)
         self._hub = Hub(self._serve) if proxied else None
 
@@ -114,8 +114,8 @@ class Toolbox:
                 await self._hub.stop()
         finally:
             await _close(set(self._open), at_once=False)
-            if self._deck is not None:
-                self._deck.close()
+            if self._cassettes is not None:
+                self._cassettes.close()
 
     def proxy_command(self, server: McpServer) -> tuple[list[str], dict[str, str]] | None:
         """The command line and environment of a stdio server that stands for this one, for the attempt under way.
@@ -123,7 +123,7 @@ class Toolbox:
         For agents that start or reach servers themselves. None where they may have the server
         itself: nothing is recorded or replayed, and it is not shared (`scope: run`).
         """
-        if self._hub is None or (self._deck is None and server.scope == "trial"):
+        if self._hub is None or (self._cassettes is None and server.scope == "trial"):
             return None
         return self._hub.command(server, attempts.current())
 
@@ -164,11 +164,11 @@ class Toolbox:
         self, server: McpServer, attempt: Attempt | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """One server, for an agent that speaks to it through the proxy."""
-        if self._deck is not None and not self._deck.replays and server.scope == "trial":
-            recording = self._deck.recording(server, attempt)
+        if self._cassettes is not None and not self._cassettes.replays and server.scope == "trial":
+            recording = self._cassettes.recording(server, attempt)
             await Relay(server, recording, folder=self._folder, redact=self._redact).carry(reader, writer)
         else:
-            await Talk(self._line(server, attempt, set()), reader, writer).carry_on()
+            await ProxySession(self._line(server, attempt, set()), reader, writer).serve()
 
     async def _probe(self, server: McpServer) -> ToolList | ServerFault:
         own: set[Session] = set()
@@ -182,19 +182,19 @@ class Toolbox:
         self._compare(listed)
         return listed
 
-    def _line(self, server: McpServer, attempt: Attempt | None, own: set[Session]) -> Line:
+    def _line(self, server: McpServer, attempt: Attempt | None, own: set[Session]) -> ServerConnection:
         """A line to the server, or to its recording. `own` gets the session that is to end with the caller's block."""
-        if self._deck is not None and self._deck.replays:
-            return self._deck.replayed(server, attempt)
+        if self._cassettes is not None and self._cassettes.replays:
+            return self._cassettes.replayed(server, attempt)
         try:
             session = self._session(server)
         except InfrastructureFault as fault:
-            if self._deck is not None:
-                self._deck.refused(server, fault, attempt)
+            if self._cassettes is not None:
+                self._cassettes.refused(server, fault, attempt)
             raise
         if server.scope == "trial":
             own.add(session)
-        return session if self._deck is None else self._deck.recorded(server, session, attempt)
+        return session if self._cassettes is None else self._cassettes.recorded(server, session, attempt)
 
     def _session(self, server: McpServer) -> Session:
         """A new session, or the shared one if it still lives."""
@@ -206,7 +206,7 @@ class Toolbox:
         starts = self._starts.get(server.name, 0)
         if starts >= MOST_STARTS and server.type == "stdio":
             often = f"it was started {starts} times in this run, and is not started any more"
-            message = f"MCP server '{server.name}' went down again and again: {often}"
+            message = f"MCP server '{server.name}' failed repeatedly: {often}"
             raise InfrastructureFault("mcp_server_down", message)
         self._starts[server.name] = starts + 1
         self._shared[server.name] = self._start(server)
@@ -224,13 +224,13 @@ class Toolbox:
 
     def _compare(self, listed: ToolList) -> None:
         first = self._first_lists.setdefault(listed.server, listed)
-        change = changed(first, listed)
+        change = tool_change(first, listed)
         if change is not None:
             self._changes.setdefault((listed.server, listed.digest), change)
 
 
 async def _close(sessions: set[Session], *, at_once: bool) -> None:
-    for session in sessions:  # all told before anything is awaited: a second cancellation must not lose one
+    for session in sessions:  # all stopped before anything is awaited: a second cancellation must not lose one
         session.stop(at_once=at_once)
     if sessions:
         await asyncio.gather(*(session.gone() for session in sessions))

@@ -15,17 +15,18 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import karat
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import call_timeout, fault_of
 from karat.mcp.preflight import Offer, list_tools, offer_of
 from karat.mcp.remote import RemoteLink
-from karat.mcp.results import Outcome, sendable
+from karat.mcp.results import Outcome, as_json, sendable
 from karat.mcp.stdio import StdioLink
-from karat.records import McpServer
+from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
-    from mcp import Client
+    from mcp import Client, MCPError
 
 __all__ = ["Session"]
 
@@ -53,7 +54,7 @@ class Session:
         self._client: Client | None = None
         self._offer: Offer | None = None
         self._listed_at = 0.0
-        self._calls: set[asyncio.Task[Any]] = set()
+        self._calls: set[asyncio.Task[object]] = set()
         self._link: StdioLink | RemoteLink
         if server.type == "stdio":
             self._link = StdioLink(server, folder=folder, on_broken=self._stop.set)
@@ -69,7 +70,7 @@ class Session:
 
     @property
     def pending(self) -> bool:
-        """Whether its owner still has something to clear away."""
+        """Whether its owner is still cleaning up."""
         return not self._owner.done()
 
     async def offer(self) -> Offer:
@@ -83,8 +84,11 @@ class Session:
                 offer = self._offer = offer_of(self.server.name, offer.introduction, asked.result())
         return offer
 
-    async def ask(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+    async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
         """What the tool gave, or what it says went wrong. Raises InfrastructureFault for a dead or silent server."""
+        import mcp
+        from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
         await self._ready()
         if self._client is None or not self.alive:
             raise await self._down()
@@ -93,22 +97,35 @@ class Session:
         asked = self._request(self._client.call_tool(tool, sendable(arguments), read_timeout_seconds=seconds))
         await self._first(asked)
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
-        return await self._outcome(asked, tool, milliseconds)
+        error = asked.exception() if asked.done() and not asked.cancelled() else InterruptedError("closed")
+        if error is None:
+            return Outcome(result=asked.result(), milliseconds=milliseconds)
+        if isinstance(error, mcp.MCPError):
+            if error.code == REQUEST_TIMEOUT:
+                raise call_timeout(self.server, tool, self._link.evidence)
+            if self.server.type == "http" and error.message == _HTTP_FAILED:
+                raise self._fault(error)  # of this request only: the session continues
+            gone = error.code == CONNECTION_CLOSED or self._refused(error)
+            if not gone or "byte limit" in error.message:  # the limit of one event: the connection continues
+                return Outcome(error=error.message, code=error.code, milliseconds=milliseconds)
+        elif self.alive and isinstance(error, (ValueError, RuntimeError)):
+            return Outcome(error=f"the result does not conform: {error}", milliseconds=milliseconds)
+        raise await self._down(error)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Begins to end the session. `at_once`: without asking the server nicely first."""
+        """Start to end the session. `at_once`: without giving the server time to end by itself."""
         for call in self._calls:
             call.cancel()
-        self._link.hurry = self._link.hurry or at_once
+        self._link.end_at_once = self._link.end_at_once or at_once
         self._stop.set()
-        if self._link.hurry:
+        if self._link.end_at_once:
             self._scope.cancel()
 
     async def gone(self) -> None:
         """Waits, after `stop`, for the end; a stdio server is gone then with its children. Bounded."""
         await asyncio.wait({self._owner}, timeout=CLOSE_SECONDS)
         if not self._owner.done():
-            self._link.hurry = True
+            self._link.end_at_once = True
             self._scope.cancel()
             await asyncio.wait({self._owner}, timeout=CLOSE_SECONDS)
 
@@ -123,20 +140,27 @@ class Session:
         import anyio
         from mcp import Client, types
 
-        information = types.Implementation(name="karat", version=_version())
+        information = types.Implementation(name="karat", version=karat.__version__)
         with self._scope:
             self._scope.deadline = anyio.current_time() + self.server.init_timeout_seconds
             async with Client(self._link.connect(), client_info=information, cache=None) as client:
                 listed = await list_tools(client, self.server.name)
-                self._offer = offer_of(self.server.name, _introduction(client), listed)
+                about = client.server_info
+                introduction: dict[str, object] = {  # as the result of an `initialize`
+                    "protocolVersion": client.protocol_version,
+                    "capabilities": as_json(client.server_capabilities),
+                    "serverInfo": as_json(about) if about is not None else None,
+                    "instructions": client.instructions,
+                }
+                self._offer = offer_of(self.server.name, introduction, listed)
                 self._listed_at = time.monotonic()
                 self._client = client
                 self._scope.deadline = math.inf
-                self._link.hurry = False
+                self._link.end_at_once = False
                 self._listed.set()
                 await self._stop.wait()
 
-    def _request(self, request: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+    def _request(self, request: Coroutine[object, object, _T]) -> asyncio.Task[_T]:
         task = asyncio.create_task(request)
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
@@ -153,34 +177,15 @@ class Session:
                 wanted.cancel()
             wanted.add_done_callback(_retrieve)
 
-    async def _outcome(self, asked: asyncio.Task[Any], tool: str, milliseconds: float) -> Outcome:
-        import mcp
-        from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
-
-        error = asked.exception() if asked.done() and not asked.cancelled() else InterruptedError("closed")
-        if error is None:
-            return Outcome(result=asked.result(), milliseconds=milliseconds)
-        if isinstance(error, mcp.MCPError):
-            if error.code == REQUEST_TIMEOUT:
-                raise call_timeout(self.server, tool, self._link.evidence)
-            if self.server.type == "http" and error.message == _HTTP_FAILED:
-                raise self._fault(error)  # of this request: the session goes on
-            gone = error.code == CONNECTION_CLOSED or self._refused(error)
-            if not gone or "byte limit" in error.message:  # the limit of one event: the connection goes on
-                return Outcome(error=error.message, code=error.code, milliseconds=milliseconds)
-        elif self.alive and isinstance(error, (ValueError, RuntimeError)):
-            return Outcome(error=f"the result does not conform: {error}", milliseconds=milliseconds)
-        raise await self._down(error)
-
-    def _refused(self, error: Any) -> bool:
+    def _refused(self, error: MCPError) -> bool:
         """Whether HTTP says that the session is not there any more, rather than the tool that it failed."""
         redirected = self._link.evidence.location is not None and "not followed" in error.message
         return self.server.type == "http" and (redirected or error.message in _HTTP_GONE)
 
     async def _down(self, error: BaseException | None = None) -> InfrastructureFault:
-        """Marks the session as unusable, and tells why it is."""
+        """Mark the session as unusable, and give the reason."""
         self._broken = True
-        self._stop.set()  # the owner unwinds and says what it knows
+        self._stop.set()  # the owner ends, and its exception says why
         await asyncio.wait({self._owner}, timeout=CAUSE_SECONDS)
         return self._fault(error)
 
@@ -191,24 +196,7 @@ class Session:
         return fault_of(self.server, error, self._link.evidence, ready=self._listed.is_set(), redact=self._redact)
 
 
-def _introduction(client: Client) -> dict[str, Any]:
-    """What the server said of itself, as the result of an `initialize`."""
-    about = client.server_info
-    return {
-        "protocolVersion": client.protocol_version,
-        "capabilities": client.server_capabilities.model_dump(mode="json", by_alias=True, exclude_none=True),
-        "serverInfo": about.model_dump(mode="json", by_alias=True, exclude_none=True) if about is not None else None,
-        "instructions": client.instructions,
-    }
-
-
-def _version() -> str:
-    import karat
-
-    return karat.__version__
-
-
 def _retrieve(done: asyncio.Future[Any]) -> None:
-    """An outcome that nobody waits for any more is no news for the log."""
+    """Retrieves the exception of a task that is no longer awaited, so that asyncio does not log it."""
     if not done.cancelled():
         done.exception()

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import karat
-from karat.mcp.evidence import Evidence
+from karat.mcp.faults import Evidence
 from karat.mcp.launch import VARIABLE
 from karat.mcp.replies import Pending
-from karat.records import McpServer
+from karat.records import JsonObject, McpServer
 
 __all__ = ["StdioLink", "launch_command"]
 
 LONGEST_MESSAGE = 64 * 1024 * 1024
-"""Bytes of one line on stdout. A longer one ends the session: nobody knows where the next message would begin."""
+"""Bytes of one line on stdout. A longer one ends the session: the start of the next message cannot be found."""
 
 EXIT_SECONDS = 1.0  # for a server to end by itself after its stdin closed
 TERM_SECONDS = 0.5  # after SIGTERM, before SIGKILL
@@ -63,7 +63,7 @@ class StdioLink:
     def __init__(self, server: McpServer, *, folder: Path, on_broken: Callable[[], None]) -> None:
         self._server, self._folder, self._on_broken = server, folder, on_broken
         self.evidence = Evidence()
-        self.hurry = True  # no time to end by itself, SIGTERM at once: what did not come up need not go gently
+        self.end_at_once = True  # SIGTERM at once, until the server has come up
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Any]:
@@ -73,7 +73,7 @@ class StdioLink:
 
         argv, env = launch_command(self._server, folder=self._folder, parent=os.getpid())
         loop = asyncio.get_running_loop()
-        pipes: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+        pipes: JsonObject = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
         with anyio.CancelScope(shield=True):  # a start that is cut off half-way could not be cleared away
             _, process = await loop.subprocess_exec(
                 lambda: _Process(self.evidence), *argv, env=env, start_new_session=True, **pipes
@@ -90,10 +90,10 @@ class StdioLink:
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                await process.end(at_once=self.hurry)
+                await process.end(at_once=self.end_at_once)
 
     async def _receive(self, process: _Process, arriving: Any, pending: Pending) -> None:
-        """Hands on every message; says so when there can be no more."""
+        """Pass on every message; report the end of the stream."""
         import anyio
         from mcp.shared.message import SessionMessage
         from mcp_types import jsonrpc_message_adapter

@@ -15,7 +15,7 @@ Importing this package loads neither pydantic-ai nor a provider's SDK.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from karat.models.client import close_model, open_model, settings_of
@@ -78,7 +78,7 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     import importlib
 
     if name in _HOME:

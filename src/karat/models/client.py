@@ -15,6 +15,7 @@ from karat.installation import install_command
 from karat.models import vertex
 from karat.models.names import ModelName, key_variable, parse_model
 from karat.models.prices import Price
+from karat.records import JsonObject
 
 if TYPE_CHECKING:
     import httpx2
@@ -65,7 +66,10 @@ def open_model(
         if isinstance(caught.error, KaratError) or not isinstance(caught.error, Exception):
             raise caught.error
         raise _unusable(caught.error, name, place) from caught.error
-    _no_retries(found)
+    # SDKs try twice more on their own, which would hide rate limits from the limiter and attempts from the journal.
+    client: Any = getattr(found, "client", None)
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
     return LimitedModel(found, named, base_url=base_url, prices=prices, lease=lease)
 
 
@@ -126,7 +130,7 @@ _BY_ARGUMENT = re.compile(r",? or pass (?:it|the API key) via `[^`]*`|, pass `re
 
 
 def _unusable(error: Exception, name: ModelName | str, place: str) -> BadOption:
-    """What a provider said when its client was made, without what only its Python callers can do."""
+    """The provider's error on creating its client, without advice that only its Python callers can follow."""
     words = _BY_ARGUMENT.sub("", str(error).partition(" To try Pydantic AI")[0]).strip().rstrip(".")
     if isinstance(error, ImportError):
         extra = re.search(r"pydantic-ai-slim\[[\w-]+\]", words)
@@ -159,7 +163,7 @@ class _Lease:
             await pool.client.aclose()
 
     def give_up(self) -> _Pool | None:
-        """Gives the share back without closing anything: nobody has connected yet."""
+        """Release the share without closing anything: there is no connection yet."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.users -= 1
@@ -192,7 +196,7 @@ def _pool() -> _Pool:
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        return _Pool(None)  # outside of a loop nothing can be shared: nobody knows which loop will ask
+        return _Pool(None)  # outside an event loop nothing can be shared: the loop that will ask is not known
     if loop not in _POOLS:
         _POOLS[loop] = _Pool(loop)
     return _POOLS[loop]
@@ -206,7 +210,7 @@ def _beside(place: str, key: str) -> str:
 def _key(
     named: ModelName, base_url: str | None, api_key_env: str | None, env: Mapping[str, str], place: str
 ) -> str | None:
-    """The key; None where the provider finds its own (or says what is missing)."""
+    """The key; None where the provider finds one itself (or reports what is missing)."""
     if api_key_env is not None:
         if not env.get(api_key_env):
             raise BadOption(place, f"the environment variable {api_key_env} is not set")
@@ -225,7 +229,7 @@ def _provider(
         return infer_provider(provider)
     found = infer_provider_class(provider)
     takes = inspect.signature(found).parameters
-    given: dict[str, Any] = dict(more)
+    given: JsonObject = dict(more)
     address = next((key for key in ("azure_endpoint", "api_base", "base_url") if key in takes), None)
     if base_url is not None:
         if address is None:
@@ -235,14 +239,7 @@ def _provider(
         raise BadOption(place, "is required: the address of the LiteLLM proxy, e.g. http://localhost:4000")
     if key is not None and "api_key" in takes:
         given["api_key"] = key
-    # Annotations are texts there; some SDKs still want the older kind of client and make their own.
+    # Annotations are texts there; some SDKs still need the older kind of client and make one themselves.
     if "http_client" in takes and str(takes["http_client"].annotation).startswith(("httpx2", "_Open", "AsyncHTTP")):
         given["http_client"] = lease.client()
     return found(**given)
-
-
-def _no_retries(model: Model) -> None:
-    """SDKs try twice more on their own, which would hide rate limits from the limiter and attempts from the journal."""
-    client: Any = getattr(model, "client", None)
-    if hasattr(client, "max_retries"):
-        client.max_retries = 0

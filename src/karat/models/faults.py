@@ -58,7 +58,7 @@ def from_status(status: int, message: str, *, wait: float | None = None) -> Infr
 
 
 def retry_after(headers: Mapping[str, str] | None) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or a date); None: not said.
+    """Seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or a date); None: not given.
 
     >>> retry_after({"retry-after": "7"})
     7.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic_ai.exceptions import ModelAPIError
-from pydantic_ai.models import Model
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from karat.models.faults import fault_of
@@ -16,6 +16,11 @@ from karat.models.names import ModelName
 from karat.models.pacing import limiter
 from karat.models.prices import Price, price
 from karat.models.usage import usage_of
+
+if TYPE_CHECKING:
+    from pydantic_ai import RunContext
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.settings import ModelSettings
 
 __all__ = ["Lease", "LimitedModel"]
 
@@ -41,7 +46,12 @@ class LimitedModel(WrapperModel):
         super().__init__(wrapped)
         self.named, self.address, self.prices, self.lease = named, base_url, prices, lease
 
-    async def request(self, messages: Any, model_settings: Any, model_request_parameters: Any) -> Any:
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
         """As the wrapped model's, once there is a slot."""
         async with self._slot():
             response = await self.wrapped.request(messages, model_settings, model_request_parameters)
@@ -50,8 +60,12 @@ class LimitedModel(WrapperModel):
 
     @asynccontextmanager
     async def request_stream(
-        self, messages: Any, model_settings: Any, model_request_parameters: Any, run_context: Any = None
-    ) -> AsyncGenerator[Any]:
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
         """As the wrapped model's; the slot is held until the stream ends."""
         async with (
             self._slot(),
@@ -60,7 +74,7 @@ class LimitedModel(WrapperModel):
             yield stream
         self._count(stream.usage)
 
-    def _count(self, counted: Any) -> None:
+    def _count(self, counted: object) -> None:
         usage = usage_of(counted)
         spent(usage, price(self.named, usage, self.prices, base_url=self.address))
 

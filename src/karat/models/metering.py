@@ -1,4 +1,4 @@
-"""What an attempt has spent so far, and its clock, which stands still while a provider makes it wait.
+"""What an attempt has spent so far, and its clock, which stops while a provider makes it wait.
 
 The engine opens a meter around every attempt. Whatever ends the attempt – a timeout, a
 crash, a limit – the tokens and dollars of the responses that had arrived are known.
@@ -21,7 +21,7 @@ class Meter:
     """Sums over the responses of a block."""
 
     def __init__(self, timeout: asyncio.Timeout | None = None, *, outer: Meter | None = None) -> None:
-        self.usage: Usage | None = None  # None: no response told
+        self.usage: Usage | None = None  # None: no response reported it
         self.responses = 0
         self._dollars: float | None = 0.0
         self._timeout, self._outer = timeout, outer

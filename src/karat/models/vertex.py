@@ -15,6 +15,7 @@ from typing import Any
 
 from karat.errors import BadOption
 from karat.models.names import ModelName
+from karat.records import JsonObject
 
 __all__ = ["anthropic_provider", "google_settings", "is_claude", "refuse_partner_model", "route"]
 
@@ -93,7 +94,7 @@ def anthropic_provider(
     return AnthropicProvider(anthropic_client=client)
 
 
-def google_settings(env: Mapping[str, str], place: str) -> dict[str, Any]:
+def google_settings(env: Mapping[str, str], place: str) -> JsonObject:
     """What pydantic-ai's provider for Gemini on Vertex AI is made with; empty where an API key is used."""
     if not env.get("GOOGLE_APPLICATION_CREDENTIALS") and (env.get("GOOGLE_API_KEY") or env.get("GEMINI_API_KEY")):
         return {}
@@ -118,7 +119,7 @@ def _credentials(env: Mapping[str, str], place: str) -> tuple[Any, str | None]:
         if not path:
             return google.auth.default(scopes=_SCOPES)
         with warnings.catch_warnings():
-            # It warns of files from strangers; this one is the user's own.
+            # It warns of untrusted files; this one belongs to the user.
             warnings.simplefilter("ignore", DeprecationWarning)
             load: Callable[..., tuple[Any, str | None]] = google.auth.load_credentials_from_file
             return load(path, scopes=_SCOPES)

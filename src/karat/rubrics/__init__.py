@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import yaml
 
 from karat.errors import BadOption, BadRubric, Fault, did_you_mean
 from karat.files import open_regular
 
-__all__ = ["FORMAT_VERSION", "ExtraField", "Rubric", "RubricMetric", "load", "names", "parse"]
+__all__ = ["FORMAT_VERSION", "ExtraField", "Rubric", "RubricMetric", "document", "load", "names", "parse"]
 
 FORMAT_VERSION = 2
 """1: the first. 2: `empty`, the level of an answer without text."""
@@ -72,7 +73,10 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
         """32 hex digits over everything that a judge is told; not over the name, comments or layout."""
         from hashlib import blake2b
 
-        metrics = [_without_none(metric) for metric in self.metrics]  # digests are older than `empty`
+        metrics = [  # without None: digests are older than the field `empty`
+            {name: value for name, value in msgspec.structs.asdict(metric).items() if value is not None}
+            for metric in self.metrics
+        ]
         told = (self.instructions, metrics, self.extra_fields)
         return blake2b(msgspec.json.encode(told), digest_size=16).hexdigest()
 
@@ -88,10 +92,6 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.replace(self, metrics=(metric,), extra_fields=() if position else self.extra_fields)
             for position, metric in enumerate(self.metrics)
         )
-
-
-def _without_none(metric: RubricMetric) -> dict[str, object]:
-    return {name: value for name, value in msgspec.structs.asdict(metric).items() if value is not None}
 
 
 def names() -> list[str]:
@@ -125,7 +125,7 @@ def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
 
 def parse(raw: bytes, *, source: str) -> Rubric:
     """The rubric that stands in these bytes. Raises BadRubric with every fault at once."""
-    from karat.rubrics._document import document
+    from karat.rubrics import document
 
     if len(raw) > _MAX_BYTES:
         raise BadRubric(source, [Fault(place="file", message=f"must be at most {_MAX_BYTES} bytes, has {len(raw)}")])
@@ -159,9 +159,9 @@ def parse(raw: bytes, *, source: str) -> Rubric:
 class _Section:
     """A mapping that is read key by key; what is wrong with it is collected, with its place."""
 
-    def __init__(self, values: Any, place: str, faults: list[Fault]) -> None:
+    def __init__(self, values: object, place: str, faults: list[Fault]) -> None:
         self._place, self._faults = place, faults
-        self._values: dict[Any, Any] = values if isinstance(values, dict) else {}
+        self._values: dict[object, Any] = values if isinstance(values, dict) else {}
         if not isinstance(values, dict):
             faults.append(Fault(place=place or "file", message=f"must be a mapping, got {_kind(values)}"))
 
@@ -174,7 +174,7 @@ class _Section:
             if key not in keys:
                 self.fault(str(key), f"unknown key{did_you_mean(str(key), keys)}")
 
-    def take(self, key: str, kind: type[Any], wanted: str, *, default: Any = None) -> Any:
+    def take(self, key: str, kind: type[object], wanted: str, *, default: Any = None) -> Any:
         """The value, or the default where it is not there; a value of another kind is a fault."""
         value = self._values.get(key, default)
         if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
@@ -216,7 +216,7 @@ class _Section:
             return None
         return _Section(self._values[key], f"{self._place}.{key}".lstrip("."), self._faults)
 
-    def items(self) -> list[tuple[Any, Any]]:
+    def items(self) -> list[tuple[object, Any]]:
         return list(self._values.items())
 
 
@@ -246,7 +246,7 @@ def _metric(section: _Section, name: str, scale: tuple[int, int] | None) -> Rubr
         section.fault("direction", f"must be higher or lower, got '{direction}'")
     empty = section.take("empty", int, "a whole number")
     if empty is not None and own != _NO_SCALE and not own[0] <= empty <= own[1]:
-        section.fault("empty", f"is no level: the scale goes from {own[0]} to {own[1]}")
+        section.fault("empty", f"is not a level: the scale goes from {own[0]} to {own[1]}")
     return RubricMetric(
         name=name,
         description=section.text("description"),
@@ -269,7 +269,7 @@ def _levels(section: _Section, scale: tuple[int, int]) -> dict[int, str]:
     levels = range(scale[0], scale[1] + 1)
     for level in given:
         if isinstance(level, bool) or level not in levels:
-            inner.fault(str(level), f"is no level: the scale goes from {scale[0]} to {scale[1]}")
+            inner.fault(str(level), f"is not a level: the scale goes from {scale[0]} to {scale[1]}")
     for level in levels:
         text = given.get(level)
         if text is None:
@@ -288,7 +288,7 @@ def _extra(section: _Section, name: str) -> ExtraField:
     return ExtraField(name=name, type=kind, description=section.text("description"))
 
 
-_KINDS: tuple[tuple[Callable[[Any], bool], str], ...] = (
+_KINDS: tuple[tuple[Callable[[object], bool], str], ...] = (
     (lambda value: value is None, "nothing"),
     (lambda value: isinstance(value, bool), "true or false; put it in quotes to have a text"),
     (lambda value: isinstance(value, dict), "a mapping"),
@@ -298,9 +298,66 @@ _KINDS: tuple[tuple[Callable[[Any], bool], str], ...] = (
 )
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     for fits, words in _KINDS:
         if fits(value):
             return words
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}…"
+
+
+_MAX_DEPTH = 20
+
+
+def document(raw: bytes, source: str) -> object:
+    """What the file holds. Raises BadRubric where it cannot be read."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"must be UTF-8: byte {error.start} cannot be read"
+        raise BadRubric(source, [Fault(place="file", message=message)]) from error
+    try:
+        _refuse_aliases(text, source)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        return _plain(root, yaml.SafeLoader(""), source) if root is not None else None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark is not None else None
+        message = f"cannot be read as YAML: {getattr(error, 'problem', None) or error}"
+        raise BadRubric(source, [Fault(place="file", message=message, line=line)]) from error
+
+
+def _refuse_aliases(text: str, source: str) -> None:
+    """An alias can make a small file large, and nesting can exhaust the stack: a rubric needs neither."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark is not None else None
+        if isinstance(event, yaml.AliasEvent):
+            raise BadRubric(source, [Fault(place="file", message="a rubric may not hold YAML aliases", line=line)])
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _MAX_DEPTH:
+            raise BadRubric(source, [Fault(place="file", message="is nested too deeply", line=line)])
+
+
+def _plain(node: yaml.Node, loader: yaml.SafeLoader, source: str) -> object:
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(inner, loader, source) for inner in node.value]
+    if not isinstance(node, yaml.MappingNode):
+        try:
+            return loader.construct_object(node)
+        except ValueError as error:  # 2026-13-45 looks like a date
+            fault = Fault(place="file", message=f"cannot be read: {error}", line=node.start_mark.line + 1)
+            raise BadRubric(source, [fault]) from error
+    found: dict[object, object] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise BadRubric(source, [Fault(place="file", message="a key must be a plain text or number", line=line)])
+        key = _plain(key_node, loader, source)
+        if key in found:
+            raise BadRubric(source, [Fault(place=str(key), message="appears twice in the same mapping", line=line)])
+        found[key] = _plain(value_node, loader, source)
+    return found

@@ -21,6 +21,7 @@ from karat.models import Price
 from karat.records import (
     NOT_ASKED,
     Answer,
+    JsonObject,
     Metric,
     Sample,
     Score,
@@ -47,7 +48,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     reasons: dict[str, str] = {}
     claims: tuple[str, ...] = ()
-    detail: dict[str, Any] = {}
+    detail: JsonObject = {}
     usage: Usage | None = None
     dollars: float | None = None
     rows: int = 1  # where verdicts come one by one: how many there are of this answer
@@ -109,13 +110,13 @@ class ScorerSetting(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: Path  # the experiment's: relative paths start here
     name: str  # the scorer's name in this run
-    # What an earlier scoring of this run said: a score whose `detail` holds the key, of this trial if there is one.
+    # An earlier result of this run: a score whose `detail` holds the key, of this trial if there is one.
     recall: Callable[[str, str], Score | None] = _nothing
     env: Mapping[str, str] | None = None  # the variables that the experiment was read with; None: the process's
     prices: Mapping[str, Price] = {}  # the experiment file's, by model
 
 
-def announced(scorer: Any, target: str) -> tuple[Metric, ...]:
+def announced(scorer: object, target: str) -> tuple[Metric, ...]:
     """The metrics a scorer announces in `metrics`; () for one that announces none.
 
     Raises BadPlugin, with `target` in front, where `metrics` is no sequence of distinct `Metric`s
@@ -206,13 +207,12 @@ def _clean(verdict: Verdict) -> Verdict:
         wrong = f"{large[0]} is {verdict.values[large[0]]!r}, want at most {MOST_VALUE:g} either way"
     if wrong is not None:
         raise JudgeFault("bad_verdict", f"the verdict cannot be right: {wrong}")
-    values = {metric: _finite(value) for metric, value in verdict.values.items()}
+    values = {
+        metric: (value if value is None or isinstance(value, bool) or math.isfinite(value) else None)
+        for metric, value in verdict.values.items()
+    }
     return verdict if values == verdict.values else msgspec.structs.replace(verdict, values=values)
 
 
 MOST_VALUE = 1e100
 """Of a metric: sums and squares of larger numbers are no numbers any more."""
-
-
-def _finite(value: float | bool | None) -> float | bool | None:
-    return value if value is None or isinstance(value, bool) or math.isfinite(value) else None

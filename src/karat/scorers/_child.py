@@ -1,4 +1,4 @@
-"""A small program in a process of its own, asked line by line and ended after a time limit.
+"""A small program in a separate process, asked line by line and ended after a time limit.
 
 Neither a regular expression nor a JSON schema can be stopped in this process once it
 has begun on a hostile text: both run in C without looking at signals or letting other
@@ -9,6 +9,7 @@ it wherever it is; it needs no one to watch it, and ends with its standard input
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -16,12 +17,15 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from karat.errors import JudgeFault
+from karat.errors import BadOption, JudgeFault
+from karat.files import open_regular
+from karat.records import JsonObject
 
-__all__ = ["Child"]
+__all__ = ["Child", "Schemas", "read_schema"]
 
 # SIGINT is left to the parent: Ctrl-C on a terminal reaches the child too, while trials in flight are still scored.
 _FRAME = """
@@ -46,7 +50,7 @@ class Child:
     Thread-safe. A child that was ended by its alarm is replaced at the next question.
     """
 
-    def __init__(self, program: str, setting: dict[str, Any], *, seconds: float) -> None:
+    def __init__(self, program: str, setting: Mapping[str, object], *, seconds: float) -> None:
         self._code = _FRAME.replace("{program}", program)
         self._setting = {**setting, "seconds": seconds}
         self._seconds = seconds
@@ -54,7 +58,7 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], object] = _nothing
 
-    def ask(self, question: Any) -> Any:
+    def ask(self, question: object) -> Any:
         """What the program answers. Raises JudgeFault: `scorer_timeout` where its alarm ended it, or `scorer_crash`."""
         with self._lock:
             process = self._process or self._start()
@@ -94,7 +98,7 @@ class Child:
         return process
 
     @staticmethod
-    def _say(process: subprocess.Popen[bytes], message: Any) -> None:
+    def _say(process: subprocess.Popen[bytes], message: object) -> None:
         if process.stdin is not None:
             process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
@@ -111,3 +115,85 @@ def _finish(process: subprocess.Popen[bytes]) -> None:
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
     process.wait()
+
+
+_SCHEMA_BYTES = 1_000_000
+_PROGRAM = """
+import json
+import jsonschema, referencing
+validators = {}
+def validator_of(schema):
+    key = json.dumps(schema, sort_keys=True)
+    if key not in validators:
+        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        kind.check_schema(schema)
+        if len(validators) > 1000:
+            validators.clear()
+        # An empty registry: a reference to anything outside the schema fails, and nothing is fetched.
+        validators[key] = kind(schema, registry=referencing.Registry())
+    return validators[key]
+def ask(question):
+    schema, text = question
+    try:
+        validator = validator_of(setting["schemas"][schema] if type(schema) is int else schema)
+    except (jsonschema.SchemaError, TypeError, AttributeError) as fault:
+        return [None, "the schema is none: %s" % getattr(fault, "message", fault)]
+    try:
+        error = jsonschema.exceptions.best_match(validator.iter_errors(json.loads(text)))
+    except ValueError as fault:
+        return [False, "is not JSON: %s" % fault]
+    except RecursionError:
+        return [False, "is nested too deeply"]
+    except referencing.exceptions.Unresolvable as fault:
+        return [None, "the schema refers to %s, which is not in it" % fault.ref]
+    if error is None:
+        return [True, ""]
+    place = "".join("[%r]" % part if isinstance(part, int) else ".%s" % part for part in error.absolute_path)
+    return [False, "%s: %s" % (place.lstrip(".") or "the whole", error.message[:300])]
+"""
+
+
+class Schemas:
+    """Validates texts against the schemas that it is made with, or against one that comes with the text."""
+
+    def __init__(self, schemas: Sequence[object], *, seconds: float) -> None:
+        self._child = Child(_PROGRAM, {"schemas": list(schemas)}, seconds=seconds)
+
+    def check(self, schema: int | JsonObject, text: str) -> tuple[bool | None, str]:
+        """Whether the text is JSON that the schema allows, and the first thing that is wrong; None: not known.
+
+        `schema`: a place among those given, or a schema of its own. Raises JudgeFault when it takes too long.
+        """
+        valid, reason = self._child.ask([schema, text])
+        return valid, reason
+
+    def close(self) -> None:
+        """End the process that validates."""
+        self._child.close()
+
+
+def read_schema(given: dict[str, object] | bool | str, folder: Path) -> dict[str, object] | bool:
+    """The schema itself, or the one in the file. Raises BadOption for a file that cannot be read or is not a schema."""
+    jsonschema: Any = importlib.import_module("jsonschema")  # has no types; 60 ms, so only here
+    schema: Any = given
+    if isinstance(given, str):
+        path = folder / given
+        try:
+            with open_regular(path) as file:
+                raw = file.read(_SCHEMA_BYTES + 1)
+        except OSError as error:
+            raise BadOption("schema", f"{given} cannot be read: {error.strerror}") from error
+        if len(raw) > _SCHEMA_BYTES:
+            raise BadOption("schema", f"{given} is larger than {_SCHEMA_BYTES} bytes")
+        try:
+            schema = json.loads(raw)
+        except ValueError as error:
+            raise BadOption("schema", f"{given} is not JSON: {error}") from error
+    if not isinstance(schema, (dict, bool)):
+        raise BadOption("schema", f"must be an object or a bool, is a {type(schema).__name__}")
+    try:
+        jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator).check_schema(schema)
+    except jsonschema.SchemaError as error:
+        place = "/".join(str(part) for part in error.absolute_path)
+        raise BadOption(f"schema{'/' if place else ''}{place}", error.message) from error
+    return schema

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.records import Answer, Metric, Sample
 from karat.scorers import ScorerSetting, Verdict
-from karat.scorers._schemas import Schemas, read_schema
+from karat.scorers._child import Schemas, read_schema
 
 __all__ = ["JsonSchema"]
 
@@ -33,7 +32,7 @@ class JsonSchema:
         """What the experiment file may say about it."""
 
         model_config = ConfigDict(extra="forbid", populate_by_name=True)
-        json_schema: dict[str, Any] | bool | str = Field(
+        json_schema: dict[str, object] | bool | str = Field(
             alias="schema", description="the schema, or the path of a JSON file with it, from the experiment's folder"
         )
         fence: bool = Field(default=True, description="read the first code fence, where the answer has one")
@@ -66,7 +65,7 @@ class JsonSchema:
 
 
 def _unfenced(text: str) -> str:
-    """What stands in the first code fence; the text itself where there is none."""
+    """The content of the first code fence; the text itself if there is none."""
     start = text.find("```")
     if start < 0:
         return text

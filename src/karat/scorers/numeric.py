@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from karat.numeric import (
@@ -27,7 +28,7 @@ from karat.numeric import (
     would_be_right,
 )
 from karat.numeric.document import Document
-from karat.records import Answer, Metric, Reply, Sample, Turn
+from karat.records import Answer, JsonObject, Metric, Sample, Turn
 from karat.scorers import Verdict
 from karat.scorers._child import Child
 
@@ -74,7 +75,7 @@ def ask(text):
 _UNREACHED = Stated(None, None, None, "none", None)
 
 
-class _Earlier(NamedTuple):
+class _Earlier(msgspec.Struct):
     """The turns before, oldest first."""
 
     facts: list[TurnFacts]
@@ -118,7 +119,7 @@ class Numeric:
                 try:
                     re.compile(self.pattern)
                 except re.error as error:
-                    raise ValueError(f"pattern: is no regular expression: {error}") from error
+                    raise ValueError(f"pattern: is not a regular expression: {error}") from error
             return self
 
     metrics = (
@@ -142,30 +143,34 @@ class Numeric:
 
     def score(self, sample: Sample, answer: Answer) -> Sequence[Verdict]:
         """A verdict a declared turn."""
-        document = self._document(sample)
-        replies = [*answer.replies, *[None] * (len(sample.turns) - len(answer.replies))]
-        earlier = _Earlier([], [])
-        verdicts = []
-        for number, (turn, reply) in enumerate(zip(sample.turns, replies, strict=False)):
-            said = self._said(reply)
-            facts = _facts(turn, said, document)
-            verdicts.append(_verdict(number, turn, said, facts, earlier))
-            earlier.facts.append(facts)
-            earlier.told.append((turn.golden if facts.program is None else facts.program, turn.golden, said.answer))
-        return verdicts
-
-    def _document(self, sample: Sample) -> Document:
-        """The report; its numbers are read once for all answers to the sample that come in a row."""
+        # The report; its numbers are read once for all answers to the sample that come in a row.
         if self._last is None or self._last[0] != sample.digest:
             detail = sample.detail
             text = "\n".join(str(detail[part]) for part in ("pre_text", "post_text") if detail.get(part))
             self._last = sample.digest, Document(table=detail.get("table") or None, text=text)
-        return self._last[1]
-
-    def _said(self, reply: Reply | None) -> Stated:
-        if reply is None or (reply.stop_reason == NOT_RECORDED and not reply.text):
-            return _UNREACHED
-        return stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, take=self._take)
+        document = self._last[1]
+        replies = [*answer.replies, *[None] * (len(sample.turns) - len(answer.replies))]
+        earlier = _Earlier([], [])
+        verdicts = []
+        for number, (turn, reply) in enumerate(zip(sample.turns, replies, strict=False)):
+            if reply is None or (reply.stop_reason == NOT_RECORDED and not reply.text):
+                said = _UNREACHED
+            else:
+                said = stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, take=self._take)
+            facts = TurnFacts(
+                expected=turn.golden,
+                actual=said.answer,
+                unit=said.unit,
+                program=turn.detail.get("program") or None,
+                stated=said.program,
+                executed=turn.detail.get("executed"),
+                printed=turn.detail.get("printed"),
+                document=document,
+            )
+            verdicts.append(_verdict(number, turn, said, facts, earlier))
+            earlier.facts.append(facts)
+            earlier.told.append((turn.golden if facts.program is None else facts.program, turn.golden, said.answer))
+        return verdicts
 
     def _by_pattern(self, text: str) -> Extracted:
         assert self._child is not None
@@ -178,25 +183,12 @@ class Numeric:
             self._child.close()
 
 
-def _facts(turn: Turn, said: Stated, document: Document) -> TurnFacts:
-    return TurnFacts(
-        expected=turn.golden,
-        actual=said.answer,
-        unit=said.unit,
-        program=turn.detail.get("program") or None,
-        stated=said.program,
-        executed=turn.detail.get("executed"),
-        printed=turn.detail.get("printed"),
-        document=document,
-    )
-
-
 def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _Earlier) -> Verdict:
     operations = {
         "golden_operations": turn.detail.get("operations") if facts.program is not None else None,
         "agent_operations": operations_attempted(parse_program(said.program)) if said.program else None,
     }
-    detail: dict[str, Any] = {
+    detail: JsonObject = {
         "rules": RULES,
         "expected": turn.golden,
         "actual": said.answer,

@@ -12,8 +12,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
+import msgspec
 from msgspec import structs
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -92,12 +92,32 @@ class Overlap:
             return _verdict(*[(5, "is the golden answer")] * 3)
         if not text:
             return _verdict((2, "the answer is empty"), (1, "the answer is empty"), (1, "the answer is empty"))
-        match = _match(golden, text, question)
+        asked = set(_tokens(question))
+        wanted, given = Counter(_tokens(golden)), Counter(_tokens(text))
+        shared = wanted & given
+        weight = _weight(shared, asked)
+        recall, precision = weight / _weight(wanted, asked), weight / (_weight(given, asked) or 1.0)
+        contradiction, sentence = _contradiction(golden, text, asked)
+        match = _Match(
+            shared=tuple(shared),
+            missing=tuple(wanted - shared),
+            recall=recall,
+            f1=2 * recall * precision / (recall + precision) if shared else 0.0,
+            contradiction=contradiction,
+            contradicting=sentence,
+        )
         claims = _claims(text, {*_tokens(golden), *_tokens(question)}, match.contradicting)
-        return _verdict(_adherence(match), _completeness(match), _helpfulness(match), claims=claims[: self._max_claims])
+        missing = f"; missing: {_listed(match.missing)}" if match.missing else ""
+        level, words = _level(match.f1), f"F1 of the words: {formats.number(match.f1)}"
+        return _verdict(
+            _adherence(match),
+            (_level(match.recall), f"{_recalled(match)}: {_listed(match.shared) or 'none'}{missing}"),
+            ((min(level, 3), f"{words}; contradicts the golden answer") if match.contradiction else (level, words)),
+            claims=claims[: self._max_claims],
+        )
 
 
-class _Match(NamedTuple):
+class _Match(msgspec.Struct, frozen=True):
     """How an answer compares with the golden answer."""
 
     shared: tuple[str, ...]  # golden words that the answer holds
@@ -106,23 +126,6 @@ class _Match(NamedTuple):
     f1: float
     contradiction: str  # in words; empty: none
     contradicting: str  # the sentence
-
-
-def _match(golden: str, text: str, question: str) -> _Match:
-    asked = set(_tokens(question))
-    wanted, given = Counter(_tokens(golden)), Counter(_tokens(text))
-    shared = wanted & given
-    weight = _weight(shared, asked)
-    recall, precision = weight / _weight(wanted, asked), weight / (_weight(given, asked) or 1.0)
-    contradiction, sentence = _contradiction(golden, text, asked)
-    return _Match(
-        shared=tuple(shared),
-        missing=tuple(wanted - shared),
-        recall=recall,
-        f1=2 * recall * precision / (recall + precision) if shared else 0.0,
-        contradiction=contradiction,
-        contradicting=sentence,
-    )
 
 
 def _weight(tokens: Counter[str], asked: set[str]) -> float:
@@ -164,16 +167,6 @@ def _adherence(match: _Match) -> tuple[int, str]:
     if match.contradiction:
         return min(level, 2), f"contradicts: {match.contradiction}"
     return level, f"nothing found that contradicts; {_recalled(match)}"
-
-
-def _completeness(match: _Match) -> tuple[int, str]:
-    missing = f"; missing: {_listed(match.missing)}" if match.missing else ""
-    return _level(match.recall), f"{_recalled(match)}: {_listed(match.shared) or 'none'}{missing}"
-
-
-def _helpfulness(match: _Match) -> tuple[int, str]:
-    level, words = _level(match.f1), f"F1 of the words: {formats.number(match.f1)}"
-    return (min(level, 3), f"{words}; contradicts the golden answer") if match.contradiction else (level, words)
 
 
 def _recalled(match: _Match) -> str:

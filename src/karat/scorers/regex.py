@@ -56,7 +56,7 @@ class Regex:
                 try:
                     re.compile(one)
                 except (re.error, OverflowError, RecursionError) as error:
-                    raise ValueError(f"is no regular expression: {error}") from error
+                    raise ValueError(f"is not a regular expression: {error}") from error
             if not pattern:
                 raise ValueError("must not be empty")
             return pattern

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from karat.errors import JudgeFault
 from karat.records import Answer, Metric, Sample, ToolCall
 from karat.scorers import ScorerSetting, Verdict
-from karat.scorers._schemas import Schemas, read_schema
+from karat.scorers._child import Schemas, read_schema
 
 __all__ = ["Trajectory"]
 
@@ -34,8 +34,8 @@ class _Arguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     tool: _Tool = Field(description="as under `used`")
-    equals: dict[str, Any] | None = None  # exactly these arguments
-    json_schema: dict[str, Any] | bool | str | None = Field(
+    equals: dict[str, object] | None = None  # exactly these arguments
+    json_schema: dict[str, object] | bool | str | None = Field(
         default=None, alias="schema", description="or: a JSON schema of the arguments, or the path of a file with it"
     )
     calls: Literal["any", "all"] = "any"  # whether one call must be so, or every call of the tool
@@ -81,7 +81,7 @@ class Trajectory:
         def _something_is_expected(self) -> Trajectory.Options:
             twice = [part for part in self.columns if getattr(self, part) is not None]
             if twice:
-                raise ValueError(f"'{twice[0]}' stands in the options and in `columns`; leave out one")
+                raise ValueError(f"'{twice[0]}' is set both in the options and in `columns`; leave out one")
             if not self.columns and all(getattr(self, part) is None for part in _PARTS):
                 raise ValueError(f"expects nothing; give at least one of {', '.join(_PARTS)}")
             return self
@@ -125,28 +125,28 @@ class Trajectory:
         """End the process that applies schemas."""
         self._schemas.close()
 
-    def _expected(self, part: _Part, sample: Sample) -> Any:
+    def _expected(self, part: _Part, sample: Sample) -> object:
         """None: nothing of this sample."""
         column = self._options.columns.get(part)
         return getattr(self._options, part) if column is None else _of_column(part, sample.metadata.get(column))
 
     def _judged(self, part: _Part, expected: Any, calls: Sequence[ToolCall]) -> _Found:
         if part == "max_calls":
-            return _most(expected, calls)
+            few = len(calls) <= expected
+            return few, "" if few else f"{len(calls)} calls, want at most {expected}"
         if self._options.only_successful:
             calls = [call for call in calls if call.error is None]
         match part:
             case "used":
-                return _used(expected, calls)
+                missing = [tool for tool in expected if not any(_is(call, tool) for call in calls)]
+                return not missing, f"not called: {', '.join(missing)} ({_told(calls)})" if missing else ""
             case "not_used":
-                return _not_used(expected, calls)
+                used = [tool for tool in expected if any(_is(call, tool) for call in calls)]
+                return not used, f"called: {', '.join(used)}" if used else ""
             case "in_order":
                 return _in_order(expected, calls)
-        return self._argued(expected, calls, own=part not in self._options.columns)
-
-    def _argued(self, rules: Sequence[_Arguments], calls: Sequence[ToolCall], *, own: bool) -> _Found:
-        for place, rule in enumerate(rules):
-            schema = place if own else rule.json_schema
+        for place, rule in enumerate(expected):
+            schema = place if (part not in self._options.columns) else rule.json_schema
             found = self._one_argued(rule, schema, [call for call in calls if _is(call, rule.tool)])
             if found[0] is not True:
                 return found
@@ -171,16 +171,6 @@ class Trajectory:
         return (True, "") if calls and rule.calls == "all" else (False, wrong)
 
 
-def _used(expected: Sequence[str], calls: Sequence[ToolCall]) -> _Found:
-    missing = [tool for tool in expected if not any(_is(call, tool) for call in calls)]
-    return not missing, f"not called: {', '.join(missing)} ({_told(calls)})" if missing else ""
-
-
-def _not_used(unwanted: Sequence[str], calls: Sequence[ToolCall]) -> _Found:
-    used = [tool for tool in unwanted if any(_is(call, tool) for call in calls)]
-    return not used, f"called: {', '.join(used)}" if used else ""
-
-
 def _in_order(expected: Sequence[str], calls: Sequence[ToolCall]) -> _Found:
     left = list(expected)
     for call in calls:
@@ -190,10 +180,6 @@ def _in_order(expected: Sequence[str], calls: Sequence[ToolCall]) -> _Found:
         return True, ""
     after = f" after {expected[len(expected) - len(left) - 1]}" if len(left) < len(expected) else ""
     return False, f"{left[0]} was not called{after} ({_told(calls)})"
-
-
-def _most(limit: int, calls: Sequence[ToolCall]) -> _Found:
-    return len(calls) <= limit, f"{len(calls)} calls, want at most {limit}" if len(calls) > limit else ""
 
 
 def _is(call: ToolCall, tool: str) -> bool:
@@ -208,12 +194,12 @@ def _told(calls: Sequence[ToolCall]) -> str:
     return f"the calls were {shown}" if names else "there were no calls"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 
-def _of_column(part: _Part, value: Any) -> Any:
+def _of_column(part: _Part, value: object) -> object:
     """What a cell of the dataset expects: a value, or a text (CSV) that holds one as JSON, or names with commas."""
     if value is None or value == "":
         return None
@@ -229,7 +215,7 @@ def _of_column(part: _Part, value: Any) -> Any:
         raise JudgeFault("bad_expectation", f"the sample's '{part}' is none: {place}{first['msg']}") from error
 
 
-def _parsed(part: _Part, text: str) -> Any:
+def _parsed(part: _Part, text: str) -> object:
     try:
         value = json.loads(text)
     except ValueError:

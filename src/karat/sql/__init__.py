@@ -13,10 +13,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from karat.errors import BadOption
 
@@ -49,13 +50,14 @@ SQL_TYPES = {
 }  # fmt: skip
 """What SQL calls them. `huge`, of results alone: whole numbers of any size, such as sums of whole numbers."""
 
+JsonObject = dict[str, Any]  # as in `karat.records`, which this package does without
+
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH")
 _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_child.py")))
 _GRACE = 10.0  # seconds for the child to start and to fill its tables, before its own clock runs
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much one query may take."""
 
     seconds: float = 20.0
@@ -64,16 +66,14 @@ class Limits:
     disk_megabytes: int = 8192  # for what is sorted or grouped outside of memory; of `stream` alone
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True, kw_only=True):
     """A table to select from: the type of each column, and its values."""
 
     types: Mapping[str, str]
-    columns: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # none: an empty table
+    columns: Mapping[str, Sequence[Any]] = {}  # none: an empty table
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Selected:
+class Selected(msgspec.Struct, frozen=True, kw_only=True):
     """A result, column by column; numbers are int or float, whatever else is neither text nor truth is text."""
 
     columns: dict[str, list[Any]]
@@ -82,21 +82,19 @@ class Selected:
         return len(next(iter(self.columns.values()), ()))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Filled:
+class Filled(msgspec.Struct, frozen=True, kw_only=True):
     """A table as a file of JSON lines, an object each. A line may lack columns: they are NULL."""
 
     path: Path
     longest: int  # bytes of its longest line; 0: it is empty
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """What a query would give: its columns with DuckDB's types, and what each is made of."""
 
     types: dict[str, str]
     sources: dict[str, tuple[str, ...]]  # name given by AS, in any part of the query → the names it mentions
-    constants: tuple[str, ...]  # every text that stands in the query
+    constants: tuple[str, ...]  # every text literal in the query
     changing: tuple[str, ...]  # why the same tables may give something else, each as the beginning of a sentence
 
 
@@ -191,7 +189,13 @@ class Stream:
             name: {"types": dict(types[name]), "path": str(table.path), "longest": table.longest}
             for name, table in tables.items()
         }
-        question = {"what": "stream", "sql": sql, "tables": filled, "folder": str(folder), **asdict(self._limits)}
+        question = {
+            "what": "stream",
+            "sql": sql,
+            "tables": filled,
+            "folder": str(folder),
+            **msgspec.structs.asdict(self._limits),
+        }
         self._said = (folder / "said").open("w+b")
         self._child = subprocess.Popen(
             _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=_environment()
@@ -219,7 +223,7 @@ class Stream:
         """Ends the process, wherever it is."""
         self._child.kill()
         for pipe in (self._child.stdin, self._child.stdout, self._said):
-            with suppress(OSError):  # what was written to a process that is gone
+            with suppress(OSError):  # written to a process that has ended
                 if pipe is not None:
                     pipe.close()
         self._child.wait()
@@ -246,7 +250,7 @@ class Stream:
         raise BadOption(self._place, _ended(code, self._said.read(), self._limits))
 
 
-def _asked(question: dict[str, Any], limits: Limits, place: str, *, times: int = 1) -> dict[str, Any]:
+def _asked(question: JsonObject, limits: Limits, place: str, *, times: int = 1) -> JsonObject:
     """What the child answers to its one question; `times`: how often the query runs."""
     question |= {"seconds": limits.seconds, "megabytes": limits.megabytes, "rows": limits.rows}
     try:
@@ -263,7 +267,7 @@ def _asked(question: dict[str, Any], limits: Limits, place: str, *, times: int =
     if done.returncode == -signal.SIGALRM:
         raise BadOption(place, _too_long(limits))
     try:
-        answer: dict[str, Any] = json.loads(done.stdout)
+        answer: JsonObject = json.loads(done.stdout)
     except ValueError:
         raise BadOption(place, _ended(done.returncode, done.stderr, limits)) from None
     if "error" in answer:

@@ -20,6 +20,7 @@ from typing import Any
 
 import duckdb
 
+JsonObject = dict[str, Any]  # as `karat.records` has it; this process imports nothing of karat
 _TYPES = {"number": "DOUBLE", "whole": "BIGINT", "text": "VARCHAR", "texts": "VARCHAR[]", "truth": "BOOLEAN"}
 _LOCKS = (  # lock_configuration goes last: what is locked cannot be set
     ("threads", "1"),  # the order of rows, and the other core
@@ -41,7 +42,12 @@ def main() -> None:
     """Answers the question on standard input."""
     question = json.loads(sys.stdin.buffer.read())
     with contextlib.suppress(ValueError, OSError):
-        _limit_memory(question["megabytes"])
+        # DuckDB's own limit leaves out what functions such as `repeat` take.
+        used = 0
+        with contextlib.suppress(OSError):
+            used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        most = (used or 1 << 31) + (2 * question["megabytes"] << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     if question["what"] != "stream":  # there the clock runs once the tables are filled
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
@@ -56,34 +62,36 @@ def main() -> None:
     os._exit(0)  # nothing is worth the time that closing takes
 
 
-def _limit_memory(megabytes: int) -> None:
-    """DuckDB's own limit leaves out what functions such as `repeat` take."""
-    used = 0
-    with contextlib.suppress(OSError):
-        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-    most = (used or 1 << 31) + (2 * megabytes << 20)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-def _answer(question: dict[str, Any]) -> dict[str, Any]:
+def _answer(question: JsonObject) -> JsonObject:
     sql = question["sql"]
     with duckdb.connect(":memory:") as connection:
         _check_one_select(connection, sql)
         for name, table in question["tables"].items():
-            _fill(connection, name, table)
+            types, columns = table["types"], table["columns"]
+            declared = ", ".join(f"{_quoted(column)} {_TYPES[kind]}" for column, kind in types.items())
+            connection.execute(f"CREATE TABLE {_quoted(name)} ({declared})")
+            _insert(connection, name, types, columns)
         connection.execute(f"SET memory_limit = '{int(question['megabytes'])}MB'")
         for setting, value in _LOCKS:
             connection.execute(f"SET {setting} = {value}")
         if question["what"] == "shape":
             return _shape(connection, sql)
         if question["what"] == "names":
-            return _names(connection, sql)
+            # Which tables a query reads; DuckDB finds on the way whatever else is wrong with it.
+            _check_names([row[0] for row in connection.execute(f"DESCRIBE {sql}").fetchall()])
+            tree = _tree(connection, sql)
+            called = {str(node.get("function_name", "")) for node in _walk(tree)}
+            # `query` and `query_table` name a table in a text: it may be any.
+            if tree.get("error", True) or called & {"query", "query_table"}:
+                tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+                return {"names": [row[0] for row in tables]}
+            return {"names": sorted({str(node.get("table_name", "")).lower() for node in _walk(tree)})}
         if question["what"] == "each":
             return _each(connection, sql, question)
         return _rows(connection, sql, question["rows"])
 
 
-def _each(connection: duckdb.DuckDBPyConnection, sql: str, question: dict[str, Any]) -> dict[str, Any]:
+def _each(connection: duckdb.DuckDBPyConnection, sql: str, question: JsonObject) -> JsonObject:
     """The rows for one content of the tables after the other. Each has the whole time: the clock starts anew."""
     found = []
     for fill in question["fills"]:
@@ -109,32 +117,22 @@ def _check_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
         raise _Refused(f"must be one SELECT, got {str(kind).rpartition('.')[2]}")
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, name: str, table: dict[str, Any]) -> None:
-    types, columns = table["types"], table["columns"]
-    declared = ", ".join(f"{_quoted(column)} {_TYPES[kind]}" for column, kind in types.items())
-    connection.execute(f"CREATE TABLE {_quoted(name)} ({declared})")
-    _insert(connection, name, types, columns)
-
-
 def _insert(
     connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], columns: dict[str, list[Any]]
 ) -> None:
     if not any(columns.values()):
         return
     shape = json.dumps({column: [_nested(_TYPES[kind])] for column, kind in types.items()})
+    text = json.dumps({column: columns[column] for column in types}, ensure_ascii=False)
     taken = ", ".join(f"unnest(struct_extract(filled, {_literal(column)}))" for column in types)
     connection.execute(
         f"INSERT INTO {_quoted(name)} SELECT {taken} FROM (SELECT from_json(?, ?) AS filled)",  # noqa: S608 -- quoted
-        [_unicode(json.dumps({column: columns[column] for column in types}, ensure_ascii=False)), shape],
+        # Half of a surrogate pair is no character: one such answer must not lose those of all others.
+        [text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"), shape],
     )
 
 
-def _unicode(text: str) -> str:
-    """Half of a surrogate pair is no character: one such answer must not lose those of all others."""
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-
-
-def _nested(kind: str) -> Any:
+def _nested(kind: str) -> object:
     return [kind.removesuffix("[]")] if kind.endswith("[]") else kind
 
 
@@ -146,7 +144,7 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> dict[str, Any]:
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> JsonObject:
     found = connection.execute(sql)
     names = [column[0] for column in found.description or ()]
     _check_names(names)
@@ -163,7 +161,7 @@ def _check_names(names: list[str]) -> None:
         raise _Refused(f"gives two columns called '{twice[0]}'; name one of them otherwise with AS")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Decimal):
@@ -173,17 +171,7 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _names(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
-    """Which tables a query reads; DuckDB finds on the way whatever else is wrong with it."""
-    _check_names([row[0] for row in connection.execute(f"DESCRIBE {sql}").fetchall()])
-    tree = _tree(connection, sql)
-    called = {str(node.get("function_name", "")) for node in _walk(tree)}
-    if tree.get("error", True) or called & {"query", "query_table"}:  # these name a table in a text: it may be any
-        return {"names": [row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()]}
-    return {"names": sorted({str(node.get("table_name", "")).lower() for node in _walk(tree)})}
-
-
-def _stream(question: dict[str, Any]) -> dict[str, Any]:
+def _stream(question: JsonObject) -> JsonObject:
     """Tables from files into a database beside them; the rows of the result, a few a line, as they come."""
     sql, folder = question["sql"], Path(question["folder"])
     with duckdb.connect(str(folder / "tables.duckdb")) as connection:
@@ -198,7 +186,20 @@ def _stream(question: dict[str, Any]) -> dict[str, Any]:
             if setting != "temp_directory":
                 connection.execute(f"SET {setting} = {value}")
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
-        return _streamed(connection, sql, question["rows"])
+        most = question["rows"]
+        described = connection.execute(f"DESCRIBE {sql}").fetchall()
+        _check_names([row[0] for row in described])
+        kinds = [_kind(row[1]) for row in described]
+        found = connection.execute(sql)
+        shapers = [_SHAPERS[kind] for kind in kinds]
+        _say({"columns": dict(zip((row[0] for row in described), kinds, strict=True))})
+        count = 0
+        while rows := found.fetchmany(_ROWS):
+            count += len(rows)
+            if count > most:
+                raise _Refused(f"gives more than {most} rows")
+            _say([[shape(value) for shape, value in zip(shapers, row, strict=True)] for row in rows])
+        return {"rows": count}
 
 
 def fill_from_file(
@@ -217,23 +218,7 @@ def fill_from_file(
     path.unlink()
 
 
-def _streamed(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> dict[str, Any]:
-    described = connection.execute(f"DESCRIBE {sql}").fetchall()
-    _check_names([row[0] for row in described])
-    kinds = [_kind(row[1]) for row in described]
-    found = connection.execute(sql)
-    shapers = [_SHAPERS[kind] for kind in kinds]
-    _say({"columns": dict(zip((row[0] for row in described), kinds, strict=True))})
-    count = 0
-    while rows := found.fetchmany(_ROWS):
-        count += len(rows)
-        if count > most:
-            raise _Refused(f"gives more than {most} rows")
-        _say([[shape(value) for shape, value in zip(shapers, row, strict=True)] for row in rows])
-    return {"rows": count}
-
-
-def _say(value: Any) -> None:
+def _say(value: object) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
 
 
@@ -281,7 +266,7 @@ _SHAPERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
     described = connection.execute(f"DESCRIBE {sql}").fetchall()
     _check_names([row[0] for row in described])
     tree = _tree(connection, sql)
@@ -307,7 +292,7 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     }
 
 
-def _changing(connection: duckdb.DuckDBPyConnection, tree: dict[str, Any]) -> list[str]:
+def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[str]:
     """What of a query may give something else for the same tables, each as the beginning of a sentence."""
     unsteady = {str(row[0]).lower() for row in connection.execute(_UNSTEADY).fetchall()} - _STEADY | _CLOCKS
     macros = {str(row[0]).lower(): str(row[1]) for row in connection.execute(_MACROS).fetchall()}
@@ -343,7 +328,7 @@ def _changing(connection: duckdb.DuckDBPyConnection, tree: dict[str, Any]) -> li
 
 
 def _calls(connection: duckdb.DuckDBPyConnection, definition: str, unsteady: set[str]) -> bool:
-    """Whether what a macro stands for calls one of these, or reads a clock."""
+    """Whether a macro's definition calls one of these, or reads a clock."""
     nodes = list(_walk(_tree(connection, f"SELECT {definition}")))
     words = {str(name).lower() for node in nodes for name in node.get("column_names") or ()}
     return bool(words & _WORDS) or any(str(node.get("function_name") or "").lower() in unsteady for node in nodes)
@@ -359,25 +344,40 @@ _WORDS = {"current_date", "current_time", "current_timestamp", "localtime", "loc
 _MADE = {"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"}  # of their arguments
 
 
-def _tree(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+def _tree(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
     """The query as DuckDB's parser sees it."""
     serialized = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql.rstrip().rstrip(";")]).fetchone()
-    tree: dict[str, Any] = json.loads(serialized[0]) if serialized else {}
+    tree: JsonObject = json.loads(serialized[0]) if serialized else {}
     return tree
 
 
-def _united(node: dict[str, Any], names: list[str] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, JsonObject]]:
     """The columns of a union with what each of its SELECTs puts there; `names`: its columns, where they are known.
 
     Columns are met by their place: from the left up to the first *, whose width is not known, and from the
     right after the last one.
     """
-    parts = _parts(node)
+    # What each SELECT of a union selects, in their order; what only takes rows away gives no column.
+    found = []
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        if here.get("type") == "SELECT_NODE":
+            found.append(here["select_list"])
+            continue
+        below = [one for one in here.get("children") or (here.get("left"), here.get("right")) if one]
+        kind = here.get("setop_type")
+        if kind != "UNION_BY_NAME":  # there every SELECT names its columns itself
+            waiting.extend(reversed(below if kind == "UNION" else below[:1]))
+    parts = found
     if not parts:
         return
     left = right = names
     if left is None or right is None:
-        called = [None if item.get("class") == "STAR" else _called(item) for item in parts[0]]
+        called = [
+            None if item.get("class") == "STAR" else str(item.get("alias") or (item.get("column_names") or [""])[-1])
+            for item in parts[0]
+        ]
         stars = [at for at, name in enumerate(called) if name is None]
         left = [name or "" for name in (called[: stars[0]] if stars else called)]
         right = [name or "" for name in (called[stars[-1] + 1 :] if stars else called)]
@@ -391,32 +391,12 @@ def _united(node: dict[str, Any], names: list[str] | None) -> Iterator[tuple[str
                 yield right[-back], item
 
 
-def _parts(node: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """What each SELECT of a union selects, in their order; what only takes rows away gives no column."""
-    found = []
-    waiting = [node]
-    while waiting:
-        here = waiting.pop()
-        if here.get("type") == "SELECT_NODE":
-            found.append(here["select_list"])
-            continue
-        below = [one for one in here.get("children") or (here.get("left"), here.get("right")) if one]
-        kind = here.get("setop_type")
-        if kind != "UNION_BY_NAME":  # there every SELECT names its columns itself
-            waiting.extend(reversed(below if kind == "UNION" else below[:1]))
-    return found
-
-
-def _called(item: dict[str, Any]) -> str:
-    return str(item.get("alias") or (item.get("column_names") or [""])[-1])
-
-
-def _mentioned(tree: Any) -> set[str]:
-    """The last name of every column that stands in an expression."""
+def _mentioned(tree: object) -> set[str]:
+    """The last name of every column in an expression."""
     return {node["column_names"][-1] for node in _walk(tree) if node.get("column_names")}
 
 
-def _walk(tree: Any) -> Iterator[dict[str, Any]]:
+def _walk(tree: object) -> Iterator[JsonObject]:
     """Every mapping in a tree, without recursion."""
     waiting = [tree]
     while waiting:
@@ -429,7 +409,7 @@ def _walk(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _told(error: Exception) -> str:
-    """DuckDB's own words without its pointer into the text; what is off by design is said as such."""
+    """DuckDB's message without its pointer into the text; features that karat switches off are named as such."""
     message = " ".join(str(error).strip().partition("\n\n")[0].split())
     if "Traceback" in message or "Required module" in message:  # a value, such as now(), needs a library of Python
         return "gives values of a type that cannot be read here; CAST them to text or to a number"

@@ -152,7 +152,7 @@ ONE, TWO = {"n": 30, "mean": 3.1, "sd": 1.2}, {"n": 28, "mean": 2.2, "sd": 1.1}
 
 def people(kind: str, levels: dict[str, Any], **more: Any) -> Side:
     given = {key: more.pop(key) for key in ("use", "against", "reason") if key in more}
-    return human_side(a_test(kind, {"levels": levels, **more}, **given), ARMS)
+    return human_side(a_test(kind, {**levels, **more}, **given), ARMS)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_people_are_taken_as_they_were_published(side: Side, wanted: dict[str, A
 
 
 def test_where_only_degrees_of_freedom_are_known_there_is_an_effect_and_no_evidence():
-    side = human_side(a_test("ttest_ind", {"t": 2.0, "df1": 64, "levels": {}}), {})
+    side = human_side(a_test("ttest_ind", {"t": 2.0, "df1": 64}), {})
     assert (side.statistic, side.d) == (2.0, 0.5)
     assert math.isnan(side.n1)
 

@@ -180,7 +180,7 @@ def test_a_retry_goes_on_at_the_turn_that_failed(conversations: Write, run: Run)
     assert (account.cost.agent.known, account.tokens.input, account.cost.agent.unknown) == (12.0, 120, 8)
     assert watch.dollars == 12.0
     past = read_journal(outcome.run, plan_of(file))
-    assert (past.dollars, past.tokens, past.begun) == (12.0, 132, {})
+    assert (past.dollars, past.tokens, past.interrupted) == (12.0, 132, {})
 
 
 def plan_of(file: Path) -> Any:
@@ -248,7 +248,7 @@ def test_after_a_kill_no_turn_on_disk_is_asked_again(conversations: Write, run: 
     assert len(before) == number
     past = read_journal(whole.run, plan_of(file))
     assert past.dollars == number
-    assert {trial: len(places) for trial, places in past.begun.items()} == {
+    assert {trial: len(places) for trial, places in past.interrupted.items()} == {
         trial: count for trial, count in Counter(trial for trial, _ in before).items() if trial not in answered
     }
     file.with_name("asked.txt").unlink()
@@ -306,7 +306,7 @@ def query(user_query, history):
     assert (account.cost.agent.known, account.cost.agent.unknown) == (6.0, 0)
     file.with_name("asked.txt").unlink()
     stopped = run(conversations(code, [THREE], **sections, execution={"retry": {"max_attempts": 1}}))
-    assert read_journal(stopped.run, plan_of(file)).begun == {}, "the next attempt begins anew"
+    assert read_journal(stopped.run, plan_of(file)).interrupted == {}, "the next attempt begins anew"
 
 
 def test_between_the_last_reply_and_the_answer_nothing_is_left_to_be_asked(conversations: Write, run: Run) -> None:

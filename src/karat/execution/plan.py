@@ -80,19 +80,11 @@ def trial_id(sample: Sample, condition: Condition, repetition: int) -> str:
     (two equal conditions stay apart) and content, the agent with its options, and the
     repetition. Not judge, scorers, gates' names, `execution`, or paths.
     """
-    digest = blake2b(digest_size=12)
-    for part in (
-        sample.id,
-        sample.digest,
-        condition.name,
-        condition.digest,
-        condition.agent.digest,
-        str(repetition),
-    ):
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    return digest.hexdigest()
+    parts = (
+        sample.id, sample.digest, condition.name, condition.digest, condition.agent.digest, str(repetition)
+    )  # fmt: skip
+    data = [part.encode("utf-8", "surrogatepass") for part in parts]
+    return blake2b(b"".join([len(part).to_bytes(8, "big") + part for part in data]), digest_size=12).hexdigest()
 
 
 def _trial(sample: Sample, condition: Condition, repetition: int, index: int) -> Trial:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import Any, Protocol
 
+import msgspec
+
 from karat.journal import Attempt, ScorerInfo
 from karat.models import Limiter
 from karat.records import Answer, Failure, Reply, Sample, Score, Usage
@@ -16,7 +18,7 @@ Listener = Callable[[Any], None]
 
 
 class Follower(Protocol):
-    """Whoever adds up scores while they come; called in the run's own thread, so it must be quick."""
+    """Adds up scores while a run makes them. It is called in the event loop, so it must be quick."""
 
     def expects(self, scorer: ScorerInfo, kind: str) -> None:
         """Before the first event: the scorer that a report shows first, and the kind of the dataset."""
@@ -33,27 +35,23 @@ def tokens_of(usage: Usage | None) -> int:
     return 0 if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
 
-class ConditionProgress:
+class ConditionProgress(msgspec.Struct):
     """How far one condition is."""
 
-    __slots__ = ("before", "failed", "in_flight", "planned", "settled")
-
-    def __init__(self) -> None:
-        self.planned: int | None = None  # None: not known
-        self.before = 0  # answered by earlier parts of the run
-        self.settled = 0  # in this part: answered and scored, or failed for good
-        self.failed = 0  # of these
-        self.in_flight = 0
+    planned: int | None = None  # None: not known
+    before: int = 0  # answered by earlier parts of the run
+    settled: int = 0  # in this part: answered and scored, or failed for good
+    failed: int = 0  # of these
+    in_flight: int = 0
 
 
-class Spending:
+class Spending(msgspec.Struct):
     """Money and tokens."""
 
-    __slots__ = ("dollars", "dollars_unknown", "tokens", "tokens_unknown")
-
-    def __init__(self) -> None:
-        self.dollars, self.tokens = 0.0, 0
-        self.dollars_unknown = self.tokens_unknown = False
+    dollars: float = 0.0
+    tokens: int = 0
+    dollars_unknown: bool = False
+    tokens_unknown: bool = False
 
     def add(self, dollars: float | None, usage: Usage | None) -> None:
         """Books what one call cost. A price or a count that nobody told adds nothing."""
@@ -121,10 +119,7 @@ class RunStatus:
 
     def condition(self, condition: str) -> ConditionProgress:
         """The counts of one condition."""
-        found = self.conditions.get(condition)
-        if found is None:
-            found = self.conditions[condition] = ConditionProgress()
-        return found
+        return self.conditions.setdefault(condition, ConditionProgress())
 
     def journalled(self, *events: Any) -> None:
         """Counts events that are on disk, and passes them on."""

@@ -32,10 +32,10 @@ def run_info(
     *,
     servers: tuple[ServerInfo, ...],
     source: dict[str, str],
+    studies: tuple[StudyCopy, ...],
 ) -> RunInfo:
     """What `run.json` holds. `source`: file and sha256 of answers that were made elsewhere."""
-    conditions = selected.conditions
-    model = experiment.agent.options.get("model")
+    conditions, model = selected.conditions, experiment.agent.options.get("model")
     return RunInfo(
         format=FORMAT_VERSION,
         run="",
@@ -60,6 +60,7 @@ def run_info(
             condition.name: tuple(server.name for server in condition.mcp_servers) for condition in conditions
         },
         source=source,
+        studies=studies,
         versions=_versions(),
         rehearsed=experiment.rehearsed,
         host=f"{platform.system()} {platform.machine()}",
@@ -89,7 +90,7 @@ def resumed(
     scorers: tuple[ScorerInfo, ...] = (),
     studies: tuple[StudyCopy, ...] = (),
 ) -> Resume:
-    """The event with which another process goes on. `samples`: how many all parts together have planned."""
+    """The event with which another process resumes a run. `samples`: how many all parts together have planned."""
     conditions = selected.conditions if selected is not None else ()
     return Resume(
         at=now(),
@@ -105,8 +106,7 @@ def resumed(
     )
 
 
-# Module → distribution: what answers, what judges, and the table of prices.
-_TOLD = {
+_LIBRARIES = {
     "mcp": "mcp",
     "pydantic_ai": "pydantic-ai-slim",
     "genai_prices": "genai-prices",
@@ -115,18 +115,19 @@ _TOLD = {
     "google.genai": "google-genai",
     "claude_agent_sdk": "claude-agent-sdk",
 }
+"""Module → distribution: what answers, what judges, and the table of prices."""
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "karat": karat.__version__}
-    for module, name in _TOLD.items():
+    versions = {"python": platform.python_version(), "karat": karat.__version__}
+    for module, name in _LIBRARIES.items():
         # A library that is not loaded has not touched the run, and looking it up takes milliseconds.
         if module in sys.modules:
             try:
-                found[name] = version(name)
+                versions[name] = version(name)
             except PackageNotFoundError:
                 continue
-    return found
+    return versions
 
 
 def now() -> str:

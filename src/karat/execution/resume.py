@@ -13,8 +13,8 @@ from karat.errors import ResumeRefused
 from karat.execution.plan import Plan
 from karat.execution.scoring import PendingScore, ScorerInUse
 from karat.index import read_index, trusted
-from karat.journal import Choice, ReplyEvent, RunFolder, ScorerInfo
-from karat.records import Answer, Reply, Sample, Trial
+from karat.journal import ReplyEvent, RunFolder, ScorerInfo
+from karat.records import Answer, Reply, Trial
 from karat.scorers import Row
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ class JournalState(msgspec.Struct, kw_only=True):
     """One byte or one offset a planned trial: a million trials take ten megabytes."""
 
     plan: Plan
-    offsets: array[int]  # where a trial's answer stands in the journal, plus 1; 0: nowhere
+    offsets: array[int]  # place of a trial's answer in the journal, plus 1; 0: none
     agent_faults: bytearray  # 1: failed for good by the agent's fault
     scored: dict[str, bytearray]  # scoring → 1 where all its rows are on disk, by trial
     torn: dict[tuple[str, str], set[Row]] = {}  # (scoring, trial) → rows on disk, where some are missing
-    begun: dict[str, Sequence[int]] = {}  # trial with some of its turns answered → where these replies stand
+    interrupted: dict[str, Sequence[int]] = {}  # trial with only some of its turns answered → places of these replies
     dollars: float = 0.0
     tokens: int = 0
     price_unknown: bool = False  # some answer came without its price
@@ -39,26 +39,21 @@ class JournalState(msgspec.Struct, kw_only=True):
 
     @classmethod
     def none(cls, plan: Plan) -> JournalState:
-        """Of a run that has not begun."""
+        """That of a new run."""
         return cls(plan=plan, offsets=array("q"), agent_faults=bytearray(), scored={})
 
     def answered(self, selected: Plan) -> dict[str, int]:
         """How many trials of `selected` have an answer, by condition."""
         names = [condition.name for condition in self.plan.conditions]
-        wanted = {one.name for one in selected.conditions}
-        found = dict.fromkeys((name for name in names if name in wanted), 0)
-        if not self.offsets:
-            return found
+        wanted = {condition.name for condition in selected.conditions}
+        counts = {name: 0 for name in names if name in wanted}
         samples = {sample.id for sample in selected.samples}
-        size, index = self.plan.repetitions * len(names), 0
-        for sample in self.plan.samples:
-            if sample.id in samples:
-                for at in range(index, index + size):
-                    name = names[at % len(names)]
-                    if self.offsets[at] > 0 and name in wanted:
-                        found[name] += 1
-            index += size
-        return found
+        chosen = [sample.id in samples for sample in self.plan.samples]
+        for index, offset in enumerate(self.offsets):
+            name = names[index % len(names)]
+            if offset and name in counts and chosen[index // (self.plan.repetitions * len(names))]:
+                counts[name] += 1
+        return counts
 
     def to_ask(self, selected: Plan, *, retry_failed: bool) -> Iterator[Trial]:
         """The trials of `selected` without an answer."""
@@ -75,30 +70,24 @@ class JournalState(msgspec.Struct, kw_only=True):
 
     def pending(self, folder: RunFolder, scorers: Sequence[ScorerInUse]) -> Iterator[PendingScore]:
         """The answers on disk that some scorer has not seen, read one by one."""
-        decoder = msgspec.json.Decoder(Answer)
+        decoder, nothing = msgspec.json.Decoder(Answer), bytes(len(self.offsets))
         for index, offset in enumerate(self.offsets):
-            if not offset:
-                continue
-            missing = [used for used in scorers if not self._is_scored(used.info.scoring, index)]
-            if missing:
+            missing = [used for used in scorers if not self.scored.get(used.info.scoring, nothing)[index]]
+            if offset and missing:
                 answer = decoder.decode(next(folder.lines(start=offset - 1)))
                 scorings = [used.info.scoring for used in missing if (used.info.scoring, answer.trial) in self.torn]
                 present = {scoring: self.torn[scoring, answer.trial] for scoring in scorings}
                 yield PendingScore(answer=answer, sample=self.plan[index].sample, scorers=missing, present=present)
 
-    def _is_scored(self, scoring: str, index: int) -> bool:
-        complete = self.scored.get(scoring)
-        return complete is not None and complete[index] == 1
-
 
 class SavedReplies:
-    """`begun(trial)`: the replies of a conversation that was broken off, read when its trial's turn comes."""
+    """`saved(trial)`: the replies of a conversation that was interrupted, read when its trial is due."""
 
     def __init__(self, folder: RunFolder, past: JournalState) -> None:
-        self._folder, self._places = folder, past.begun
+        self._folder, self._places = folder, past.interrupted
 
     def __call__(self, trial: str) -> tuple[Reply, ...]:
-        places = self._places.pop(trial, ())  # asked for once: what is told now is not remembered twice
+        places = self._places.pop(trial, ())  # it is asked for once
         lines = (next(self._folder.lines(start=place)) for place in places)
         return tuple(_reply_event(line).reply for line in lines)
 
@@ -133,7 +122,7 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
             if (number := numbers[cell]) >= 0:
                 state.torn[scoring, plan[number].id] = rows
     open_trials = {trial: pending.conversation.resumable for trial, pending in index.open_trials.items()}
-    state.begun = {trial: [at for at, _ in replies] for trial, replies in open_trials.items() if replies}
+    state.interrupted = {trial: [at for at, _ in replies] for trial, replies in open_trials.items() if replies}
     tallies = [*index.tallies, index.unassigned]
     state.dollars = fsum(dollars for tally in tallies for dollars in (*tally.dollars, *tally.judge_dollars))
     state.tokens = sum((tally.tokens[0] or 0) + (tally.tokens[1] or 0) for tally in tallies)
@@ -171,82 +160,46 @@ def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorer
     More repetitions, conditions or samples, and whatever stands under `execution`, are
     welcome; a change to what was asked is not, nor another judge.
     """
-    info = folder.info
+    info, path = folder.info, str(folder.path)
     if info.rehearsed != experiment.rehearsed:
-        told = "a rehearsal, in which scripts played the models" if info.rehearsed else "no rehearsal"
-        raise ResumeRefused(str(folder.path), [f"it is {told}"], "Start a new run without --resume.")
-    changes: list[str] = []
-    conditions = {condition.name: condition for condition in experiment.conditions}
-    for name, (digest, agent) in folder.digests().items():
-        if name not in conditions:
-            changes.append(f"condition '{name}' is gone")
-        elif conditions[name].digest != digest:
-            changes.append(
-                _what_changed(
-                    info.experiment,
-                    experiment.resolved,
-                    (f"conditions.{name}", "mcp_servers"),
-                    f"condition '{name}' changed",
-                )
-            )
-        elif conditions[name].agent.digest != agent:
-            changes.append(
-                _what_changed(
-                    info.experiment,
-                    experiment.resolved,
-                    ("agent", f"conditions.{name}.agent"),
-                    f"the agent of condition '{name}' changed",
-                )
-            )
-    changes += _changed_samples(folder, {sample.id: sample for sample in plan.samples})
+        kind = "a rehearsal, in which scripts played the models" if info.rehearsed else "no rehearsal"
+        raise ResumeRefused(path, [f"it is {kind}"], "Start a new run without --resume.")
+    changes = [*_changed_conditions(folder, experiment), *_changed_samples(folder, plan)]
     if changes:
         remedy = "Start a new run without --resume, or undo the change."
-        raise ResumeRefused(str(folder.path), list(dict.fromkeys(changes)), remedy)
+        raise ResumeRefused(path, list(dict.fromkeys(changes)), remedy)
     known = {scorer.scoring for scorer in folder.scorers()}
-    if {scorer.scoring for scorer in scorers} <= known and (scorers or not info.scorers):
-        return
-    remedy = (
-        f"To score the answers that are there in another way, use `karat score {folder.path} --judge …` (or --scorer)."
-    )
-    raise ResumeRefused(str(folder.path), _changed_scorers(info.scorers, scorers), remedy)
+    if not {scorer.scoring for scorer in scorers} <= known or (info.scorers and not scorers):
+        use = f"`karat score {folder.path} --judge …` (or --scorer)"
+        remedy = f"To score the answers that are there in another way, use {use}."
+        raise ResumeRefused(path, list(_changed_scorers(info.scorers, scorers)), remedy)
 
 
-def _changed_scorers(before: Sequence[ScorerInfo], now: Sequence[ScorerInfo]) -> list[str]:
-    found = []
-    old, new = {one.name: one for one in before}, {one.name: one for one in now}
-    for name in dict.fromkeys([*old, *new]):
-        if name not in new:
-            found.append(f"the scorer '{name}' is gone")
-        elif name not in old:
-            found.append(f"the scorer '{name}' is new")
-        elif old[name].scoring != new[name].scoring:
-            found.append(f"the scorer '{name}' changed{_options_changed(old[name], new[name])}")
-    return found
+def _changed_conditions(folder: RunFolder, experiment: Experiment) -> Iterator[str]:
+    conditions = {condition.name: condition for condition in experiment.conditions}
+    before = {key: choice.value for key, choice in folder.info.experiment.items()}
+    now = {key: choice.value for key, choice in experiment.resolved.items()}
+    for name, (digest, agent) in folder.digests().items():
+        if name not in conditions:
+            yield f"condition '{name}' is gone"
+        elif conditions[name].digest != digest:
+            keys = (f"conditions.{name}", "mcp_servers")
+            yield f"condition '{name}' changed" + _differences(before, now, keys, most=4)
+        elif conditions[name].agent.digest != agent:
+            keys = ("agent", f"conditions.{name}.agent")
+            yield f"the agent of condition '{name}' changed" + _differences(before, now, keys, most=4)
 
 
-def _options_changed(old: ScorerInfo, new: ScorerInfo) -> str:
-    if old.type != new.type:
-        return f": its type was {old.type}, is {new.type}"
-    keys = [key for key in {**old.options, **new.options} if old.options.get(key) != new.options.get(key)]
-    if not keys:
-        return ": its rubric or its rule is another"
-    return ": " + "; ".join(f"{key} was {old.options.get(key)!r:.80}, is {new.options.get(key)!r:.80}" for key in keys)
-
-
-def _changed_samples(folder: RunFolder, today: Mapping[str, Sample]) -> list[str]:
-    changed, gone = [], []
-    for sample in folder.samples():
-        if sample.id not in today:
-            gone.append(sample.id)
-        elif today[sample.id].digest != sample.digest:
-            changed.append(sample.id)
-    found = []
+def _changed_samples(folder: RunFolder, plan: Plan) -> Iterator[str]:
+    """Flags may select fewer samples: `plan` is that of the whole experiment."""
+    today = {sample.id: sample.digest for sample in plan.samples}
+    before = [(sample.id, sample.digest) for sample in folder.samples()]
+    changed = [name for name, digest in before if today.get(name, digest) != digest]
+    gone = [name for name, _ in before if name not in today]
     if changed:
-        found.append(f"the dataset changed in {_some(changed)}: question, golden answer or materials differ")
-    # Fewer samples are no change of an answer when flags select them; the caller plans without flags to find out.
+        yield f"the dataset changed in {_some(changed)}: question, golden answer or materials differ"
     if gone:
-        found.append(f"the dataset no longer has {_some(gone)}")
-    return found
+        yield f"the dataset no longer has {_some(gone)}"
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -255,16 +208,25 @@ def _some(ids: Sequence[str]) -> str:
     return f"sample{'s' if len(ids) > 1 else ''} {shown}{more}"
 
 
-def _what_changed(
-    before: Mapping[str, Choice], now: Mapping[str, Choice], under: tuple[str, ...], otherwise: str
+def _changed_scorers(before: Sequence[ScorerInfo], now: Sequence[ScorerInfo]) -> Iterator[str]:
+    old, new = {scorer.name: scorer for scorer in before}, {scorer.name: scorer for scorer in now}
+    for name in dict.fromkeys([*old, *new]):
+        if name not in new:
+            yield f"the scorer '{name}' is gone"
+        elif name not in old:
+            yield f"the scorer '{name}' is new"
+        elif old[name].type != new[name].type:
+            yield f"the scorer '{name}' changed: its type was {old[name].type}, is {new[name].type}"
+        elif old[name].scoring != new[name].scoring:
+            differences = _differences(old[name].options, new[name].options)
+            yield f"the scorer '{name}' changed{differences or ': its rubric or its rule is another'}"
+
+
+def _differences(
+    before: Mapping[str, object], now: Mapping[str, object], under: tuple[str, ...] = ("",), *, most: int | None = None
 ) -> str:
-    keys = [key for key in sorted({*before, *now}) if key.startswith(under) and _value(before, key) != _value(now, key)]
-    if not keys:
-        return otherwise
-    shown = "; ".join(f"{key} was {_value(before, key)!r:.80}, is {_value(now, key)!r:.80}" for key in keys[:4])
-    return f"{otherwise}: {shown}"
-
-
-def _value(choices: Mapping[str, Choice], key: str) -> object:
-    choice = choices.get(key)
-    return None if choice is None else choice.value
+    """`: max_turns was 3, is 4; …` of the keys that begin with one of `under`; "" where none differs."""
+    keys = [key for key in {**before, **now} if key.startswith(under) and before.get(key) != now.get(key)]
+    keys = sorted(keys)[:most] if most is not None else keys
+    shown = "; ".join(f"{key} was {before.get(key)!r:.80}, is {now.get(key)!r:.80}" for key in keys)
+    return f": {shown}" if shown else ""

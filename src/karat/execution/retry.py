@@ -55,11 +55,8 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
     passes: bool = True  # whether it may be gone at another question; False: most likely every trial fails so
 
     def fields(self) -> dict[str, Any]:
-        """What an `attempt` row of the journal holds of it."""
-        return {
-            "cls": self.cls, "kind": self.kind, "message": self.message, "retriable": self.retriable,
-            "usage": self.usage, "dollars": self.dollars,
-        }  # fmt: skip
+        """What the journal's rows for failed attempts and for failed trials have in common."""
+        return {"cls": self.cls, "kind": self.kind, "message": self.message, "retriable": self.retriable}
 
     def having_spent(self, usage: Usage | None, dollars: float | None) -> AttemptError:
         """The same, with what the attempt had spent where the fault does not say it itself."""

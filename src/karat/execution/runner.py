@@ -17,7 +17,7 @@ from karat.errors import Caught
 from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, FailureLimit, Limits
 from karat.execution.progress import RunStatus
-from karat.execution.scoring import PendingScore, Scoring
+from karat.execution.scoring import PendingScore, RunContext, Scoring
 from karat.execution.trial import Job, TrialRunner, Work
 from karat.journal import Journal
 from karat.records import Trial
@@ -37,15 +37,12 @@ class Runner:
         self._queue = TrialQueue(work.trials, most_waiting=max(16, 2 * limits.max_concurrent), on_due=self._start_more)
         self._foreign_code = ForeignCode(status, redact=journal.redact)
         self._draining = asyncio.Event()
-        failures = FailureLimit(limits, status, stop=partial(self.drain, "max_failures"))
-        self._scoring = Scoring(
-            journal, limits=limits, budget=budget, failures=failures, foreign_code=self._foreign_code, status=status,
-            draining=self._draining,
+        run = RunContext(
+            journal=journal, limits=limits, budget=budget, foreign_code=self._foreign_code, status=status,
+            draining=self._draining, failures=FailureLimit(limits, status, stop=partial(self.drain, "max_failures")),
         )  # fmt: skip
-        self._trials = TrialRunner(
-            work, self._scoring, journal=journal, limits=limits, foreign_code=self._foreign_code, budget=budget,
-            status=status,
-        )  # fmt: skip
+        self._scoring = Scoring(run)
+        self._trials = TrialRunner(work, self._scoring, run)
         self._tasks: set[asyncio.Task[None]] = set()  # one a trial
         self._most_tasks = limits.max_concurrent + max(64, 4 * limits.max_concurrent)
         self._reason: EndReason = "done"

@@ -17,12 +17,12 @@ from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, FailureLimit, Limits
 from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError, classify, delay
-from karat.journal import Attempt, Journal, RunFolder, ScorerInfo
+from karat.journal import Attempt, Event, Journal, RunFolder, ScorerInfo
 from karat.records import Answer, Failure, Metric, Sample, Score
 from karat.scorers import Row, Verdict, as_verdicts
 from karat.threads import Threads
 
-__all__ = ["PendingScore", "ScoreCache", "ScorerInUse", "Scoring", "Unfinished"]
+__all__ = ["PendingScore", "RunContext", "ScoreCache", "ScorerInUse", "Scoring", "Unfinished"]
 
 Unfinished = AttemptError | Awaitable[Any]
 """What became of a scorer that has no score yet: it failed, or it returned an awaitable."""
@@ -48,24 +48,29 @@ class PendingScore(msgspec.Struct, frozen=True, kw_only=True):
     present: Mapping[str, Collection[Row]] = {}  # scoring → rows of it that are on disk, where some are missing
 
 
+class RunContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What all trials of a run share."""
+
+    journal: Journal
+    limits: Limits
+    budget: Budget
+    failures: FailureLimit
+    foreign_code: ForeignCode
+    status: RunStatus
+    draining: asyncio.Event  # set: nothing new is started
+
+    async def write(self, *events: Event) -> None:
+        """Returns when the events are on disk."""
+        await self.journal.append(*events)
+        self.status.journalled(*events)
+
+
 class Scoring:
     """Scores answers. One scorer's failure leaves the others' scores alone."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        *,
-        limits: Limits,
-        budget: Budget,
-        failures: FailureLimit,
-        foreign_code: ForeignCode,
-        status: RunStatus,
-        draining: asyncio.Event,
-    ) -> None:
-        self.failures = failures
-        self._journal, self._limits, self._budget = journal, limits, budget
-        self._foreign_code, self._status, self._draining = foreign_code, status, draining
-        self._slots = asyncio.Semaphore(limits.max_concurrent)
+    def __init__(self, run: RunContext) -> None:
+        self._run = run
+        self._slots = asyncio.Semaphore(run.limits.max_concurrent)
         self._random = random.Random()
         self._threads = Threads()
 
@@ -82,7 +87,7 @@ class Scoring:
                 result = self._score_now(used, pending)
                 if isinstance(result, list):
                     scores += result
-                    self.failures.scored(used.info.scoring)
+                    self._run.failures.scored(used.info.scoring)
                 else:
                     unfinished[used.info.scoring] = result
         return scores, unfinished
@@ -98,7 +103,7 @@ class Scoring:
             return self._scores(used, pending, verdicts, monotonic() - clock)
         if isinstance(error, (OperatorError, KeyboardInterrupt)):
             raise error
-        return classify(error, stage="score", redact=self._journal.redact)
+        return classify(error, stage="score", redact=self._run.journal.redact)
 
     async def score(self, pending: PendingScore, unfinished: Mapping[str, Unfinished] | None = None) -> None:
         """Every scorer's rows in the journal, or why there are none. `unfinished`: what `score_at_once` has tried."""
@@ -109,9 +114,9 @@ class Scoring:
             if scored is None:
                 return  # the run is stopping: the next --resume asks the judge again
             missed = missed or not scored
-        self._status.settled_trial(answer.trial, answer.condition, pending.sample, failed=missed)
+        self._run.status.settled_trial(answer.trial, answer.condition, pending.sample, failed=missed)
         if missed:
-            self.failures.count()
+            self._run.failures.count()
 
     async def _score_until_done(
         self, used: ScorerInUse, pending: PendingScore, tried: Unfinished | None
@@ -124,20 +129,29 @@ class Scoring:
             if len(done) > known:  # rows came in between: a later row has its attempts to itself
                 attempt, known = 1, len(done)
             if not used.info.offline:
-                self._budget.add_failure("judge", error.dollars, error.usage)
-            wait = delay(self._limits.retry, attempt, error, self._random)
-            await self._write(Attempt(trial=pending.answer.trial, n=attempt, stage="score", **error.fields()))
+                self._run.budget.add_failure("judge", error.dollars, error.usage)
+            wait = delay(self._run.limits.retry, attempt, error, self._random)
+            failed = Attempt(
+                trial=pending.answer.trial, n=attempt, stage="score", dollars=error.dollars, usage=error.usage,
+                **error.fields(),
+            )  # fmt: skip
+            await self._run.write(failed)
             if wait is None:
-                await self._write(_failure(pending.answer, used.info, error))
-                self.failures.unscored(scoring, error)
+                answer = pending.answer
+                failure = Failure(
+                    trial=answer.trial, stage="score", sample=answer.sample, condition=answer.condition,
+                    repetition=answer.repetition, scorer=used.info.name, scoring=scoring, **error.fields(),
+                )  # fmt: skip
+                await self._run.write(failure)
+                self._run.failures.unscored(scoring, error)
                 return False
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
-                    await self._draining.wait()
-            if self._draining.is_set():
+                    await self._run.draining.wait()
+            if self._run.draining.is_set():
                 return None
             attempt += 1
-        self.failures.scored(scoring)
+        self._run.failures.scored(scoring)
         return True
 
     async def _attempt(
@@ -152,7 +166,7 @@ class Scoring:
             result = await self._judge(used, lambda: self._wait_for_scores(used, pending, started))
         if isinstance(result, AttemptError):
             return result
-        await self._write(*result)
+        await self._run.write(*result)
         return None
 
     async def _stream(self, used: ScorerInUse, pending: PendingScore, done: set[Row]) -> AttemptError | None:
@@ -171,7 +185,7 @@ class Scoring:
             while scores := await self._judge(used, next_scores):
                 if isinstance(scores, AttemptError):
                     return scores
-                await self._write(*scores)
+                await self._run.write(*scores)
                 done.update((score.turn, score.judge, score.repeat) for score in scores)
         finally:
             with suppress(RuntimeError):  # an abandoned call may still run in it
@@ -182,7 +196,7 @@ class Scoring:
         self, used: ScorerInUse, work: Callable[[], Coroutine[object, object, list[Score]]]
     ) -> list[Score] | AttemptError:
         async with self._slots:
-            return await self._foreign_code.call(work, self._limits.judge_timeout_seconds, "score")
+            return await self._run.foreign_code.call(work, self._run.limits.judge_timeout_seconds, "score")
 
     async def _wait_for_scores(
         self, used: ScorerInUse, pending: PendingScore, result: Awaitable[Any] | None
@@ -209,7 +223,7 @@ class Scoring:
         info, rows = used.info, len(verdicts) if rows is None else rows
         if not info.offline:
             for verdict in verdicts:
-                self._budget.add("judge", verdict.dollars, verdict.usage)
+                self._run.budget.add("judge", verdict.dollars, verdict.usage)
         return [
             Score(
                 trial=pending.answer.trial, scorer=info.name, scoring=info.scoring, offline=info.offline, rows=rows,
@@ -219,18 +233,6 @@ class Scoring:
             )
             for verdict in verdicts
         ]  # fmt: skip
-
-    async def _write(self, *events: Score | Attempt | Failure) -> None:
-        await self._journal.append(*events)
-        self._status.journalled(*events)
-
-
-def _failure(answer: Answer, info: ScorerInfo, error: AttemptError) -> Failure:
-    return Failure(
-        trial=answer.trial, stage="score", cls=error.cls, kind=error.kind, message=error.message,
-        retriable=error.retriable, sample=answer.sample, condition=answer.condition, repetition=answer.repetition,
-        scorer=info.name, scoring=info.scoring,
-    )  # fmt: skip
 
 
 class ScoreCache:

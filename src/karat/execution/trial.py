@@ -19,12 +19,9 @@ import msgspec
 
 from karat.agents import Resumable, Session, TrialAgent, without_golden
 from karat.errors import AgentFault, LimitReached, TrialFault
-from karat.execution.foreign_code import ForeignCode
-from karat.execution.limits import Budget, Limits
-from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError, delay
-from karat.execution.scoring import PendingScore, ScorerInUse, Scoring, Unfinished
-from karat.journal import MISSED_GATE, Event, Journal, ReplyEvent
+from karat.execution.scoring import PendingScore, RunContext, ScorerInUse, Scoring, Unfinished
+from karat.journal import MISSED_GATE, ReplyEvent
 from karat.journal import Attempt as FailedAttempt
 from karat.kinds import prompt_for, turn_question
 from karat.mcp import attempts, gates
@@ -86,21 +83,8 @@ class Attempt:
 class TrialRunner:
     """Runs trials, each by itself."""
 
-    def __init__(
-        self,
-        work: Work,
-        scoring: Scoring,
-        *,
-        journal: Journal,
-        limits: Limits,
-        foreign_code: ForeignCode,
-        budget: Budget,
-        status: RunStatus,
-    ) -> None:
-        self._agents, self._broken, self._scorers = work.agents, work.broken, work.scorers
-        self._saved_replies, self._scoring = work.saved_replies, scoring
-        self._journal, self._limits, self._foreign_code = journal, limits, foreign_code
-        self._budget, self._status, self._failures = budget, status, scoring.failures
+    def __init__(self, work: Work, scoring: Scoring, run: RunContext) -> None:
+        self._work, self._scoring, self._run = work, scoring, run
         self._random = random.Random()
 
     async def run(self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]) -> None:
@@ -110,15 +94,15 @@ class TrialRunner:
         until then.
         """
         trial, clock = job.trial, monotonic()
-        attempt, progress = Attempt(job), self._status.condition(trial.condition.name)
+        attempt, progress = Attempt(job), self._run.status.condition(trial.condition.name)
         progress.in_flight += 1
         try:
-            if (broken := self._broken.get(trial.condition.name)) is not None:
+            if (broken := self._work.broken.get(trial.condition.name)) is not None:
                 await self._fail(trial, "preflight", broken)
                 return
-            seconds = self._limits.timeout_seconds * session_count(trial.sample)
-            error = await self._foreign_code.call(lambda: self._attempt(attempt), seconds, "agent")
-            self._budget.add_replies(attempt.replies)
+            seconds = self._run.limits.timeout_seconds * session_count(trial.sample)
+            error = await self._run.foreign_code.call(lambda: self._attempt(attempt), seconds, "agent")
+            self._run.budget.add_replies(attempt.replies)
             if attempt.answer is None or attempt.durable is None:
                 assert error is not None
                 await self._failed(attempt, error.besides(attempt.replies), monotonic() - clock, retry)
@@ -129,11 +113,11 @@ class TrialRunner:
             asked()
         if error is not None:
             # The answer was complete and is being written: how its session ended takes nothing from it.
-            self._status.notice(f"an agent's session did not close well: {error.message}")
-        self._failures.answered()
+            self._run.status.notice(f"an agent's session did not close well: {error.message}")
+        self._run.failures.answered()
         await attempt.durable
-        self._status.journalled(attempt.answer, *attempt.scores)
-        scorers = [used for used in self._scorers if used.waits or used.info.scoring in attempt.unfinished]
+        self._run.status.journalled(attempt.answer, *attempt.scores)
+        scorers = [used for used in self._work.scorers if used.waits or used.info.scoring in attempt.unfinished]
         pending = PendingScore(answer=attempt.answer, sample=trial.sample, scorers=scorers)
         await self._scoring.score(pending, attempt.unfinished)
 
@@ -148,13 +132,13 @@ class TrialRunner:
 
     async def _ask_all(self, attempt: Attempt, scope: attempts.Attempt | None) -> None:
         job, trial, sample = attempt.job, attempt.job.trial, attempt.job.trial.sample
-        agent = self._agents[trial.condition.name]
+        agent = self._work.agents[trial.condition.name]
         if not getattr(agent, "allow_golden", False):
             sample = without_golden(sample)
             trial = msgspec.structs.replace(trial, sample=sample)
         started, clock = datetime.now(UTC), monotonic()
         if job.attempt == 1 and len(sample.turns) > 1:
-            attempt.kept = self._saved_replies(trial.id)
+            attempt.kept = self._work.saved_replies(trial.id)
         if scope is not None:
             scope.goes_on = job.attempt == 1 and bool(attempt.kept)
         async with Sessions(agent, trial) as sessions:
@@ -175,12 +159,14 @@ class TrialRunner:
         if len(attempt.job.trial.sample.turns) > 1:
             attempt.journalled += 1  # whether or not this attempt lives to see it on disk
             event = ReplyEvent(trial=attempt.job.trial.id, attempt=attempt.job.attempt, turn=number, reply=reply)
-            await self._write(event)
+            await self._run.write(event)
 
     def _append_answer(self, attempt: Attempt, started: datetime, clock: float) -> None:
         trial, replies = attempt.job.trial, (*attempt.kept, *attempt.replies)
-        gates.check(trial.condition.gate, [call for reply in replies for call in reply.tool_calls])
-        if getattr(self._agents[trial.condition.name], "source", None):  # reading a recorded answer is no latency
+        gate = trial.condition.gate
+        if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
+            gates.check(gate, [call for reply in replies for call in reply.tool_calls])
+        if getattr(self._work.agents[trial.condition.name], "source", None):  # reading a recorded answer is no latency
             seconds = recorded_seconds(reply.milliseconds for reply in replies)
         else:
             kept = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
@@ -198,23 +184,23 @@ class TrialRunner:
         )
         # In the journal's hands before anything can happen to it: a scorer that ends the process, a session that hangs
         # while closing. The scores follow in the same step of the event loop, so one sync of the disk serves both.
-        attempt.durable = self._journal.append(attempt.answer)
-        pending = PendingScore(answer=attempt.answer, sample=trial.sample, scorers=self._scorers)
+        attempt.durable = self._run.journal.append(attempt.answer)
+        pending = PendingScore(answer=attempt.answer, sample=trial.sample, scorers=self._work.scorers)
         attempt.scores, attempt.unfinished = self._scoring.score_at_once(pending)
         if attempt.scores:
-            attempt.durable = self._journal.append(*attempt.scores)
+            attempt.durable = self._run.journal.append(*attempt.scores)
 
     async def _failed(
         self, attempt: Attempt, error: AttemptError, seconds: float, retry: Callable[[Job, float], None]
     ) -> None:
         job = attempt.job
         if error.dollars is not None or error.usage is not None or not attempt.replies:
-            self._budget.add_failure("agent", error.dollars, error.usage)
-        wait = delay(self._limits.retry, job.attempt, error, self._random)
-        await self._write(
+            self._run.budget.add_failure("agent", error.dollars, error.usage)
+        wait = delay(self._run.limits.retry, job.attempt, error, self._random)
+        await self._run.write(
             FailedAttempt(
                 trial=job.trial.id, n=job.attempt, stage="agent", seconds=round(seconds, 6),
-                replies=tuple(attempt.replies), **error.fields(),
+                replies=tuple(attempt.replies), dollars=error.dollars, usage=error.usage, **error.fields(),
             )
         )  # fmt: skip
         if wait is None:
@@ -223,19 +209,13 @@ class TrialRunner:
             retry(Job(job.trial, job.attempt + 1, attempt.resumable_replies(error)), wait)
 
     async def _fail(self, trial: Trial, stage: Literal["preflight", "agent"], error: AttemptError) -> None:
-        await self._write(
-            Failure(
-                trial=trial.id, stage=stage, cls=error.cls, kind=error.kind, message=error.message,
-                retriable=error.retriable, sample=trial.sample.id, condition=trial.condition.name,
-                repetition=trial.repetition,
-            )
+        failure = Failure(
+            trial=trial.id, stage=stage, sample=trial.sample.id, condition=trial.condition.name,
+            repetition=trial.repetition, **error.fields(),
         )  # fmt: skip
-        self._status.settled_trial(trial.id, trial.condition.name, trial.sample, answered=False, failed=True)
-        self._failures.unanswered(error, counts=stage != "preflight" and error.cls != "limit")
-
-    async def _write(self, event: Event) -> None:
-        await self._journal.append(event)
-        self._status.journalled(event)
+        await self._run.write(failure)
+        self._run.status.settled_trial(trial.id, trial.condition.name, trial.sample, answered=False, failed=True)
+        self._run.failures.unanswered(error, counts=stage != "preflight" and error.cls != "limit")
 
 
 async def _ask(
@@ -267,6 +247,8 @@ def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
     """
     if not isinstance(reply, Reply):
         raise AgentFault("bad_reply", f"`ask` returned a {type(reply).__name__}, want a karat.Reply")
+    if type(reply.text) is str and len(reply.text) <= LONGEST_REPLY and reply == Reply(text=reply.text):
+        return reply  # a text and nothing else
     try:
         reply = checked(reply)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -27,6 +27,13 @@ class Meter:
         self._timeout, self._outer = timeout, outer
         self._waits, self._left = 0, 0.0
 
+    def __enter__(self) -> Meter:
+        self._token = _METER.set(self)
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        _METER.reset(self._token)
+
     @property
     def dollars(self) -> float | None:
         """None: there was no response, or one whose price is not known."""
@@ -65,15 +72,9 @@ class Meter:
 _METER: ContextVar[Meter | None] = ContextVar("karat_meter", default=None)
 
 
-@contextmanager
-def metered(timeout: asyncio.Timeout | None = None) -> Iterator[Meter]:
-    """A meter of every response that arrives in the block, tasks that it starts included."""
-    meter = Meter(timeout, outer=_METER.get())
-    token = _METER.set(meter)
-    try:
-        yield meter
-    finally:
-        _METER.reset(token)
+def metered(timeout: asyncio.Timeout | None = None) -> Meter:
+    """`with metered() as meter:` counts every response that arrives in the block, tasks that it starts included."""
+    return Meter(timeout, outer=_METER.get())
 
 
 def spent(usage: Usage | None, dollars: float | None) -> None:

@@ -6,10 +6,11 @@ import base64
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import quote, quote_plus
 
-__all__ = ["SHORTEST_SECRET", "Redactor"]
+__all__ = ["SHORTEST_SECRET", "Redactor", "map_texts", "without_surrogates"]
 
 SHORTEST_SECRET = 8
 """Characters. A shorter value (`3`, `true`) would be masked in places where it is no secret."""
@@ -109,3 +110,19 @@ def _spellings(value: str) -> set[str]:
             forms.add(base64.b64encode(raw).decode())
             forms.add(base64.urlsafe_b64encode(raw).decode())
     return {form for form in forms if len(form) >= SHORTEST_SECRET}
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with every text in it changed, keys included."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(str(key)): map_texts(below, change) for key, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [map_texts(below, change) for below in value]
+    return value
+
+
+def without_surrogates(text: str) -> str:
+    """U+FFFD for halves of surrogate pairs: models and tools do write them, and no UTF-8 can hold them."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

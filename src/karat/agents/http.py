@@ -240,19 +240,22 @@ def _usage(found: object) -> Usage | None:
 def _tool_calls(found: object) -> tuple[ToolCall, ...] | None:
     if not isinstance(found, list):
         return None
-    return tuple(_tool_call(one) for one in found if isinstance(one, Mapping))
-
-
-def _tool_call(said: Mapping[str, Any]) -> ToolCall:
-    given = said.get("input", said.get("arguments"))
-    return ToolCall(
-        tool=str(said.get("tool", said.get("name", ""))),
-        server=said.get("server") if isinstance(said.get("server"), str) else None,
-        input=dict(given) if isinstance(given, Mapping) else {} if given is None else {"value": given},
-        result=_text(said.get("result", said.get("output"))),
-        error=_text(said.get("error")),
-        milliseconds=said.get("milliseconds") if isinstance(said.get("milliseconds"), (int, float)) else None,
-    )
+    calls = []
+    for call in found:
+        if isinstance(call, Mapping):
+            given, server, took = call.get("input", call.get("arguments")), call.get("server"), call.get("milliseconds")
+            arguments = dict(given) if isinstance(given, Mapping) else {} if given is None else {"value": given}
+            calls.append(
+                ToolCall(
+                    tool=str(call.get("tool", call.get("name", ""))),
+                    server=server if isinstance(server, str) else None,
+                    input=arguments,
+                    result=_text(call.get("result", call.get("output"))),
+                    error=_text(call.get("error")),
+                    milliseconds=took if isinstance(took, (int, float)) else None,
+                )
+            )
+    return tuple(calls)
 
 
 def _text(value: object) -> str | None:

@@ -20,7 +20,7 @@ import msgspec
 from karat.errors import BadRun
 from karat.journal.events import Event
 from karat.records import Sample
-from karat.redact import Redactor
+from karat.redact import Redactor, map_texts, without_surrogates
 
 __all__ = [
     "LONGEST_LINE",
@@ -68,7 +68,7 @@ class Codec:
             line = self._encode(event)
         except UnicodeEncodeError:
             # Models and tools do send halves of surrogate pairs; U+FFFD keeps the rest of the text.
-            event = msgspec.convert(_walk(msgspec.to_builtins(event), _mended), type(event))
+            event = msgspec.convert(map_texts(msgspec.to_builtins(event), without_surrogates), type(event))
             line = self._encode(event)
         if self._redact and self._redact(text := line.decode()) != text:
             # Value by value, so that no replacement can cross a quote of the line's own.
@@ -76,7 +76,7 @@ class Codec:
             # Only an event has such names, and only at its top: a tool's input may have a key of the same name.
             names = frozenset() if isinstance(event, Sample) else _STRUCTURAL
             line = self._encode(
-                {key: value if key in names else _walk(value, self._redact) for key, value in fields.items()}
+                {key: value if key in names else map_texts(value, self._redact) for key, value in fields.items()}
             )
         return line
 
@@ -221,17 +221,3 @@ def damaged(path: str, number: int, reason: object) -> BadRun:
         f"`karat verify {path}` names every damaged line"
     )
     return BadRun(path, f"line {number} of the journal is damaged ({reason}); {remedy}")
-
-
-def _mended(text: str) -> str:
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _walk(value: object, change: Callable[[str], str]) -> object:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {change(key): _walk(item, change) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_walk(item, change) for item in value]
-    return value

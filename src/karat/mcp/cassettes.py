@@ -32,9 +32,9 @@ from karat.errors import BadOption, InfrastructureFault
 from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
 from karat.mcp.preflight import Offer, offer_of
-from karat.mcp.results import Outcome, as_json, bounded, map_texts
+from karat.mcp.results import Outcome, as_json, bounded
 from karat.records import Cassettes, JsonObject, McpServer
-from karat.redact import Redactor
+from karat.redact import Redactor, map_texts, without_surrogates
 
 __all__ = [
     "FORMAT_VERSION",
@@ -141,7 +141,7 @@ class CassetteWriter:
         if self.name not in attempt.begun and not attempt.goes_on:
             attempt.begun.add(self.name)
             self._put(_Begin(session=attempt.name))
-        line = map_texts(msgspec.to_builtins(asked), self._redact)
+        line = _masked(msgspec.to_builtins(asked), self._redact)
         if "result" in line:
             digest, long = _digest(line["result"])
             if long and digest in self._written:
@@ -235,9 +235,14 @@ class CassetteReader:
         return asked
 
 
+def _masked(value: JsonObject, redact: Redactor) -> JsonObject:
+    masked: JsonObject = map_texts(value, lambda text: redact(without_surrogates(text)))
+    return masked
+
+
 def _request(method: str, arguments: JsonObject, redact: Redactor) -> str:
     """Method and arguments in one spelling: sorted keys, no secrets."""
-    return f"{method} {msgspec.json.encode(map_texts(arguments, redact), order='sorted').decode()}"
+    return f"{method} {msgspec.json.encode(_masked(arguments, redact), order='sorted').decode()}"
 
 
 def _digest(result: JsonObject) -> tuple[bytes, bool]:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat.records import JsonObject, ToolCall
+from karat.redact import map_texts, without_surrogates
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
     from pydantic import BaseModel
 
-__all__ = ["LARGEST_RESULT", "Outcome", "as_call", "as_json", "as_text", "bounded", "map_texts", "sendable"]
+__all__ = ["LARGEST_RESULT", "Outcome", "as_call", "as_json", "as_text", "bounded", "sendable"]
 
 LARGEST_RESULT = 10 * 1024 * 1024
 """Bytes of UTF-8. A larger result is an error of the call: no agent could read it, and the journal would carry it."""
@@ -53,29 +54,14 @@ def as_json(value: BaseModel) -> JsonObject:
     return value.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def sendable(arguments: JsonObject) -> dict[str, object]:
-    """The arguments, with U+FFFD for halves of surrogate pairs: models do write them, and a session would break."""
+def sendable(arguments: JsonObject) -> JsonObject:
+    """The arguments without halves of surrogate pairs: models do write them, and a session would break."""
     try:
         msgspec.json.encode(arguments)
     except UnicodeEncodeError:
-        replaced: JsonObject = map_texts(arguments, str)
-        return replaced
+        changed: JsonObject = map_texts(arguments, without_surrogates)
+        return changed
     return arguments
-
-
-def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """The value with every text in it changed, keys included, after halves of surrogate pairs were replaced."""
-    if isinstance(value, str):
-        return change(_without_surrogates(value))
-    if isinstance(value, dict):
-        return {change(_without_surrogates(str(key))): map_texts(below, change) for key, below in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [map_texts(below, change) for below in value]
-    return value
-
-
-def _without_surrogates(text: str) -> str:
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def bounded(outcome: Outcome) -> Outcome:

@@ -216,22 +216,22 @@ def test_the_keyboard_reaches_everything(browser, golden_page):
 def test_pointing_at_a_mark_tells_its_numbers(browser, golden_page):
     path, _ = golden_page
     with opened(browser, path) as page:
-        page.locator("#chart-scores-completeness .drawing svg .mark-symbol path").first.hover()
-        assert "baseline" in page.locator("dl.tip").inner_text()
+        page.locator("#chart-gaps-completeness .drawing svg .mark-symbol path").first.hover()
+        assert "question" in page.locator("dl.tip").inner_text()
 
 
 @pytest.mark.parametrize("form", ["PNG", "SVG"])
 def test_a_chart_is_saved_with_its_title(browser, golden_page, tmp_path, form):
     path, _ = golden_page
     with opened(browser, path) as page, page.expect_download() as download:
-        page.locator("#chart-scores-completeness").get_by_role("button", name=form).click()
+        page.locator("#chart-gaps-completeness").get_by_role("button", name=form).click()
         download.value.save_as(tmp_path / "saved")
     content = (tmp_path / "saved").read_bytes()
-    assert download.value.suggested_filename == f"chart-scores-completeness.{form.lower()}"
+    assert download.value.suggested_filename == f"chart-gaps-completeness.{form.lower()}"
     if form == "PNG":
         assert content.startswith(b"\x89PNG")
     else:
-        assert b"completeness is highest under with-docs" in content
+        assert b"conditions differ on 6 of 6 questions" in content
         assert str(LIGHT["categories"][1]).encode() in content
         assert b"var(--" not in content
 

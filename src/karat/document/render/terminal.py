@@ -78,7 +78,7 @@ class _Page:
 
     def items(self, texts: Sequence[str]) -> list[str]:
         """Short texts beside each other, broken between them."""
-        return [line.removesuffix(" ·") for line in _lines([f"{formats.clean(text)} ·" for text in texts], self._width)]
+        return [line.removesuffix(" ·") for line in _lines([f"{_line(text)} ·" for text in texts], self._width)]
 
     def section(self, section: Section, *, full: bool, lowest: int) -> Iterator[str]:
         lows = 0
@@ -96,19 +96,19 @@ class _Page:
     def block(self, block: Block) -> Iterator[str]:
         match block:
             case Table():
-                yield from ("", self.styled(formats.clean(block.caption), "bold"), *self.table(block))
+                yield from ("", self.styled(_line(block.caption), "bold"), *self.table(block))
             case Note():
                 yield ""
                 if block.title:
-                    yield self.styled(formats.clean(block.title), "bold")
+                    yield self.styled(_line(block.title), "bold")
                 style = "dim" if block.tone == "quiet" else ""
                 yield from (line for text in block.texts for line in self.wrapped(text, style=style, indent=_INDENT))
             case Facts():
-                yield from ("", *([self.styled(block.title, "bold")] if block.title else []))
+                yield from ("", *([self.styled(_line(block.title), "bold")] if block.title else []))
                 for term, value in block.items:
                     yield from self.wrapped(f"{term}: {value}", indent=_INDENT, hang=2)
             case Listing() if not block.folded:
-                yield from ("", self.styled(block.title, "bold"))
+                yield from ("", self.styled(_line(block.title), "bold"))
                 yield from (f"  {line}" for line in formats.clean(block.text[: block.limit]).split("\n"))
             case Low():
                 yield from self.low(block)
@@ -116,7 +116,7 @@ class _Page:
                 pass
 
     def low(self, low: Low) -> Iterator[str]:
-        end = f"  {formats.clean(low.score)}"
+        end = f"  {_line(low.score)}"
         start = f"  {formats.excerpt(low.sample, 24)}  "
         room = self._width - formats.width(start) - formats.width(end)
         if room >= _NARROWEST:
@@ -130,7 +130,7 @@ class _Page:
 
     def low_answer(self, answer: LowAnswer, longest: int) -> str:
         name = formats.excerpt(answer.condition, 24)
-        start = f"    {name}{' ' * (longest - formats.width(name))}  {answer.score}  "
+        start = f"    {name}{' ' * (longest - formats.width(name))}  {_line(answer.score)}  "
         end = f"  [{formats.plural(len(answer.claims), 'unverified claim')}]" if answer.claims else ""
         words = answer.reason or (f"answered: {answer.answer}" if answer.answer else "")
         return start + formats.excerpt(words, max(self._width - formats.width(start) - formats.width(end), 8)) + end
@@ -166,9 +166,9 @@ class _Page:
 
     def group(self, group: Group) -> str:
         room = self._width - _INDENT
-        mark = f" [{formats.clean(group.mark)}]" if group.mark else ""
+        mark = f" [{_line(group.mark)}]" if group.mark else ""
         name = formats.excerpt(group.name, room)
-        note = f" ({formats.clean(group.note)})" if group.note else ""
+        note = f" ({_line(group.note)})" if group.note else ""
         left = room - formats.width(name) - formats.width(mark) - 1
         note = formats.excerpt(note, left) if note and left >= _NARROWEST else ""
         between = " " if note else ""
@@ -176,7 +176,7 @@ class _Page:
         return " " * _INDENT + "".join(parts)
 
     def row(self, grid: _Grid, row: Row, kept: Sequence[int], *, grouped: bool) -> Iterator[str]:
-        name = " " * (_INDENT if grouped else 0) + " ".join(formats.clean(row.name).split())
+        name = " " * (_INDENT if grouped else 0) + _line(row.name)
         cells = [row.cells[at - 1] for at in kept if at]
         if formats.width(name) > grid.widths[0][0]:
             yield " " * _INDENT + formats.cut(name, self._width - _INDENT)
@@ -197,8 +197,9 @@ class _Page:
 
 def _head(grid: _Grid, at: int, head: Column) -> tuple[str, str]:
     """The heading over a value and its interval: in one piece, over both."""
-    value, _, level = head.head.partition(" [")
-    return (value, f"[{level}") if level and grid.widths[at][1] else (head.head, "")
+    text = _line(head.head)
+    value, _, level = text.partition(" [")
+    return (value, f"[{level}") if level and grid.widths[at][1] else (text, "")
 
 
 class _Grid:
@@ -210,17 +211,18 @@ class _Grid:
         self._left = [not column.number for column in columns]
         self._left[0] = True
         grouped = _INDENT if any(isinstance(row, Group) for row in table.rows) else 0
-        names = [grouped + formats.width(" ".join(formats.clean(row.name).split())) for row in rows]
-        self.widths: list[tuple[int, int]] = [(max([formats.width(columns[0].head), *names]), 0)]
+        names = [grouped + formats.width(_line(row.name)) for row in rows]
+        self.widths: list[tuple[int, int]] = [(max([formats.width(_line(columns[0].head)), *names]), 0)]
         for at, column in zip(kept[1:], columns[1:], strict=True):
             cells = [_texts(row.cells[at - 1]) for row in rows]
             beside = max((formats.width(text) for _, text in cells), default=0)
             values = max((formats.width(text) for text, _ in cells), default=0)
-            value, _, level = column.head.partition(" [")
+            head = _line(column.head)
+            value, _, level = head.partition(" [")
             if beside and level:
                 self.widths.append((max(values, formats.width(value)), max(beside, formats.width(level) + 1)))
             else:
-                self.widths.append((max(values, formats.width(column.head) - (1 + beside if beside else 0)), beside))
+                self.widths.append((max(values, formats.width(head) - (1 + beside if beside else 0)), beside))
         self._fit(width)
 
     def _fit(self, width: int) -> None:
@@ -260,13 +262,17 @@ class _Grid:
         return " " * _INDENT + (" " * _GAP).join(parts).rstrip()
 
 
+def _line(text: str) -> str:
+    """Foreign text on one line, cleaned."""
+    return " ".join(formats.clean(text).split())
+
+
 def _texts(cell: Cell) -> tuple[str, str]:
     """A cell as its value and what is written beside it; a note of words goes into brackets."""
     text, below = written(cell)
     if isinstance(cell, Estimate):
         return text, formats.clean(below)
-    line = " ".join(formats.clean(text).split())
-    note = " ".join(formats.clean(below).split())
+    line, note = _line(text), _line(below)
     return (f"{line} ({note})" if line and note else line or note), ""
 
 

@@ -106,7 +106,7 @@ def test_the_comparison_leads_to_all_of_them(viewer):
     [path] = [one["href"] for one in page.all("a") if one.get("href", "").startswith("/compare/flips")]
     assert path == "/compare/flips?run=one&a=a&b=b&metric=completeness"
     told = " ".join(outline(viewer.get(path).text).said.split())
-    assert f"{SCALE.name} Colours" in told
+    assert f"{SCALE.name} Theme" in told
     paths = [one["href"] for one in outline(viewer.get(path).text).all("a") if "data-item" in one]
     assert len(paths) == PAGE
     assert all(one.startswith("/runs/one/samples/") for one in paths)

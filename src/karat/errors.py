@@ -195,8 +195,8 @@ class UnknownPlugin(OperatorError):
 
     def __init__(self, family: str, name: str, known: Iterable[str]) -> None:
         self.family, self.name, self.known = family, name, tuple(sorted(known))
-        one = family.rstrip("s")
-        super().__init__(f"no {one} is called '{name}'{did_you_mean(name, self.known)}")
+        what = "kind of dataset" if family == "kinds" else family.rstrip("s")
+        super().__init__(f"no {what} is called '{name}'{did_you_mean(name, self.known)}")
 
 
 class BadPlugin(OperatorError):

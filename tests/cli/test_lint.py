@@ -129,7 +129,7 @@ def test_questions_with_golden_answers_are_looked_at_too(karat, here):
         (["gone.json"], "gone.json: 1 fault\n  file: cannot be read: No such file or directory"),
         (
             ["dev.json", "--kind", "conversations"],
-            "no dataset is called 'conversations' (did you mean 'conversation'?)",
+            "no kind of dataset is called 'conversations' (did you mean 'conversation'?)",
         ),
         (["dev.json", "--set", "splt=dev"], "--set: 1 fault\n  --set.splt: no such key (did you mean 'split'?)"),
         (["dev.json", "--set", "split"], "--set: want KEY=VALUE, got 'split'"),

@@ -293,7 +293,7 @@ def test_a_resumed_recording_is_whole(experiment: Write, run: Run, tmp_path: Pat
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"record": "a", "replay": "b"}, "takes `record` or `replay`, not both"),
+        ({"record": "a", "replay": "b"}, "leave out one of `record` and `replay`"),
         ({"replay": "nowhere"}, "there is no folder"),
         ({"recrod": "a"}, "no such key (did you mean 'record'?)"),
     ],

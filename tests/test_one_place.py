@@ -242,11 +242,11 @@ def test_it_is_documented(house):
     done = python(house, house, house / "docs" / "generate.py")
     assert done.returncode == 0, done.stderr
     explained = {
-        "agents": "| `loudness` | whole number | `1` | how many exclamation marks follow |",
-        "scorers": "| `factor` | number | `1.0` | what each of them counts |",
-        "kinds": '| `ending` | text | `"?"` | what is added to each line |',
-        "importers": '| `name` | text | `"toy draft"` | what is said |',
-        "exports": '| `greeting` | text | `"toy report"` | what the line begins with |',
+        "agents": "* `loudness` (whole number, default `1`) – how many exclamation marks follow",
+        "scorers": "* `factor` (number, default `1.0`) – what each of them counts",
+        "kinds": '* `ending` (text, default `"?"`) – what is added to each line',
+        "importers": '* `name` (text, default `"toy draft"`) – what is said',
+        "exports": '* `greeting` (text, default `"toy report"`) – what the line begins with',
     }
     for family, row in explained.items():
         page = (house / "docs" / "reference" / f"{family}.md").read_text(encoding="utf-8")

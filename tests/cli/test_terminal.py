@@ -207,7 +207,7 @@ def test_the_live_line_counts(terminal, slow):
     shown.read_until(r"in flight 9 of 30")
     assert shown.end() == 0
     assert "factual_adherence" in shown.seen
-    assert shown.seen.rstrip().endswith("# for a spreadsheet")
+    assert shown.seen.rstrip().endswith("# differences, variation, lowest questions, cost")
 
 
 @pytest.mark.slow

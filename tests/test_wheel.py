@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "karat"
-DATA = ("kinds/study/studies", "config/presets", "cli/scaffold", "rubrics")
+DATA = ("kinds/study/studies", "config/presets", "kinds/study/scaffold", "rubrics")
 
 
 def wanted() -> set[str]:
@@ -26,7 +26,7 @@ def test_there_is_something_to_be_sent():
     for name in (
         "kinds/study/studies/framing/copy.jsonl",
         "config/presets/human.md",
-        "cli/scaffold/study/bridge/study.yaml",
+        "kinds/study/scaffold/bridge/study.yaml",
     ):
         assert f"karat/{name}" in found
 

@@ -9,9 +9,9 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, cached_property
 from io import BufferedReader
 from pathlib import Path
 
@@ -145,3 +145,46 @@ def _not_regular(mode: int, path: str | os.PathLike[str]) -> OSError:
     kind = _KINDS.get(stat.S_IFMT(mode), "no file")
     number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
     return OSError(number, f"is {kind}, not a regular file", os.fspath(path))
+
+
+class Streamed(Mapping[str, str]):
+    """Files that are written while they are made, piece by piece: pairs of a name and what comes next in that file.
+
+    Names may have folders (`traces/1.json`); such a file is opened anew for each of its pieces, which
+    are therefore few. As a mapping it is what the pieces come to, made when it is asked for.
+    """
+
+    def __init__(self, pieces: Callable[[], Iterable[tuple[str, str]]]) -> None:
+        self.pieces = pieces
+
+    @cached_property
+    def _whole(self) -> dict[str, str]:
+        parts: dict[str, list[str]] = {}
+        for name, text in self.pieces():
+            parts.setdefault(name, []).append(text)
+        return {name: "".join(texts) for name, texts in parts.items()}
+
+    def __getitem__(self, name: str) -> str:
+        return self._whole[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+
+_RESERVED = {
+    "con", "prn", "aux", "nul", "data", "unknown", "none",
+    *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10)),
+}  # fmt: skip
+
+
+def file_safe(name: str) -> str:
+    """A name as one folder, on any system.
+
+    >>> file_safe("Support KB (v2)"), file_safe("../x"), file_safe("con"), file_safe("…")
+    ('Support-KB-v2', 'x', 'x-con', 'x')
+    """
+    plain = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-. ")[:80].strip("-. ")
+    return f"x-{plain}" if plain.split(".", 1)[0].lower() in _RESERVED else plain or "x"

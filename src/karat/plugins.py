@@ -55,6 +55,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 _OLD_GROUPS = {"kinds": "karat.datasets", "exports": "karat.reports"}
 """Families whose entry points other distributions may still announce under an older group."""
 
+_BROUGHT_BY_KINDS = {"exports", "importers"}
+
 _ALIASES = {"agents": {"claude_code_sdk": "claude", "search-baseline": "floor"}}
 """Family → another name (k-eval's; the one in lists) → the name of the file, which is what runs record."""
 
@@ -66,8 +68,21 @@ def file_name(family: str, name: str) -> str:
 
 def names(family: str, *, package: str | None = None) -> list[str]:
     """The built-in plug-ins of a family, by their file names."""
-    parent = importlib.import_module(package or f"karat.{family}")
-    return sorted(module.name for module in pkgutil.iter_modules(parent.__path__) if not module.name.startswith("_"))
+    found = [
+        module.name
+        for home in _homes(family, package)
+        for module in pkgutil.iter_modules(importlib.import_module(home).__path__)
+    ]
+    return sorted(name for name in found if not name.startswith("_"))
+
+
+def _homes(family: str, package: str | None) -> Iterator[str]:
+    """Packages that hold the plug-ins of a family: its own, and those of the kinds of dataset that bring some."""
+    yield package or f"karat.{family}"
+    if package is None and family in _BROUGHT_BY_KINDS:
+        for kind in names("kinds"):
+            if (Path(__file__).parent / "kinds" / kind / family / "__init__.py").is_file():
+                yield f"karat.kinds.{kind}.{family}"
 
 
 def find(
@@ -91,14 +106,11 @@ def find(
         if not allow_code:
             raise BadPlugin(name, "this command does not import code that a run folder names")
         return _as_class(load(name, folder=folder), name)
-    home = package or f"karat.{family}"
     module_name = name.replace("-", "_")
-    if (
-        module_name.isidentifier()
-        and not module_name.startswith("_")
-        and importlib.util.find_spec(f"{home}.{module_name}")
-    ):
-        return _public_class(importlib.import_module(f"{home}.{module_name}"))
+    if module_name.isidentifier() and not module_name.startswith("_"):
+        for home in _homes(family, package):
+            if importlib.util.find_spec(f"{home}.{module_name}"):
+                return _public_class(importlib.import_module(f"{home}.{module_name}"))
     for point in _entry_points(family):
         if point.name == name:
             try:

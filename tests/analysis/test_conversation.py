@@ -21,12 +21,12 @@ from karat.analysis.verdicts import NOT_TESTED
 from karat.document.blocks import Table
 from karat.document.conversations import reasoning
 from karat.errors import BadOption
-from karat.exports.convfinqa import Convfinqa
 from karat.exports.html import Html
 from karat.exports.terminal import Terminal
 from karat.journal import Choice
 from karat.kinds.conversation import Conversation
 from karat.kinds.conversation.analysis.model import right_in_words
+from karat.kinds.conversation.exports.convfinqa import Convfinqa
 from karat.records import Reply, Score, Usage
 
 

@@ -25,7 +25,7 @@ from .test_keval import EARLIER
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(
     path
-    for folder in ("examples", "docs", "src/karat/cli/scaffold", "tests")
+    for folder in ("examples", "docs", "src/karat/kinds", "tests")
     for path in (ROOT / folder).rglob("*.y*ml")
     if "golden" not in path.relative_to(ROOT).parts
     and re.search(r"^conditions:", path.read_text("utf-8"), re.MULTILINE)

@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict
 from karat.analysis import summarize
 from karat.errors import BadOption
 from karat.exports import Streamed, save
-from karat.exports.convfinqa import Convfinqa
-from karat.exports.convfinqa_official import ConvfinqaOfficial
 from karat.exports.csv import Csv
 from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.journal import RunFolder
+from karat.kinds.conversation.exports.convfinqa import Convfinqa
+from karat.kinds.conversation.exports.convfinqa_official import ConvfinqaOfficial
 from karat.records import Reply, ToolCall, Usage, Validation
 
 COLUMNS = {

@@ -18,14 +18,15 @@ from karat.__main__ import main
 from karat.analysis import Summary, summarize
 from karat.document.charts.written import statistic_of
 from karat.errors import BadOption
-from karat.exports import humanstudy_files, save
-from karat.exports._humanstudy_files import HEADER
+from karat.exports import save
 from karat.exports.csv import Csv
-from karat.exports.humanstudy import Humanstudy
 from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.journal import RunFolder
 from karat.kinds.study.analysis.model import SideNumbers, StudySummary
+from karat.kinds.study.exports._humanstudy_files import HEADER
+from karat.kinds.study.exports._humanstudy_files import files as humanstudy_files
+from karat.kinds.study.exports.humanstudy import Humanstudy
 
 
 @pytest.fixture(scope="module")

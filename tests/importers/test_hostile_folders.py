@@ -12,9 +12,9 @@ from tests.importers.folders import ITEM, finding, said_as, whole, written
 
 from karat.errors import BadDataset, BadOption
 from karat.importers import Draft, save
-from karat.importers._humanstudy_arms import MAX_ITEMS
-from karat.importers._humanstudy_files import MAX_BYTES
-from karat.importers.humanstudy import HumanStudy
+from karat.kinds.study.importers._humanstudy_arms import MAX_ITEMS
+from karat.kinds.study.importers._humanstudy_files import MAX_BYTES
+from karat.kinds.study.importers.humanstudy import HumanStudy
 from karat.kinds.study.prompts import prompt_text
 from karat.kinds.study.reading import read_study
 

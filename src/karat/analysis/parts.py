@@ -5,12 +5,13 @@ Analysis imports no kind: `kind_of` looks one up among the plug-ins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
 from karat import plugins
+from karat.analysis.numbers import Estimate
 
 if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
@@ -20,7 +21,32 @@ if TYPE_CHECKING:
     from karat.journal import RunFolder, ScorerInfo
     from karat.records import AllowCode
 
-__all__ = ["AnalysisInput", "KindAnalysis", "Part", "PartHolder", "builtins_of", "from_json", "kind_of"]
+__all__ = [
+    "AnalysisInput",
+    "ConditionScore",
+    "KindAnalysis",
+    "Part",
+    "PartHolder",
+    "builtins_of",
+    "from_json",
+    "kind_of",
+]
+
+
+class ConditionScore(msgspec.Struct, frozen=True, kw_only=True):
+    """One number of a whole condition that is no mean over samples."""
+
+    condition: str
+    key: str  # with the scorer before it: no metric is called so
+    meaning: str
+    estimate: Estimate
+    low: float  # of the scale
+    high: float
+    unit: str  # what `estimate.n` counts
+    scorer: str
+    scoring: str
+    kind: str  # "number" or "share"
+    details: dict[str, str]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +74,19 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         """Head → text of the columns that stand before the metrics in a small table."""
         del condition
         return {}
+
+    def condition_scores(self) -> Iterator[ConditionScore]:
+        """Numbers of whole conditions, for exports."""
+        return iter(())
+
+    def tables(self) -> Mapping[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
+        """Name → columns and rows of raw numbers, for exports; the first table stands for the run, if `leads`."""
+        return {}
+
+    @property
+    def leads(self) -> bool:
+        """Whether its first table is what is exported when none is named."""
+        return False
 
     def lines(self) -> list[str]:
         """The part as lines of plain text."""

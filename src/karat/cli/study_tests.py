@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from karat import plugins
 from karat.cli.output import Output
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.files import open_regular
@@ -51,10 +52,10 @@ def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
     if asked.plot is not None:
         _plot(scored, asked.plot, output)
     if asked.to == "humanstudy" and asked.out is not None:
-        from karat.exports import humanstudy_files, save
-        from karat.kinds.study.analysis.scored_tests import summary_of_tests
+        from karat.exports import save
 
-        for written in save(humanstudy_files(summary_of_tests(scored)), asked.out):
+        files = plugins.load("karat.kinds.study.exports.humanstudy:files_of_tests")(scored)
+        for written in save(files, asked.out):
             output.say(f"wrote {written}")
         return
     _show(scored, draws, asked, output)

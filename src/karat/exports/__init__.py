@@ -11,20 +11,17 @@ The smallest report is a class with `render` that returns one file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import Protocol, TextIO
 
 from karat.analysis import Summary
 from karat.errors import BadOption
+from karat.files import Streamed
 from karat.journal import RunFolder
 
-if TYPE_CHECKING:
-    from karat.kinds.study.analysis.model import StudySummary
-
-__all__ = ["Report", "Streamed", "humanstudy_files", "save"]
+__all__ = ["Report", "Streamed", "save"]
 
 
 class Report(Protocol):
@@ -39,40 +36,6 @@ class Report(Protocol):
     """
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]: ...
-
-
-class Streamed(Mapping[str, str]):
-    """Files that are written while they are made, piece by piece: pairs of a name and what comes next in that file.
-
-    Names may have folders (`traces/1.json`); such a file is opened anew for each of its pieces, which
-    are therefore few. As a mapping it is what the pieces come to, made when it is asked for.
-    """
-
-    def __init__(self, pieces: Callable[[], Iterable[tuple[str, str]]]) -> None:
-        self.pieces = pieces
-
-    @cached_property
-    def _whole(self) -> dict[str, str]:
-        parts: dict[str, list[str]] = {}
-        for name, text in self.pieces():
-            parts.setdefault(name, []).append(text)
-        return {name: "".join(texts) for name, texts in parts.items()}
-
-    def __getitem__(self, name: str) -> str:
-        return self._whole[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._whole)
-
-    def __len__(self) -> int:
-        return len(self._whole)
-
-
-def humanstudy_files(part: StudySummary | None) -> dict[str, str]:
-    """The files of HumanStudy-Bench, of a run or of a table of tests: file name → text."""
-    from karat.exports import _humanstudy_files
-
-    return _humanstudy_files.files(part)
 
 
 def save(files: Mapping[str, str], out: Path) -> list[Path]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from karat.analysis import Summary
+from karat.files import file_safe
 
-__all__ = ["Model", "described", "file_safe", "model_of"]
+__all__ = ["Model", "described", "model_of"]
 
-_RESERVED = {
-    "con", "prn", "aux", "nul", "data", "unknown", "none",
-    *(f"com{n}" for n in range(1, 10)), *(f"lpt{n}" for n in range(1, 10)),
-}  # fmt: skip
 _LONGEST = 200  # characters of an id: a folder has room for 255 bytes
 _MADE_BY = {"claude": "anthropic"}
 """Agents that name a model without saying whose it is."""
@@ -67,13 +63,3 @@ def model_of(summary: Summary, condition: str, wanted: str | None) -> Model:
 def described(summary: Summary, condition: str, metric: str) -> str:
     """The id of one result."""
     return f"{summary.run}/{condition}/{metric}"
-
-
-def file_safe(name: str) -> str:
-    """A name as one folder, on any system.
-
-    >>> file_safe("Support KB (v2)"), file_safe("../x"), file_safe("con"), file_safe("…")
-    ('Support-KB-v2', 'x', 'x-con', 'x')
-    """
-    plain = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-. ")[:80].strip("-. ")
-    return f"x-{plain}" if plain.split(".", 1)[0].lower() in _RESERVED else plain or "x"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -15,7 +15,6 @@ from karat.analysis import Summary, TrialRecord, trials
 from karat.analysis.ledger import ledger_rows
 from karat.analysis.model import ServerUse
 from karat.errors import BadOption
-from karat.exports._study_rows import TEST_COLUMNS, test_rows
 from karat.journal import RunFolder
 
 __all__ = ["Csv"]
@@ -42,12 +41,14 @@ class Csv:
         self._options = options or self.Options()
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        rows = self._options.rows or ("tests" if summary.study is not None else "summary")
-        if (rows, None) in (("tests", summary.study), ("rates", summary.conversation)):
-            whose = {"tests": "a human study: PAS and ECS", "rates": "conversations: numbers and programs"}[rows]
-            raise BadOption("report csv", f"--set rows={rows}: this run has no scores of {whose}")
-        if rows == "tests":
-            return {"tests.csv": _written(TEST_COLUMNS, test_rows(summary))}
+        tables = {name: table for part in summary.parts.values() for name, table in part.tables().items()}
+        leading = next((name for part in summary.parts.values() if part.leads for name in part.tables()), "summary")
+        rows = self._options.rows or leading
+        if rows in tables:
+            columns, found = tables[rows]
+            return {f"{rows}.csv": _written(columns, found)}
+        if rows in _OF_KINDS:
+            raise BadOption("report csv", f"--set rows={rows}: this run has no scores of {_OF_KINDS[rows]}")
         if rows == "summary":
             return {"summary.csv": _written(_SUMMARY, iter(summary.table()))}
         if rows == "ledger":
@@ -57,8 +58,6 @@ class Csv:
             used = ((name, use) for name, account in summary.accounts.items() for use in account.servers)
             servers = ({"condition": name, **msgspec.structs.asdict(use)} for name, use in used)
             return {"servers.csv": _written(_SERVERS, servers)}
-        if rows == "rates":
-            return {"rates.csv": _written(_RATES, _rates(summary))}
         scores = (row for trial in trials(run, summary) for row in _scores(trial))
         return {"scores.csv": _written(_SCORES, scores)}
 
@@ -73,26 +72,11 @@ _SCORES = (
     "sample", "position", "condition", "repetition", "trial", "scorer", "scoring", "turn", "judge", "repeat",
     "metric", "value", "offline", "reason", "failure",
 )  # fmt: skip
-_RATES = (
-    "condition", "name", "metric", "value", "low", "high", "level", "method", "n", "conversations", "total",
-    "naive_se", "se", "design_effect", "zero", "one", "sign_flipped", "times_100", "another_turn",
-)  # fmt: skip
+_OF_KINDS = {"tests": "a human study: PAS and ECS", "rates": "conversations: numbers and programs"}
 _SERVERS = ("condition", *ServerUse.__struct_fields__)
 
 
-def _rates(summary: Summary) -> Iterator[dict[str, Any]]:
-    for one in summary.conversation.conditions if summary.conversation is not None else ():
-        for rate in (*one.accuracies, one.conversation_accuracy, *one.reasoning):
-            yield {
-                "condition": one.condition,
-                **msgspec.structs.asdict(rate.estimate),
-                **msgspec.structs.asdict(rate),
-                "conversations": rate.estimate.n,
-                **rate.nulls,
-            }
-
-
-def _written(columns: tuple[str, ...], rows: Iterator[dict[str, Any]]) -> str:
+def _written(columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)

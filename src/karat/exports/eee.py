@@ -8,7 +8,7 @@ for it. The same run gives the same bytes: names come from the run, times from i
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Literal
@@ -19,10 +19,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat import __version__
 from karat.analysis import Summary, trials
 from karat.analysis.model import MetricInfo, Result
+from karat.analysis.parts import ConditionScore
 from karat.exports import Streamed
 from karat.exports._eee_instances import instances
-from karat.exports._eee_kinds import Whole, wholes
-from karat.exports._eee_names import Model, described, file_safe, model_of
+from karat.exports._eee_names import Model, described, model_of
+from karat.files import file_safe
 from karat.journal import RunFolder
 
 __all__ = ["Eee"]
@@ -130,7 +131,7 @@ class _Log:
             "eval_library": {"name": "karat", "version": __version__},
             "model_info": self.model.info(),
             "evaluation_results": [
-                *(_whole(summary, one) for one in wholes(summary, conditions)),
+                *(_whole(summary, one) for one in _condition_scores(summary, conditions)),
                 *(_result(summary, one, metrics[one.metric]) for one in found),
             ],
             **({"detailed_evaluation_results": samples} if self._rows else {}),
@@ -167,11 +168,11 @@ def _result(summary: Summary, result: Result, metric: MetricInfo) -> _Json:
     }
 
 
-def _whole(summary: Summary, one: Whole) -> _Json:
+def _whole(summary: Summary, one: ConditionScore) -> _Json:
     return {
         **_named(summary, one.condition, one.key),
-        "metric_config": one.config(),
-        "score_details": one.score(),
+        "metric_config": _condition_config(one),
+        "score_details": _condition_score(one),
     }
 
 
@@ -283,3 +284,46 @@ def _generation(summary: Summary, condition: str) -> _Json:
             **settings,
         },
     }
+
+
+def _condition_scores(summary: Summary, conditions: Container[str]) -> Iterator[ConditionScore]:
+    """Numbers of whole conditions that only the run's kind has, where they have a value. They have no instances."""
+    for part in summary.parts.values():
+        for one in part.condition_scores():
+            if one.condition in conditions and one.estimate.value is not None:
+                yield one
+
+
+def _condition_config(one: ConditionScore) -> _Json:
+    """As `metric_config`."""
+    return {
+        "evaluation_description": one.meaning,
+        "metric_id": f"karat.{one.key}",
+        "metric_name": one.key,
+        **({"metric_unit": "proportion"} if one.kind == "share" else {}),
+        "lower_is_better": False,
+        "score_type": "continuous",
+        "min_score": one.low,
+        "max_score": one.high,
+        "additional_details": {
+            "direction": "higher",
+            "kind": one.kind,
+            "scorer": one.scorer,
+            "scoring": one.scoring,
+        },
+    }
+
+
+def _condition_score(one: ConditionScore) -> _Json:
+    """As `score_details`."""
+    found = one.estimate
+    numbers: _Json = {"num_samples": found.n}
+    if found.se is not None:
+        method = "bootstrap" if "bootstrap" in found.method else "analytic"
+        numbers["standard_error"] = {"value": found.se, "method": method}
+    if found.low is not None and found.high is not None:
+        numbers["confidence_interval"] = {
+            "lower": found.low, "upper": found.high, "confidence_level": found.level, "method": found.method,
+        }  # fmt: skip
+    details = {"num_samples": f"{found.n} {one.unit}", **one.details}
+    return {"score": found.value, "details": details, "uncertainty": numbers}

@@ -124,12 +124,29 @@ class Kind:
     A kind's class need not inherit from this: `of` lays it behind. Nothing here depends on the options of a dataset.
     """
 
+    noun = "dataset"  # one of its files, in words
     unit = "question"  # what is paired, in words
     by_turn = False  # whether rates are over turns, clustered by sample
     compared = True  # whether conditions are compared on the scores themselves
     loss_bounds = True  # whether means come with worst- and best-case bounds for what is missing
     unscored = "the experiment names no scorer"  # why nothing was scored
     parts: tuple[type[Part], ...] = ()  # classes of what it adds to a Summary and to a Comparison
+
+    listed = ""  # what `karat list` calls the datasets that come with the kind; empty: none come with it
+
+    @staticmethod
+    def shipped(name: str | None) -> object:
+        """The page of one dataset that comes with the kind, or of all: a value whose `str` is for people."""
+        raise BadOption("NAME", f"no dataset is called '{name}'")
+
+    @staticmethod
+    def check_target(path: Path) -> Path | None:
+        """What `karat check` checks as a dataset of the kind, of a path or name; None: it is no such dataset.
+
+        Raises BadOption for a name that seems to mean one.
+        """
+        del path
+        return None
 
     @staticmethod
     def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:

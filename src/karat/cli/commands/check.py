@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,13 +32,14 @@ def command(source: options.File, chosen: options.Chosen, no_start: bool, result
     are put through its SQL and tests: exit code 2 where they do not give people's result. --set
     then takes options of the dataset, e.g. wording=other.
     """
+    from karat import kinds, plugins
     from karat.cli.checking import check
-    from karat.cli.checking_studies import asked_study
     from karat.cli.printed import aside
 
-    study = asked_study(source.file)
-    if study is not None:
-        return _study(study, source, chosen, output)
+    for name in plugins.names("kinds"):
+        target = kinds.of(name).check_target(source.file)
+        if target is not None:
+            return _dataset(kinds.of(name), target, source, chosen, output)
     start = output.say if not no_start else None
     with aside():
         found = check(source.load(), selection=chosen.as_selection(), results=results, start=start)
@@ -47,17 +49,18 @@ def command(source: options.File, chosen: options.Chosen, no_start: bool, result
     return Exit.DONE if found.ready else Exit.CHANGE_SOMETHING
 
 
-def _study(study: Path, source: options.File, chosen: options.Chosen, output: Output) -> Exit:
-    from karat.cli.checking_studies import check_studies, refuse_flags
+def _dataset(kind: Any, path: Path, source: options.File, chosen: options.Chosen, output: Output) -> Exit:
+    from karat import plugins
+    from karat.cli.linting import dataset_options
     from karat.cli.printed import aside
-    from karat.errors import BadDataset, Fault
+    from karat.errors import BadDataset, BadOption, Fault
 
-    refuse_flags(
-        limit=chosen.limit, only_sample=chosen.only_samples, only_condition=chosen.only_conditions,
-        env_file=source.env_file,
-    )  # fmt: skip
+    flags = {"--limit": chosen.limit, "--only-sample": chosen.only_samples, "--only-condition": chosen.only_conditions}
+    for flag, value in {**flags, "--env-file": source.env_file}.items():
+        if value:
+            raise BadOption(flag, f"is for an experiment file; this is a {kind.noun}")
     with aside():
-        found = check_studies(study, settings=source.settings)
+        found = plugins.build(kind, dataset_options(kind, source.settings), folder=Path.cwd()).check(path)
     if found.studies or output.as_json:
         output.result(str(found), found)
     if found.faults:

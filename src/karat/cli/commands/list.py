@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
+
+if TYPE_CHECKING:
+    from karat.kinds import Kind
 
 __all__ = ["command"]
 
@@ -14,8 +19,25 @@ _FAMILIES = ("agents", "scorers", "kinds", "exports", "importers", "rubrics", "s
 _OLD_NAMES = {"datasets": "kinds", "reports": "exports"}
 
 
+class _Family(click.ParamType[str]):
+    """A family of plug-ins, or what a kind of dataset brings; kinds are loaded to know, so not before it is needed."""
+
+    name = "family"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        known = dict.fromkeys((*_FAMILIES, *_OLD_NAMES, *_kinds()))
+        return click.Choice(list(known)).convert(value, param, ctx)
+
+
+def _kinds() -> dict[str, type[Kind]]:
+    from karat import kinds, plugins
+
+    found = [kinds.of(name) for name in plugins.names("kinds")]
+    return {kind.listed: kind for kind in found if kind.listed}
+
+
 @click.command("list")
-@click.argument("family", type=click.Choice((*_FAMILIES, *_OLD_NAMES)), metavar="|".join(_FAMILIES))
+@click.argument("family", type=_Family(), metavar="|".join(_FAMILIES))
 @click.argument("name", required=False)
 @options.output()
 def command(family: str, name: str | None, output: Output) -> Exit:
@@ -25,10 +47,8 @@ def command(family: str, name: str | None, output: Output) -> Exit:
     Also the human studies that come with karat, and the presets, which say who takes part in one.
     """
     family = _OLD_NAMES.get(family, family)
-    if family == "studies":
-        from karat.cli import listing_studies
-
-        shown = listing_studies.studies() if name is None else listing_studies.study(name)
+    if family in (brought := _kinds()):
+        shown = brought[family].shipped(name)
         output.result(str(shown), shown)
         return Exit.DONE
     from karat.cli import listing

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
     from karat.journal import RunFolder
+    from karat.kinds.study.checking import CheckedStudies
     from karat.kinds.study.format import StudyFile
+    from karat.kinds.study.listing import ListedStudies, StudyPage
     from karat.kinds.study.people import Person
     from karat.records import AllowCode, Sample
 
@@ -56,8 +58,29 @@ class Study(Kind):
 
     judged = False
     scorer = "replication"
+    listed = "studies"
+    noun = "study"
     compared = False  # what is read of participants is no score: conditions are compared by how they agree with people
     parts = (StudySummary, StudyComparison)
+
+    @staticmethod
+    def shipped(name: str | None) -> ListedStudies | StudyPage:
+        """Raises BadOption for a name that does not come with karat."""
+        from karat.kinds.study import listing
+
+        return listing.studies() if name is None else listing.study(name)
+
+    @staticmethod
+    def check_target(path: Path) -> Path | None:
+        from karat.kinds.study.checking import asked_study
+
+        return asked_study(path)
+
+    def check(self, path: Path) -> CheckedStudies:
+        """Every fault of the studies, what they hold, and whether their copies of people give people's result."""
+        from karat.kinds.study.checking import check_studies
+
+        return check_studies(self, path)
 
     @staticmethod
     def analyse(given: AnalysisInput) -> Part | None:

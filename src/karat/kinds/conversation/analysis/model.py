@@ -7,13 +7,16 @@ known" and has a reason beside it where it could surprise; it is never 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
 import msgspec
 
 from karat import formats
 from karat.analysis.format_metric import share_estimate
 from karat.analysis.model import MetricInfo
 from karat.analysis.numbers import Estimate
-from karat.analysis.parts import Part
+from karat.analysis.parts import ConditionScore, Part
 
 __all__ = [
     "ConversationResult",
@@ -239,6 +242,30 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
     def is_tested(self, metric: MetricInfo) -> bool:
         return metric.scorer != self.scorer or metric.name in self.tested
 
+    def condition_scores(self) -> Iterator[ConditionScore]:
+        for one in self.conditions:
+            rate = one.conversation_accuracy
+            yield ConditionScore(
+                condition=one.condition, key=f"{self.scorer}.{rate.name}",
+                meaning="conversations with every turn right",
+                estimate=rate.estimate, low=0.0, high=1.0, unit="conversations", scorer=self.scorer,
+                scoring=self.scoring, kind="share", details={"conversations": str(one.conversations)},
+            )  # fmt: skip
+
+    def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
+        return {"rates": (_RATES, self._rates())}
+
+    def _rates(self) -> Iterator[dict[str, object]]:
+        for one in self.conditions:
+            for rate in (*one.accuracies, one.conversation_accuracy, *one.reasoning):
+                yield {
+                    "condition": one.condition,
+                    **msgspec.structs.asdict(rate.estimate),
+                    **msgspec.structs.asdict(rate),
+                    "conversations": rate.estimate.n,
+                    **rate.nulls,
+                }
+
     def headline(self) -> str:
         """The answer of a run under one condition; nothing for several."""
         if len(self.conditions) != 1:
@@ -305,3 +332,8 @@ def right_in_words(rule: str) -> str:
 
 
 _FOUND = {"reply": "as given", "whole": "the whole reply", "none": "without one"}
+
+_RATES = (
+    "condition", "name", "metric", "value", "low", "high", "level", "method", "n", "conversations", "total",
+    "naive_se", "se", "design_effect", "zero", "one", "sign_flipped", "times_100", "another_turn",
+)  # fmt: skip

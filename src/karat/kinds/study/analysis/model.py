@@ -8,11 +8,14 @@ surprise; it is never 0, and never one half.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
 import msgspec
 
 from karat import formats
 from karat.analysis.numbers import Estimate, Quantity
-from karat.analysis.parts import Part
+from karat.analysis.parts import ConditionScore, Part
 
 __all__ = [
     "ArmCount",
@@ -378,6 +381,33 @@ class StudySummary(Part, frozen=True, kw_only=True):
     floor: StudyFloor | None = None  # None: of a table of tests, where nobody is known who could answer
     floor_one_answer: StudyFloor | None = None  # the second floor: one random answer an arm, given by everybody in it
     warnings: tuple[str, ...]  # also in `Summary.warnings`
+
+    def condition_scores(self) -> Iterator[ConditionScore]:
+        for one in self.conditions:
+            level = one.benchmark
+            details = {
+                "tests": f"{level.tests_used} of {level.tests_planned}",
+                "findings": f"{level.findings_used} of {level.findings_planned}",
+                "participants": f"{one.participants.parsed} read, of {one.participants.planned}",
+                **({} if level.ceiling is None else {"pas_of_a_perfect_copy": str(level.ceiling)}),
+            }
+            for name, meaning, estimate, low in (
+                ("pas", "PAS: how far the agents' tests say what people's tests say", level.pas, 0.0),
+                ("ecs", "ECS: concordance of the agents' effects with people's", level.ecs, -1.0),
+            ):
+                yield ConditionScore(
+                    condition=one.condition, key=f"{self.scorer}.{name}", meaning=meaning, estimate=estimate, low=low,
+                    high=1.0, unit="tests", scorer=self.scorer, scoring=self.scoring, kind="number", details=details,
+                )  # fmt: skip
+
+    @property
+    def leads(self) -> bool:
+        return True
+
+    def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
+        from karat.kinds.study.test_rows import TEST_COLUMNS, test_rows
+
+        return {"tests": (TEST_COLUMNS, test_rows(self))}
 
     def headline(self) -> str:
         from karat.kinds.study.analysis.verdicts import study_headline

@@ -9,8 +9,8 @@ import msgspec
 
 from karat import formats
 from karat import kinds as datasets
-from karat.cli.study_text import held, table
 from karat.errors import BadOption, did_you_mean
+from karat.kinds.study.text import held, table
 
 if TYPE_CHECKING:
     from karat.kinds import StudyContents

@@ -10,9 +10,9 @@ import msgspec
 from karat import __version__
 from karat.analysis import Summary, TrialRecord
 from karat.analysis.model import Difference
-from karat.exports._convfinqa_rows import Row
-from karat.exports._convfinqa_traces import typed
-from karat.kinds.conversation.analysis.model import ConversationResult, Rate, Stratum
+from karat.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, Rate, Stratum
+from karat.kinds.conversation.exports._convfinqa_rows import Row
+from karat.kinds.conversation.exports._convfinqa_traces import typed
 
 __all__ = ["FORMAT_VERSION", "Totals", "statistics"]
 
@@ -116,7 +116,7 @@ def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
     Where a run has one condition, its numbers are those at the top too. In `conditions` what does not exist is
     None, with n, interval and design effect under `estimates` and what trivial answerers get under `null_rates`.
     """
-    part = summary.conversation
+    part = summary.part(ConversationSummary)
     head = {"format": FORMAT_VERSION, "made_by": f"karat {__version__}", "run": summary.run, "name": summary.name}
     found = {one.condition: _condition(one) for one in (part.conditions if part is not None else ())}
     only = next(iter(found.values())) if len(found) == 1 else {}
@@ -141,7 +141,7 @@ def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
 
 def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> dict[str, Any]:
     """`EvaluationSummary`, with its types. `only`: the numbers of the one condition; {} with several."""
-    part = summary.conversation
+    part = summary.part(ConversationSummary)
     conditions = part.conditions if part is not None else ()
     seed = summary.provenance.settings.get("dataset.seed")
     same = {  # estimates of the summary, which weigh the conversations

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from karat.analysis import Summary
 from karat.kinds.study.analysis.model import (
     FindingResult,
     FloorTest,
@@ -28,16 +27,15 @@ TEST_COLUMNS = (
 )  # fmt: skip
 
 
-def test_rows(summary: Summary) -> Iterator[dict[str, Any]]:
+def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
     """By the names of `TEST_COLUMNS`.
 
     Of several repetitions scores and effects are means, and a side that differs between them is left out.
     """
-    part = summary.study
     floors = {(one.study, one.sub_study, one.finding, one.test): one for one in _floor_tests(part)}
-    for condition in part.conditions if part is not None else ():
+    for condition in part.conditions:
         for study in condition.studies:
-            info = part.info(study.study) if part is not None else None
+            info = part.info(study.study)
             for finding in study.findings:
                 for test in finding.tests:
                     yield {
@@ -53,11 +51,11 @@ def test_rows(summary: Summary) -> Iterator[dict[str, Any]]:
                     }
 
 
-def _floor_tests(part: StudySummary | None) -> tuple[FloorTest, ...]:
-    return () if part is None or part.floor is None else part.floor.tests
+def _floor_tests(part: StudySummary) -> tuple[FloorTest, ...]:
+    return () if part.floor is None else part.floor.tests
 
 
-def _of_floor(part: StudySummary | None, study: str, test: FloorTest | None) -> dict[str, Any]:
+def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[str, Any]:
     """What random answers get in the same test and study; empty where they have no score."""
     floor = None if part is None or part.floor is None else part.floor.study(study)
     return {

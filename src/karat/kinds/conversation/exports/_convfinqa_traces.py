@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from karat.analysis import TrialRecord
-from karat.exports._convfinqa_rows import Row
+from karat.kinds.conversation.exports._convfinqa_rows import Row
 from karat.numeric.values import plain
 from karat.records import Reply
 

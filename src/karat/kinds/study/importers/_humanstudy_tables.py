@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from karat.importers._humanstudy_files import Notes, Spot
+from karat.kinds.study.importers._humanstudy_files import Notes, Spot
 
 __all__ = ["Table", "tables_of"]
 

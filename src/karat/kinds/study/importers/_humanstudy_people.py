@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from karat.formats import excerpt
-from karat.importers._humanstudy_files import Notes, Spot
+from karat.kinds.study.importers._humanstudy_files import Notes, Spot
 
 __all__ = ["profile_of", "sizes_of"]
 

@@ -10,9 +10,9 @@ import yaml
 
 from karat.formats import excerpt
 from karat.importers import Doubt, Open
-from karat.importers._humanstudy_arms import ArmDraft
-from karat.importers._humanstudy_tables import Table
-from karat.importers._humanstudy_tests import FindingDraft, TestDraft
+from karat.kinds.study.importers._humanstudy_arms import ArmDraft
+from karat.kinds.study.importers._humanstudy_tables import Table
+from karat.kinds.study.importers._humanstudy_tests import FindingDraft, TestDraft
 
 __all__ = ["StudyDraft", "files_of"]
 

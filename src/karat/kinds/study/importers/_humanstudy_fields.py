@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from karat.formats import excerpt
-from karat.importers._humanstudy_files import Spot
+from karat.kinds.study.importers._humanstudy_files import Spot
 
 __all__ = ["Asked", "asked_in"]
 

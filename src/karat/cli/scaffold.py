@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from karat import plugins
 from karat.config.schema import schema_of, schema_text
 from karat.errors import BadOption, did_you_mean
 
@@ -21,7 +22,6 @@ __all__ = ["Scaffolded", "scaffold"]
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
-_KINDS = ("golden", "conversation", "study")
 _SCHEMAS = {"experiment.yaml": "experiment", "study.yaml": "study"}
 """Files in which an editor marks mistakes → what they are a file of."""
 
@@ -37,9 +37,10 @@ class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
 
 def scaffold(kind: str, folder: Path) -> Scaffolded:
     """Writes the example of a kind. Raises BadOption where there is none, or where a file is in the way."""
-    source = files(__name__) / kind
-    if kind not in _KINDS:
-        raise BadOption("KIND", f"there is no kind '{kind}'{did_you_mean(kind, _KINDS)}")
+    known = [name for name in plugins.names("kinds") if (files("karat.kinds") / name / "scaffold").is_dir()]
+    if kind not in known:
+        raise BadOption("KIND", f"there is no kind '{kind}'{did_you_mean(kind, known)}")
+    source = files("karat.kinds") / kind / "scaffold"
     texts = {folder / path.removesuffix(".in"): data for path, data in _files(source)}
     for example, what in [(path, _SCHEMAS.get(path.name)) for path in sorted(texts)]:
         if what is not None:

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from karat import formats
-from karat.exports._eee_names import file_safe
+from karat.files import file_safe
 from karat.kinds.study.analysis.model import (
     FindingResult,
     LevelScore,

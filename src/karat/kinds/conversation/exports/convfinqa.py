@@ -12,8 +12,11 @@ import msgspec
 
 from karat import formats
 from karat.analysis import Summary, TrialRecord, trials
-from karat.exports import Streamed
-from karat.exports._convfinqa_rows import (
+from karat.files import Streamed
+from karat.journal import RunFolder
+from karat.kinds.conversation.analysis.model import ConversationSummary
+from karat.kinds.conversation.analysis.replies import matcher_of
+from karat.kinds.conversation.exports._convfinqa_rows import (
     ERRORS,
     SUMMARY,
     TURNS,
@@ -24,10 +27,8 @@ from karat.exports._convfinqa_rows import (
     turn_rows,
     validation_rows,
 )
-from karat.exports._convfinqa_statistics import Totals, statistics
-from karat.exports._convfinqa_traces import trace_of
-from karat.journal import RunFolder
-from karat.kinds.conversation.analysis.replies import matcher_of
+from karat.kinds.conversation.exports._convfinqa_statistics import Totals, statistics
+from karat.kinds.conversation.exports._convfinqa_traces import trace_of
 
 __all__ = ["Convfinqa"]
 
@@ -54,7 +55,7 @@ class Convfinqa:
 
 
 def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
-    part = summary.conversation
+    part = summary.part(ConversationSummary)
     shown = Shown("", "", None)
     if part is not None:
         shown = Shown(part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring), part.right)

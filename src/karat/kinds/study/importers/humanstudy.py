@@ -12,13 +12,13 @@ from karat.documents.reader import parse
 from karat.errors import BadDataset, Fault, unreadable
 from karat.formats import excerpt, plural
 from karat.importers import Draft, Open
-from karat.importers._humanstudy_arms import arms_of
-from karat.importers._humanstudy_files import Notes, Spot, read_folder, slug
-from karat.importers._humanstudy_people import profile_of, sizes_of
-from karat.importers._humanstudy_statistics import Said
-from karat.importers._humanstudy_tables import tables_of
-from karat.importers._humanstudy_tests import FindingDraft, findings_of
-from karat.importers._humanstudy_written import StudyDraft, files_of
+from karat.kinds.study.importers._humanstudy_arms import arms_of
+from karat.kinds.study.importers._humanstudy_files import Notes, Spot, read_folder, slug
+from karat.kinds.study.importers._humanstudy_people import profile_of, sizes_of
+from karat.kinds.study.importers._humanstudy_statistics import Said
+from karat.kinds.study.importers._humanstudy_tables import tables_of
+from karat.kinds.study.importers._humanstudy_tests import FindingDraft, findings_of
+from karat.kinds.study.importers._humanstudy_written import StudyDraft, files_of
 
 __all__ = ["HumanStudy"]
 

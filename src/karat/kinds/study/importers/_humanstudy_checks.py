@@ -7,8 +7,8 @@ import re
 from itertools import product
 
 from karat.formats import p_value as shown_p
-from karat.importers._humanstudy_points import Point, possible_counts
-from karat.importers._humanstudy_statistics import Beside, Said
+from karat.kinds.study.importers._humanstudy_points import Point, possible_counts
+from karat.kinds.study.importers._humanstudy_statistics import Beside, Said
 
 __all__ = ["check_point", "check_said"]
 

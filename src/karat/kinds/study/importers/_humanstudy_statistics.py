@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from karat.formats import excerpt
-from karat.importers._humanstudy_files import Spot
-from karat.importers._humanstudy_points import Point, leaves, texts
+from karat.kinds.study.importers._humanstudy_files import Spot
+from karat.kinds.study.importers._humanstudy_points import Point, leaves, texts
 
 if TYPE_CHECKING:
     from karat.replication import Reported

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from karat.formats import excerpt
-from karat.importers._humanstudy_files import Spot, slug
+from karat.kinds.study.importers._humanstudy_files import Spot, slug
 
 __all__ = ["Point", "leaves", "points", "possible_counts", "rows", "texts"]
 

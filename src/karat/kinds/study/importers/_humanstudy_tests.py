@@ -9,11 +9,11 @@ from typing import Any
 
 from karat.formats import excerpt
 from karat.importers import Open
-from karat.importers._humanstudy_arms import ArmDraft
-from karat.importers._humanstudy_checks import check_point, check_said
-from karat.importers._humanstudy_files import Notes, Spot, slug
-from karat.importers._humanstudy_points import Point, points, rows
-from karat.importers._humanstudy_statistics import Beside, Said, nested, numbers_of, said, shares_in
+from karat.kinds.study.importers._humanstudy_arms import ArmDraft
+from karat.kinds.study.importers._humanstudy_checks import check_point, check_said
+from karat.kinds.study.importers._humanstudy_files import Notes, Spot, slug
+from karat.kinds.study.importers._humanstudy_points import Point, points, rows
+from karat.kinds.study.importers._humanstudy_statistics import Beside, Said, nested, numbers_of, said, shares_in
 
 __all__ = ["FindingDraft", "TestDraft", "findings_of"]
 

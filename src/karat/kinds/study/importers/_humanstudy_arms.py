@@ -9,8 +9,8 @@ from typing import Any
 
 from karat.formats import excerpt
 from karat.importers import Open
-from karat.importers._humanstudy_fields import Asked, asked_in
-from karat.importers._humanstudy_files import Notes, Spot, slug
+from karat.kinds.study.importers._humanstudy_fields import Asked, asked_in
+from karat.kinds.study.importers._humanstudy_files import Notes, Spot, slug
 
 __all__ = ["ArmDraft", "arms_of", "in_material"]
 

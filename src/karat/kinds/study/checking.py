@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat import formats, plugins
+from karat import formats
 from karat import kinds as datasets
-from karat.cli.linting import dataset_options
-from karat.cli.study_text import held
 from karat.errors import BadDataset, BadOption
+from karat.kinds.study.places import locate
+from karat.kinds.study.text import held
 
 if TYPE_CHECKING:
     from karat.kinds import Dataset, StudyContents
+    from karat.kinds.study import Study
 
-__all__ = ["CheckedStudies", "StudyFault", "asked_study", "check_studies", "refuse_flags"]
+__all__ = ["CheckedStudies", "StudyFault", "asked_study", "check_studies"]
 
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
@@ -73,25 +74,15 @@ def asked_study(path: Path) -> Path | None:
     """
     found = datasets.study_of(path)
     if found is None and not path.exists() and path.suffix not in {".yaml", ".yml"}:
-        plugin = plugins.find("kinds", "study", allow_code=False)
         try:
-            plugin.locate(str(path), [Path.cwd()])
+            locate(str(path), folders=[Path.cwd()])
         except BadOption as bad:
             raise BadOption("FILE", str(bad).removeprefix(f"{bad.option}: ")) from bad
     return found
 
 
-def refuse_flags(**given: Any) -> None:
-    """Raises BadOption for flags that say something of an experiment's plan."""
-    for flag, value in given.items():
-        if value:
-            raise BadOption(f"--{flag.replace('_', '-')}", "is for an experiment file; this is a study")
-
-
-def check_studies(path: Path, *, settings: tuple[str, ...] = ()) -> CheckedStudies:
-    """Reads the studies with these options, and tests their copies. Raises BadOption and BadExperiment for options."""
-    plugin = plugins.find("kinds", "study", allow_code=False)
-    kind = plugins.build(plugin, dataset_options(plugin, settings), folder=Path.cwd())
+def check_studies(kind: Study, path: Path) -> CheckedStudies:
+    """Reads the studies, and tests their copies."""
     try:
         found: Dataset = kind.load(path)
     except BadDataset as bad:

@@ -9,8 +9,9 @@ import msgspec
 
 from karat import __version__
 from karat.analysis import Summary, TrialRecord, trials
-from karat.exports._convfinqa_rows import Row, Shown, turn_rows
 from karat.journal import RunFolder
+from karat.kinds.conversation.analysis.model import ConversationSummary
+from karat.kinds.conversation.exports._convfinqa_rows import Row, Shown, turn_rows
 from karat.numeric import execute, parse_value
 from karat.numeric.equivalence import equivalent
 from karat.stats.ratios import Sums, ratio_interval
@@ -33,7 +34,7 @@ class ConvfinqaOfficial:
     kinds = ("conversation",)
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        part = summary.conversation
+        part = summary.part(ConversationSummary)
         shown = Shown("", "", None) if part is None else Shown(part.scorer, part.scoring, None)
         counts = {name: _Count() for name in summary.conditions}
         for trial in trials(run, summary):

@@ -8,8 +8,11 @@ from pydantic import BaseModel, ConfigDict
 
 from karat.analysis import Summary
 from karat.errors import BadOption
-from karat.exports import _humanstudy_files
 from karat.journal import RunFolder
+from karat.kinds.study.analysis.model import StudySummary
+from karat.kinds.study.analysis.scored_tests import summary_of_tests
+from karat.kinds.study.exports import _humanstudy_files
+from karat.replication import Agreement, Uncertainty
 
 __all__ = ["Humanstudy"]
 
@@ -34,6 +37,12 @@ class Humanstudy:
         pass
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        if summary.study is None and run.info.kind == "study":
+        part = summary.part(StudySummary)
+        if part is None and run.info.kind in self.kinds:
             raise BadOption("report humanstudy", "no scores of the scorer `replication` are shown: there are no tests")
-        return _humanstudy_files.files(summary.study)
+        return _humanstudy_files.files(part)
+
+
+def files_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> dict[str, str]:
+    """The same of a table of tests, by condition."""
+    return _humanstudy_files.files(summary_of_tests(scored))

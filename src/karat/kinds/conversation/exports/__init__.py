@@ -1,0 +1,1 @@
+"""Reports that only runs over conversations have."""

@@ -1,0 +1,1 @@
+"""Reports that only runs over studies have."""

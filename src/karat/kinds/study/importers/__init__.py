@@ -1,0 +1,1 @@
+"""Reads studies that people already have."""

@@ -18,12 +18,15 @@ from typing import Any
 import numpy as np
 from limits import Limits  # beside this file
 
-from karat.kinds import StudyRun, shipped_studies, study_draws, study_experiments, study_responses
 from karat.kinds.study import Study
 from karat.kinds.study.analysis.chance import above_chance
 from karat.kinds.study.analysis.floor import ONE_ANSWER, REPETITIONS, Guesser, Guesses, floor_of, guessers_of
+from karat.kinds.study.bootstrap import StudyRun, study_draws
 from karat.kinds.study.copy import answer_copy
+from karat.kinds.study.experiments import carried_out
+from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study
+from karat.kinds.study.samples import responses_of
 from karat.replication import Agreement, score_tests
 
 WANTED = 0.05
@@ -56,11 +59,11 @@ def study_of(name: str, *, agents: int, seed: int = 1) -> dict[str, int]:
         return [
             row
             for sample in samples
-            for row in study_responses(sample, [guess(sample, turn) for turn in range(len(sample.turns))])
+            for row in responses_of(sample, [guess(sample, turn) for turn in range(len(sample.turns))])
         ]
 
     def scored(experiments: list[list[Any]]) -> list[tuple[Agreement, StudyRun]]:
-        made = study_experiments(study, experiments, reducer=None, refused=None, arms=list(study.arms))
+        made = carried_out(study, experiments, reducer=None, refused=None, arms=list(study.arms))
         agreements = [score_tests(one.tests) for one in made]
         return [
             (agreement, StudyRun(responses=responses, data=one.data or {}, scores=agreement.tests))

@@ -103,7 +103,7 @@ def main() -> None:
 
 def lay_out(folder: Path) -> None:
     """The studies, the participants and the experiment, in `folder`."""
-    from karat.kinds import shipped_studies
+    from karat.kinds.study.places import shipped_studies
 
     for name, path in shipped_studies().items():
         shutil.copytree(path.parent, folder / "studies" / name)
@@ -152,8 +152,9 @@ def bootstrap(folder: Path) -> float:
     """Seconds for the replicates of all studies, and the standard errors from them, of answers as in the copies."""
     import numpy as np
 
-    from karat.kinds import StudyRun, read_study, study_draws
+    from karat.kinds.study.bootstrap import StudyRun, study_draws
     from karat.kinds.study.copy import answer_copy
+    from karat.kinds.study.reading import read_study
     from karat.kinds.study.tests import data_of, to_study_tests
     from karat.replication import join_draws, score_tests, score_uncertainty
 

@@ -11,8 +11,9 @@ import pytest
 
 from karat.agents._participants import ParticipantColumns, RecordedParticipants
 from karat.errors import AgentFault, BadDataset
-from karat.kinds import read_answers, shipped_studies
 from karat.kinds.study import Study
+from karat.kinds.study.places import shipped_studies
+from karat.kinds.study.samples import read_reply
 from karat.records import Sample, Turn
 
 FIELDS: dict[str, Any] = {"number": {"type": "number", "range": [0, 100]}}
@@ -157,4 +158,4 @@ def test_the_copy_of_people_s_answers_that_comes_with_a_study_can_be_replayed(na
     for sample in samples:
         for turn, text in enumerate(said(found, sample)):
             assert text is not None
-            assert read_answers(sample, turn, text).kinds == {}
+            assert read_reply(sample, turn, text).kinds == {}

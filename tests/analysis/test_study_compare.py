@@ -15,8 +15,8 @@ from tests.kinds.copied_runs import Say, copy_of, put_through, several
 
 from karat.analysis import Comparison, compare, summarize
 from karat.journal import RunFolder
-from karat.kinds import random_reply
 from karat.kinds.study.analysis.comparison import StudyComparison, StudyPairing
+from karat.kinds.study.samples import random_reply
 from karat.records import Sample
 
 

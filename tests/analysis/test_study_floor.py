@@ -23,12 +23,14 @@ from karat.exports.html import Html
 from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.journal import RunFolder
-from karat.kinds import kept_studies, random_reply, read_answers, study_responses, study_tests
 from karat.kinds.study.analysis.chance import above_chance, narrow_studies
 from karat.kinds.study.analysis.floor import MOST, ONE_ANSWER, REPETITIONS, floor_repetitions, guessers_of
 from karat.kinds.study.analysis.model import StudyFloor, StudySummary
 from karat.kinds.study.analysis.runs import seed_of
 from karat.kinds.study.analysis.verdicts import study_headline, warnings_of
+from karat.kinds.study.kept import kept_studies
+from karat.kinds.study.samples import random_reply, read_reply, responses_of
+from karat.kinds.study.tests import to_study_tests
 from karat.replication import score_tests
 
 NAMES = ("beauty_contest", "representativeness", "side_effects")
@@ -71,10 +73,10 @@ def test_it_is_what_comes_out_when_the_replies_are_written_read_and_scored(run: 
             for sample in run.samples():
                 if sample.detail["study"] == study.study:
                     replies = [random_reply(sample, turn, dice) for turn in range(len(sample.turns))]
-                    read = [read_answers(sample, turn, text) for turn, text in enumerate(replies)]
+                    read = [read_reply(sample, turn, text) for turn, text in enumerate(replies)]
                     assert not any(one.kinds for one in read)
-                    responses += study_responses(sample, [one.values for one in read])
-            tests += study_tests(study, responses)
+                    responses += responses_of(sample, [one.values for one in read])
+            tests += to_study_tests(study, responses)
         agreements.append(score_tests(tests))
     found = floor_in(summary)
     assert found.repetitions == REPETITIONS == 5
@@ -312,8 +314,8 @@ def test_the_second_floor_is_the_same_tests_of_one_answer_an_arm(run: RunFolder,
             for turn, one in enumerate(said):
                 place = (sample.turns[turn].detail["arm"], repr(sample.detail["fields"][turn]))
                 assert given.setdefault(place, one) == one, "the same from everybody in the arm"
-            responses += study_responses(sample, said)
-        tests += study_tests(study, responses)
+            responses += responses_of(sample, said)
+        tests += to_study_tests(study, responses)
     assert found.benchmark.pas_each[0] == pytest.approx(score_tests(tests).benchmark.pas)
     assert len(set(found.benchmark.pas_each)) > 1
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tests.kinds import studies
 
-from karat.kinds import read_study, shipped_studies
 from karat.kinds.study import copied
+from karat.kinds.study.places import shipped_studies
+from karat.kinds.study.reading import read_study
 
 EXPERIMENT = """\
 name: designs

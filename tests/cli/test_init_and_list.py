@@ -8,7 +8,7 @@ import pytest
 
 from karat import plugins
 from karat.config.presets import presets
-from karat.kinds import shipped_studies
+from karat.kinds.study.places import shipped_studies
 
 SCHEMA = ".karat/experiment.schema.json"
 

@@ -15,7 +15,7 @@ import pytest
 from tests.analysis.journals import Script
 
 from karat.journal import CHECKSUMS_SINCE, RunFolder, RunLock
-from karat.kinds import shipped_studies
+from karat.kinds.study.places import shipped_studies
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "report": ("report", "RUN"),

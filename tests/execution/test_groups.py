@@ -17,7 +17,7 @@ from karat.execution import Outcome
 from karat.execution.plan import plan
 from karat.execution.resume import read_journal
 from karat.journal import Attempt, ReplyEvent, RunFolder
-from karat.kinds import read_answers
+from karat.kinds.study.samples import read_reply
 from karat.records import NOT_ASKED, Answer, Failure
 
 from .games import MEMBERS, ROUNDS, asked, write_game
@@ -365,7 +365,7 @@ def test_the_floor_answers_every_field_in_the_range_and_alike_after_a_kill(game:
     samples = {sample.id: sample for sample in outcome.run.samples()}
     for answer in outcome.run.events_of(Answer):
         for number, reply in enumerate(answer.replies):
-            assert read_answers(samples[answer.sample], number, reply.text).kinds == {}
+            assert read_reply(samples[answer.sample], number, reply.text).kinds == {}
     assert len({text for texts in first.values() for text in texts}) > 30, "members and rounds differ"
     cut(outcome.run, 7)
     again = run(file, resume=outcome.run.path)

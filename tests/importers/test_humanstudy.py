@@ -11,8 +11,8 @@ from tests.importers.folders import finding, said_as, whole, written
 
 from karat.errors import BadDataset
 from karat.importers import Draft, save
-from karat.kinds import read_study
 from karat.kinds.study.importers.humanstudy import HumanStudy
+from karat.kinds.study.reading import read_study
 
 
 def drafted(folder: Path, **options: Any) -> Draft:

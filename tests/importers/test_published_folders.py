@@ -14,11 +14,11 @@ from tests.importers.folders import whole, written
 from karat.cli import cli
 from karat.errors import BadDataset
 from karat.importers import Draft, save
-from karat.kinds import shipped_studies
 from karat.kinds.study.importers._humanstudy_files import read_folder
 from karat.kinds.study.importers._humanstudy_points import leaves, points
 from karat.kinds.study.importers._humanstudy_statistics import Said, nested, said, shares_in
 from karat.kinds.study.importers.humanstudy import HumanStudy
+from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study
 from karat.replication import parse_reported
 

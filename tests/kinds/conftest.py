@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.kinds import shipped_studies
+from karat.kinds.study.places import shipped_studies
 
 QUICK = {"alcohol_norms", "beauty_contest", "side_effects", "trust"}  # a scale, groups, a vignette, pairs
 SHIPPED = frozenset(shipped_studies())

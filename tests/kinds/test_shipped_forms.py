@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from tests.kinds.studies import MATERIALS, STUDY, write
 
-from karat.kinds import shipped_studies
 from karat.kinds.study import Study, copied
 from karat.kinds.study.contents import contents_of
 from karat.kinds.study.copy import answer_copy
 from karat.kinds.study.format import Answered, StudyFile, Task
+from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.prompts import described
 from karat.kinds.study.reading import read_study
 from karat.kinds.study.rounds import round_task

@@ -9,19 +9,14 @@ from typing import Any
 import pytest
 
 from karat.errors import BadDataset, BadOption
-from karat.kinds import (
-    Dataset,
-    read_answers,
-    read_study,
-    shipped_studies,
-    study_question,
-    study_responses,
-    study_tests,
-)
+from karat.kinds import Dataset
 from karat.kinds.study import Study
 from karat.kinds.study.people import people
+from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.prompts import answer_form, shown_to
-from karat.kinds.study.tests import Response
+from karat.kinds.study.reading import read_study
+from karat.kinds.study.samples import question_of, read_reply, responses_of
+from karat.kinds.study.tests import Response, to_study_tests
 from karat.records import Sample
 
 from .studies import MATERIALS, STUDY, read, write
@@ -57,8 +52,8 @@ def test_a_participant_is_a_sample_and_a_task_a_turn(tmp_path: Path) -> None:
 
 def test_a_reply_is_read_with_the_fields_of_its_turn(tmp_path: Path) -> None:
     sample = load(tmp_path, arms=["rating"], per_arm=1).samples[0]
-    assert read_answers(sample, 0, "first: 3").values == {"first": 3}
-    assert read_answers(sample, 1, "second: 9").kinds == {"second": "out_of_range", "why": "missing"}
+    assert read_reply(sample, 0, "first: 3").values == {"first": 3}
+    assert read_reply(sample, 1, "second: 9").kinds == {"second": "out_of_range", "why": "missing"}
 
 
 def test_the_same_seed_gives_the_same_persons(tmp_path: Path) -> None:
@@ -224,7 +219,7 @@ def played(sample: Sample, numbers: list[list[int | None]]) -> list[str]:
     replies: list[str | None] = []
     for said in numbers:
         for one in said:
-            asked.append(study_question(sample, len(replies), replies))
+            asked.append(question_of(sample, len(replies), replies))
             replies.append("I do not know" if one is None else f"number: {one}")
     return asked
 
@@ -245,12 +240,12 @@ def test_a_round_of_a_game_is_asked_from_the_last_one_alone() -> None:
 
 def test_answers_become_rows_of_responses(tmp_path: Path) -> None:
     sample = load(tmp_path, arms=["rating"], per_arm=1).samples[0]
-    assert study_responses(sample, [{"first": 3}, None]) == [
+    assert responses_of(sample, [{"first": 3}, None]) == [
         Response(participant="rating-001", arm="rating", profile=sample.detail["profile"], values={"first": 3})
     ]
-    assert [row.answered for row in study_responses(sample, [])] == [False]
+    assert [row.answered for row in responses_of(sample, [])] == [False]
     group = Study(Study.Options(arms=["half"], per_arm=2)).load(shipped_studies()["beauty_contest"]).samples[0]
-    rows = study_responses(group, [{"number": 3.0}, {}, {"number": 1.0}])
+    rows = responses_of(group, [{"number": 3.0}, {}, {"number": 1.0}])
     assert [(row.participant, row.group, row.round, dict(row.values), row.answered) for row in rows[:4]] == [
         ("half-001", "half-group-01", 1, {"number": 3.0}, True), ("half-002", "half-group-01", 1, {}, True),
         ("half-001", "half-group-01", 2, {"number": 1.0}, True), ("half-002", "half-group-01", 2, {}, False),
@@ -263,8 +258,8 @@ def test_a_played_game_has_its_tests() -> None:
     rows = []
     for group in Study(Study.Options()).load(path):
         values = [{"number": 40.0 / turn.detail["round"] + turn.detail["member"] / 7} for turn in group.turns]
-        rows += study_responses(group, values)
-    tests = study_tests(read_study(path), rows)
+        rows += responses_of(group, values)
+    tests = to_study_tests(read_study(path), rows)
     assert {test.coverage for test in tests} == {1}
     assert [test.agent.missing for test in tests if test.kind != "mannwhitney"] == [None] * 7
 
@@ -299,7 +294,7 @@ def test_options_can_be_shown_the_last_one_first(tmp_path: Path) -> None:
         "600 people are ill.\n\nB: One third of a chance that all are saved.\nA: 200 are saved.\n\nWhich one?\n\n"
         "End your answer with one line in this form:\nchoice: B or A"
     )
-    assert read_answers(sample, 0, "choice: B").values == {"choice": "B"}
+    assert read_reply(sample, 0, "choice: B").values == {"choice": "B"}
 
 
 def test_options_stay_where_they_are_not_lines_of_their_own(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.kinds import random_answers, random_reply, read_answers, shipped_studies
 from karat.kinds.study import Study
 from karat.kinds.study.at_random import random_text, random_values
+from karat.kinds.study.places import shipped_studies
+from karat.kinds.study.samples import random_answers, random_reply, read_reply
 from karat.records import Sample, Turn
 
 
@@ -56,7 +57,7 @@ def sample(fields: dict[str, dict[str, Any]]) -> Sample:
 
 @given(FIELDS, st.integers(0, 2**32))
 def test_every_field_gets_an_answer_that_can_be_read(fields: dict[str, dict[str, Any]], seed: int) -> None:
-    read = read_answers(sample(fields), 0, random_text(fields, random.Random(seed)))
+    read = read_reply(sample(fields), 0, random_text(fields, random.Random(seed)))
     assert read.kinds == {}
     drawn = random_values(fields, random.Random(seed))
     assert list(read.values) == list(drawn)
@@ -76,7 +77,7 @@ def test_each_option_is_as_likely_as_any_other() -> None:
     }
     met: dict[str, Counter[Any]] = {"choice": Counter(), "how": Counter()}
     for seed in range(4000):
-        for name, value in read_answers(sample(fields), 0, random_text(fields, random.Random(seed))).values.items():
+        for name, value in read_reply(sample(fields), 0, random_text(fields, random.Random(seed))).values.items():
             met[name][value] += 1
     assert all(abs(count - 2000) < 160 for count in met["choice"].values()), "five standard deviations"
     assert len(met["how"]) == 4
@@ -89,6 +90,6 @@ def test_every_answer_to_a_shipped_study_can_be_read(name: str) -> None:
     for one in Study(Study.Options(per_arm=3)).load(shipped_studies()[name]).samples:
         for turn in range(len(one.turns)):
             before = dice.getstate()
-            read = read_answers(one, turn, random_reply(one, turn, dice))
+            read = read_reply(one, turn, random_reply(one, turn, dice))
             dice.setstate(before)
             assert (read.kinds, read.values) == ({}, random_answers(one, turn, dice))

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from karat.errors import BadDataset
-from karat.kinds import read_study, shipped_studies
 from karat.kinds.study.format import Answered, Task
+from karat.kinds.study.places import shipped_studies
+from karat.kinds.study.reading import read_study
 
 from .studies import MATERIALS, STUDY, read, write
 

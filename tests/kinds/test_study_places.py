@@ -9,9 +9,10 @@ import pytest
 from tests.kinds import studies
 
 from karat.errors import BadDataset, BadOption
-from karat.kinds import Dataset, kind_of, shipped_studies, study_of, study_responses
+from karat.kinds import Dataset, kind_of
 from karat.kinds.study import Study
-from karat.kinds.study.places import locate
+from karat.kinds.study.places import locate, shipped_studies, study_of
+from karat.kinds.study.samples import responses_of
 
 
 def load(path: Path, **options) -> Dataset:
@@ -94,7 +95,7 @@ def test_the_digest_covers_every_study_and_its_materials(folder):
 def test_responses_are_those_of_the_study_alone(folder):
     """So that SQL over `participant` means the same in every run."""
     alone, among = load(folder / "one" / "study.yaml").samples[0], load(folder).samples[0]
-    assert study_responses(among, [{"choice": "A"}]) == study_responses(alone, [{"choice": "A"}])
+    assert responses_of(among, [{"choice": "A"}]) == responses_of(alone, [{"choice": "A"}])
 
 
 def test_some_studies_and_some_of_their_arms(folder):
@@ -181,7 +182,7 @@ def test_a_folder_of_groups_keeps_them_apart():
     found = Study(Study.Options(findings=["beauty_contest/four_rounds/F4"])).load(locate("shipped", folders=[]).path)
     assert {sample.id.split("-")[0] for sample in found} == {"beauty_contest/half", "beauty_contest/two_thirds"}
     first = next(sample for sample in found if sample.id == "beauty_contest/half-group-01")
-    rows = study_responses(first, [{"number": 3.0}])
+    rows = responses_of(first, [{"number": 3.0}])
     assert (rows[0].group, rows[0].participant) == ("half-group-01", "half-001")
 
 

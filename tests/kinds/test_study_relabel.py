@@ -9,12 +9,14 @@ import pytest
 from tests.kinds.studies import stated, write
 
 from karat.errors import BadDataset, BadOption
-from karat.kinds import read_answers, read_study, shipped_studies, study_question, study_responses, study_tests
 from karat.kinds._rows import read_rows
 from karat.kinds.study import Study
 from karat.kinds.study.fields import read_answers as read_fields
+from karat.kinds.study.places import shipped_studies
+from karat.kinds.study.reading import read_study
 from karat.kinds.study.reading import read_study as read_form
-from karat.kinds.study.tests import Response
+from karat.kinds.study.samples import question_of, read_reply, responses_of
+from karat.kinds.study.tests import Response, to_study_tests
 
 RELABELLED = (
     "bargaining", "beauty_contest", "disjunction", "false_consensus", "framing", "representativeness", "side_effects",
@@ -77,7 +79,7 @@ def test_people_who_answer_alike_in_the_other_figures_give_the_same_tests(name: 
                  "group": row.get("group"), "round": row.get("round")}  # fmt: skip
         before.append(Response(**facts, values=row["answers"]))
         after.append(Response(**facts, values=unscaled))
-    first, second = study_tests(plain, before), study_tests(other, after)
+    first, second = to_study_tests(plain, before), to_study_tests(other, after)
     assert [stated(one.human) for one in first] == [stated(one.human) for one in second]
     for one, two in zip(first, second, strict=True):
         assert (one.agent.table, one.agent.n1, one.agent.n2) == (two.agent.table, two.agent.n1, two.agent.n2) or (
@@ -100,11 +102,11 @@ def test_each_readme_says_what_is_shown_and_why_people_can_still_be_compared() -
 def test_answers_are_counted_in_the_units_of_the_study() -> None:
     sample = load("bargaining", relabel=True)[0]
     assert "50 francs" in sample.turns[0].question and "from 0 to 50" in sample.turns[0].question
-    read = read_answers(sample, 0, "offer: 25")
+    read = read_reply(sample, 0, "offer: 25")
     assert read.values == {"offer": 25.0}  # as it was said
-    (row,) = study_responses(sample, [read.values])
+    (row,) = responses_of(sample, [read.values])
     assert row.values == {"offer": 2.5}
-    assert read_answers(sample, 0, "offer: 51").kinds == {"offer": "out_of_range"}
+    assert read_reply(sample, 0, "offer: 51").kinds == {"offer": "out_of_range"}
 
 
 def test_players_of_a_relabelled_game_see_the_numbers_that_were_said() -> None:
@@ -112,11 +114,11 @@ def test_players_of_a_relabelled_game_see_the_numbers_that_were_said() -> None:
     members = len(group.detail["members"])
     replies = [f"number: {100 * at}" for at in range(members)]
     replies[1:] = [f"number: {min(1000, 60 * at)}" for at in range(1, members)]
-    asked = study_question(group, members, replies)
+    asked = question_of(group, members, replies)
     assert "you named 0." in asked
     mean = sum(min(1000, 60 * at) for at in range(1, members)) / (members - 1)
     assert f"a mean of {mean:g}" in asked
-    rows = study_responses(group, [read_answers(group, at, text).values for at, text in enumerate(replies)])
+    rows = responses_of(group, [read_reply(group, at, text).values for at, text in enumerate(replies)])
     assert [row.values for row in rows[:3]] == [{"number": 0.0}, {"number": 6.0}, {"number": 12.0}]
 
 

@@ -13,7 +13,8 @@ from karat.config.schema import schema_of
 from karat.documents.nodes import plain
 from karat.documents.reader import parse
 from karat.errors import BadDataset
-from karat.kinds import read_study, shipped_studies
+from karat.kinds.study.places import shipped_studies
+from karat.kinds.study.reading import read_study
 
 from .studies import STUDY, write
 from .test_study_format import BAD

@@ -32,6 +32,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from karat.errors import BadPlugin
+from karat.kinds import of_sample
 from karat.mcp import Toolbox
 from karat.models import Price
 from karat.records import Condition, Reply, Sample, Trial, Turn
@@ -142,9 +143,9 @@ class _Adapter:
 
 def without_golden(sample: Sample) -> Sample:
     """The sample without golden answers, and without what its dataset derives from them."""
-    study = "study" in sample.detail  # whose turns have no golden answer; their detail says what is asked
+    detailed = of_sample(sample).turns_say_what_is_asked
     turns = tuple(
-        msgspec.structs.replace(turn, golden=None, detail=turn.detail if study else {}) for turn in sample.turns
+        msgspec.structs.replace(turn, golden=None, detail=turn.detail if detailed else {}) for turn in sample.turns
     )
     return msgspec.structs.replace(sample, turns=turns)
 

@@ -12,7 +12,7 @@ from itertools import takewhile
 from pydantic import BaseModel, ConfigDict
 
 from karat.agents import AgentSetting, turns_from
-from karat.kinds import random_reply
+from karat.kinds import of_sample
 from karat.mcp import Tool, Tools
 from karat.records import Condition, JsonObject, Reply, Sample, Trial, Turn
 
@@ -75,7 +75,7 @@ class Floor:
     ) -> AsyncIterator[_Session | _RandomAnswers]:
         """One trial's session, with the condition's servers open."""
         async with self._toolbox.open(condition) as tools:
-            if "study" in sample.detail:
+            if of_sample(sample).has_random_replies:
                 yield _RandomAnswers(sample, first, seed=trial.seed if trial is not None else 0)
                 return
             length = _length(condition.system_prompt) if self._options.obey_length else "full"
@@ -97,7 +97,7 @@ class _RandomAnswers:
     async def ask(self, turn: Turn) -> Reply:
         number = self._turns[self._asked]
         self._asked += 1
-        text = random_reply(self._sample, number, random.Random(f"{self._seed}/{number}"))
+        text = of_sample(self._sample).random_reply(self._sample, number, random.Random(f"{self._seed}/{number}"))
         return Reply(text=text, dollars=0.0, model="floor")
 
 

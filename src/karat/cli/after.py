@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from karat import kinds
 from karat.analysis import Summary
 from karat.analysis.cached import summarize_cached
 from karat.cli.ending import Exit
@@ -99,7 +100,7 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         commands.append((typed("score", run, missing_scores(outcome.run, summary)), "score what has no score"))
     scored = [name for name in summary.conditions if _is_scored(summary, name)]
     if len(scored) > 1:
-        by = "question by question" if summary.study is None else "test by test"
+        by = kinds.of(summary.kind).compared_by
         commands.append((typed("compare", f"{run}:{scored[0]}", f":{scored[1]}"), by))
     if scored:
         commands.append((typed("report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet"))

@@ -48,8 +48,9 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(line.rstrip() for line in lines) + "\n"
 
     def _head(self) -> list[str]:
-        if self.kind == "conversation":
-            what = f"{formats.plural(self.samples, 'conversation')}, {formats.plural(self.turns, 'turn')}"
+        kind = datasets.of(self.kind)
+        if kind.by_turn:
+            what = f"{formats.plural(self.samples, kind.unit)}, {formats.plural(self.turns, 'turn')}"
         else:
             what = formats.plural(self.samples, "sample")
         if not self.doubted and self.faults:
@@ -111,7 +112,7 @@ def lint(asked: Linting) -> Lint:
 
 def write_quarantine(found: Lint, path: Path) -> str:
     """Writes the file, and returns what to say of it. Raises BadOption for datasets that have no use for it."""
-    if found.kind != "conversation":
+    if not datasets.of(found.kind).has_quarantine:
         raise BadOption("--quarantine", f"is for conversations; a run of {found.kind} datasets cannot name such a file")
     path.write_text(datasets.quarantine_text(found.doubted), encoding="utf-8", newline="")
     return f"wrote {path}: name it in the experiment as `dataset.quarantine`"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from karat import kinds
 from karat.index import turn_values
 from karat.journal import ScorerInfo
 from karat.records import Metric, Sample, Score
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Running"]
 
 LEVEL = 0.95
-_WITHOUT_MEAN = {"study"}
-"""Kinds whose answers are not right or wrong: a study's scores compare its effects, not its participants."""
 
 
 class Running:
@@ -45,8 +44,8 @@ class Running:
 
     def expects(self, scorer: ScorerInfo, kind: str) -> None:
         """Which scorer's metric is followed."""
-        self._scorer = None if kind in _WITHOUT_MEAN else scorer
-        self._by_turn = kind == "conversation"
+        self._scorer = scorer if kinds.of(kind).compared else None
+        self._by_turn = kinds.of(kind).by_turn
 
     @property
     def unit(self) -> Literal["question", "turn"]:

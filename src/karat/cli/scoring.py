@@ -111,10 +111,10 @@ def _refuse_faults(file: Path, held: Any, experiment: Experiment) -> None:
 
 
 def _holds_conversations(dataset: Path) -> bool:
-    from karat.kinds import kind_of
+    from karat import kinds
 
     try:
-        return kind_of(dataset) == "conversation"
+        return kinds.of(kinds.kind_of(dataset)).by_turn
     except BadDataset:
         return False
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from karat import plugins
 from karat.config.reading import DatasetPart, Reading
 from karat.errors import BadDataset, BadOption, did_you_mean
-from karat.kinds import persona_names
+from karat.kinds import PromptNames, completed
 
 __all__ = ["prompt_problems"]
 
 Attributes = Mapping[str, Collection[str]]
+Names = Callable[[str, Collection[str]], PromptNames]
 
 
 def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[list[str], list[str]]:
@@ -31,7 +32,9 @@ def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[li
         reading.attributes = _attributes(reading, dataset)
     if not reading.attributes:
         return [], []
-    return _of_preset(text, preset, reading.attributes) if preset else (_of_text(text, reading.attributes), [])
+    names = completed(dataset.kind.plugin).prompt_names
+    found = reading.attributes
+    return _of_preset(text, preset, found, names) if preset else (_of_text(text, found, names), [])
 
 
 def _attributes(reading: Reading, dataset: DatasetPart) -> Attributes:
@@ -44,7 +47,7 @@ def _attributes(reading: Reading, dataset: DatasetPart) -> Attributes:
     return found
 
 
-def _of_text(text: str, known: Attributes) -> list[str]:
+def _of_text(text: str, known: Attributes, persona_names: Names) -> list[str]:
     """One problem a name, with the studies that do not have it."""
     lacking: dict[str, list[str]] = {}
     for study, attributes in known.items():
@@ -67,7 +70,7 @@ def _of_text(text: str, known: Attributes) -> list[str]:
     return problems
 
 
-def _of_preset(text: str, name: str, known: Attributes) -> tuple[list[str], list[str]]:
+def _of_preset(text: str, name: str, known: Attributes, persona_names: Names) -> tuple[list[str], list[str]]:
     """A preset that would say nothing of anybody is another preset by a wrong name."""
     names = {study: persona_names(text, attributes) for study, attributes in known.items()}
     silent = [study for study, asked in names.items() if not set(asked.optional) & set(asked.known)]

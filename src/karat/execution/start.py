@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from karat import kinds
 from karat.agents import TrialAgent
 from karat.errors import ResumeRefused
 from karat.execution.limits import Budget, Limits, refuse_unpriced
@@ -24,7 +25,6 @@ from karat.execution.setup import agent_notes, build_agents, build_scorers, clos
 from karat.execution.signals import SignalHandler
 from karat.execution.trial import Work
 from karat.journal import FORMAT_VERSION, Choice, End, Head, Journal, RunFolder, ServerInfo, StudyCopy, create_run
-from karat.kinds import keep_studies
 from karat.mcp import Toolbox, ToolList
 from karat.models import Price, limiters
 from karat.records import ScorerSpec
@@ -167,7 +167,7 @@ class _Part:
         stack: AsyncExitStack,
     ) -> None:
         """A new run folder, with everything needed to know what was run."""
-        copies = keep_studies(self.dataset.studies, redact=self.redact)
+        copies = kinds.of(self.dataset.kind).keep(self.dataset, redact=self.redact)
         info = run_info(
             self.experiment, self.dataset, self.selected, self.scorers, servers=servers,
             source=self._source_of_answers(agents), studies=tuple(copy for copy, _ in copies),
@@ -240,7 +240,7 @@ class _Part:
         """Studies that the run does not keep yet, or not as they are now. Their code stays what the run began with."""
         present = {copy.study: copy for copy in self.folder.studies()}
         new = []
-        for copy, data in keep_studies(self.dataset.studies, redact=self.redact):
+        for copy, data in kinds.of(self.dataset.kind).keep(self.dataset, redact=self.redact):
             before = present.get(copy.study)
             if before is not None and before.code is not None:
                 copy = msgspec.structs.replace(copy, code=before.code)  # noqa: PLW2901 -- the copy with its first code

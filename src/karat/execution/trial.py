@@ -23,7 +23,7 @@ from karat.execution.retry import AttemptError, delay
 from karat.execution.scoring import PendingScore, RunContext, ScorerInUse, Scoring, Unfinished
 from karat.journal import MISSED_GATE, ReplyEvent
 from karat.journal import Attempt as FailedAttempt
-from karat.kinds import prompt_for, turn_question
+from karat.kinds import of_sample
 from karat.mcp import attempts, gates
 from karat.records import (
     NOT_ASKED,
@@ -279,7 +279,7 @@ def question_for(sample: Sample, number: int, replies: Sequence[Reply]) -> Turn 
     turn = sample.turns[number]
     if not turn.open:
         return turn if turn.asked is None else msgspec.structs.replace(turn, question=turn.asked)
-    question = turn_question(sample, number, [None if reply.absent else reply.text for reply in replies])
+    question = of_sample(sample).next_turn(sample, number, [None if reply.absent else reply.text for reply in replies])
     return None if question is None else msgspec.structs.replace(turn, question=question)
 
 
@@ -366,7 +366,7 @@ class Sessions:
 def _trial_of_seat(trial: Trial, seat: int | None) -> Trial:
     """The trial as who sits there sees it: with their own system prompt, and their own seed."""
     condition = trial.condition
-    prompt = prompt_for(condition, trial.sample, seat)
+    prompt = of_sample(trial.sample).prompt(condition, trial.sample, seat)
     if prompt != condition.system_prompt:
         condition = msgspec.structs.replace(condition, system_prompt=prompt)
     if seat is None:

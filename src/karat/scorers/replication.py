@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from karat.errors import JudgeFault
-from karat.kinds import read_answers
+from karat.kinds import of_sample
 from karat.records import Answer, Metric, Reply, Sample
 from karat.scorers import Verdict
 
@@ -60,7 +60,7 @@ def _verdict(sample: Sample, number: int, reply: Reply | None) -> Verdict:
     if why is not None:
         return Verdict(values={"parsed": None}, turn=number, labels={"turn": why})
     try:
-        read = read_answers(sample, number, text)
+        read = of_sample(sample).read(sample, number, text)
     except ValueError as error:  # fields that no study has
         raise JudgeFault("bad_sample", f"the fields of turn {number} cannot be read: {error}") from error
     asked = sample.detail["fields"][number]

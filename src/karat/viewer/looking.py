@@ -11,7 +11,7 @@ from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from karat import formats
+from karat import formats, kinds
 from karat.numeric.diagnosis import MEANINGS
 from karat.records import Sample
 from karat.viewer import queries
@@ -37,9 +37,10 @@ _DIAGNOSES = [(name, name.replace("_", " ")) for name in MEANINGS]
 
 def unit_of(opened: Opened, page: Page | None = None) -> str:
     """What one sample of the run is called. Of a study it takes the index to tell participants from groups."""
-    if opened.run.info.kind == "study":
+    kind = kinds.of(opened.run.info.kind)
+    if kind.by_session:
         return "session" if page is None else unit_in(page.base)
-    return "conversation" if opened.run.info.kind == "conversation" else "question"
+    return kind.unit
 
 
 def samples_page(site: Site, request: Request, opened: Opened) -> Response:
@@ -55,14 +56,14 @@ def samples_page(site: Site, request: Request, opened: Opened) -> Response:
             request,
             "samples.html.j2",
             **_of(opened, page),
-            study=opened.run.info.kind == "study",
+            study=kinds.of(opened.run.info.kind).by_session,
             wanted=wanted,
             choices=choices(page.base),
             columns=page.columns,
             metric=column,
-            conversation=opened.run.info.kind != "golden",
+            conversation=kinds.of(opened.run.info.kind).by_turn or kinds.of(opened.run.info.kind).by_session,
             conditions=page.conditions,
-            rows=[_row(row, page, column, study=opened.run.info.kind == "study") for row in rows],
+            rows=[_row(row, page, column, study=kinds.of(opened.run.info.kind).by_session) for row in rows],
             counted=_counted(total, unit_of(opened, page)),
             sorts=_sorts(opened, page),
             query=_query(wanted),
@@ -76,7 +77,8 @@ def sample_page(site: Site, request: Request, opened: Opened) -> Response:
     """One question with everything that was said of it."""
     n, first = int(request.path_params["n"]), whole_asked(request, "first", most=10**6)
     view = asked(request, "view", among=tuple(name for name, _ in _VIEWS)) or "rendered"
-    conversation, study = opened.run.info.kind == "conversation", opened.run.info.kind == "study"
+    kind = kinds.of(opened.run.info.kind)
+    conversation, study = kind.by_turn, kind.by_session
     with opened.page() as page:
         place = queries.place_of(page.base, n) if n < 2**62 else None
         if place is None:

@@ -9,7 +9,7 @@ import msgspec
 
 from karat.errors import KaratError
 from karat.journal import RunInfo
-from karat.kinds import prompt_for
+from karat.kinds import of_sample
 from karat.records import AgentSpec, Condition, Sample
 
 __all__ = ["Prompt", "prompts"]
@@ -51,7 +51,7 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> tuple
         return "template", template, other
     condition = Condition(name=name, position=0, digest="", agent=AgentSpec(type=""), system_prompt=template)
     try:
-        return "read", prompt_for(condition, sample, seat) or "", other
+        return "read", of_sample(sample).prompt(condition, sample, seat) or "", other
     except (AttributeError, KaratError, LookupError, TypeError, ValueError):
         return "template", template, other  # samples that no study made
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from karat.journal import Label
-from karat.kinds import read_answers
+from karat.kinds import of_sample
 from karat.kinds.study.fields import KINDS
 from karat.records import Sample, Score
 from karat.viewer.tasks import fields_of, value_told
@@ -91,7 +91,7 @@ def checked(
         raise ValueError(f"{name}: an answer has at most 10,000 characters")
     if value == read_by_karat(row, name)[0]:
         return name, value, ""
-    read = read_answers(sample, turn, json.dumps({name: value}))
+    read = of_sample(sample).read(sample, turn, json.dumps({name: value}))
     if name not in read.values:
         why = read.kinds.get(name, "invalid").replace("_", " ")
         raise ValueError(f"{name}: the study would not read that as an answer ({why})")

@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from karat import formats
+from karat import formats, kinds
 from karat.journal import Label
 from karat.records import Score
 from karat.viewer.agreeing import Pair, Said, agreements, agreements_in_words
@@ -63,7 +63,7 @@ def reviews_page(site: Site, request: Request, opened: Opened) -> Response:
     newest = [label for group in labels.newest.values() for label in group]
     newest.sort(key=lambda label: label.at, reverse=True)
     with opened.page() as page:
-        beside = _beside(newest, page, studies=opened.run.info.kind == "study")
+        beside = _beside(newest, page, studies=kinds.of(opened.run.info.kind).by_session)
         unit = unit_of(opened, page)
         rows = [_listed(at, label, beside, opened, page) for at, label in enumerate(newest[:_LISTED])]
     claims = [verdict for label in newest for verdict in label.claims.values()]

@@ -8,7 +8,7 @@ from typing import Any
 
 from karat import formats
 from karat.errors import KaratError
-from karat.kinds import turn_question
+from karat.kinds import of_sample
 from karat.records import Reply, Sample, Score
 from karat.viewer.texts import Told
 
@@ -65,7 +65,7 @@ def shown(sample: Sample, turn: int, one: Heard) -> str | None:
     if turn > len(one.texts) or len(sample.turns) > _MOST_TURNS:
         return None
     try:
-        return turn_question(sample, turn, one.texts)
+        return of_sample(sample).next_turn(sample, turn, one.texts)
     except (AttributeError, ArithmeticError, KaratError, LookupError, TypeError, ValueError):
         return None  # samples that no study made
 

@@ -17,7 +17,7 @@ from karat.kinds._quarantine import Quarantine, read_quarantine
 from karat.kinds._sampling import draw, draw_equally
 from karat.kinds.conversation.analysis.model import ConversationSummary
 from karat.kinds.conversation.drafts import Draft, DraftTurn
-from karat.kinds.conversation.reading import Drafts, read_drafts
+from karat.kinds.conversation.reading import Drafts, looks_like_conversations, read_drafts
 from karat.kinds.conversation.table import has_duplicate_columns, has_non_numeric_values
 from karat.kinds.conversation.text import first_message, read_template, transcript
 from karat.numeric import RIGHT_RULES
@@ -67,6 +67,14 @@ class Conversation(Kind):
         turn_key: Key | None = None  # one line a turn: the column with the turn's number
         question_key: Key | None = None  # one line a turn: the column with the question
         answer_key: Key | None = None  # one line a turn: the column with the golden answer
+
+    has_quarantine = True
+
+    @staticmethod
+    def looks_like(path: Path) -> bool:
+        if path.suffix in {".yaml", ".yml"} or not path.is_file():
+            return False
+        return looks_like_conversations(path)
 
     @staticmethod
     def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:

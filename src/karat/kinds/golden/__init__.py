@@ -53,9 +53,9 @@ class Golden(Kind):
             if faults:
                 raise BadDataset(str(path), faults)
         except BadDataset as error:
-            if not _holds_conversations(path):
+            if (other := _other_kind(path)) is None:
                 raise
-            message = "holds conversations, so it seems: set `dataset.kind: conversation`"
+            message = f"holds {other}s, so it seems: set `dataset.kind: {other}`"
             raise BadDataset(str(path), [Fault(place="file", message=message), *error.faults]) from error
         drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
         return Dataset(kind="golden", path=path, sha256=rows.sha256, samples=drawn)
@@ -156,13 +156,15 @@ def _in_common(sample: Sample, other: Sample) -> Sample:
     return msgspec.structs.replace(sample, metadata=same)
 
 
-def _holds_conversations(path: Path) -> bool:
+def _other_kind(path: Path) -> str | None:
+    """The kind that a file seems to be of instead."""
     from karat.kinds import kind_of
 
     try:
-        return kind_of(path) == "conversation"
+        found = kind_of(path)
     except BadDataset:
-        return False
+        return None
+    return found if found != "golden" else None
 
 
 _FOUND = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -20,22 +20,29 @@ from karat.kinds.study.analysis.model import StudySummary
 from karat.kinds.study.choice import chosen_arms, chosen_folders, chosen_of_several
 from karat.kinds.study.order import in_turn
 from karat.kinds.study.people import people
+from karat.kinds.study.personas import persona_names
 from karat.kinds.study.places import Located, is_study, locate, studies_below
 from karat.kinds.study.relabel import WORDING
 from karat.kinds.study.rounds import groups_of
-from karat.kinds.study.samples import group_sample, person_sample
+from karat.kinds.study.samples import group_sample, person_sample, random_reply, read_reply
+from karat.kinds.study.seats import prompt_for, turn_question
 from karat.kinds.study.several import read_studies
 
 if TYPE_CHECKING:
+    from random import Random
+
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
-    from karat.journal import RunFolder
+    from karat.journal import RunFolder, StudyCopy
     from karat.kinds.study.checking import CheckedStudies
+    from karat.kinds.study.fields import Read
     from karat.kinds.study.format import StudyFile
     from karat.kinds.study.listing import ListedStudies, StudyPage
     from karat.kinds.study.people import Person
-    from karat.records import AllowCode, Sample
+    from karat.kinds.study.personas import PersonaNames
+    from karat.records import AllowCode, Condition, Sample
+    from karat.redact import Redactor
 
     _Maker = Callable[[int], Sample]
     """Makes one sample, given its position."""
@@ -62,6 +69,47 @@ class Study(Kind):
     noun = "study"
     compared = False  # what is read of participants is no score: conditions are compared by how they agree with people
     parts = (StudySummary, StudyComparison)
+
+    has_random_replies = True
+    turns_say_what_is_asked = True
+
+    compared_by = "test by test"
+    by_session = True
+
+    @staticmethod
+    def looks_like(path: Path) -> bool:
+        return path.suffix in {".yaml", ".yml"} or path.is_dir() or not (path.suffix or path.exists())
+
+    @staticmethod
+    def owns(sample: Sample) -> bool:
+        return "study" in sample.detail
+
+    @staticmethod
+    def next_turn(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
+        return turn_question(sample, turn, replies)
+
+    @staticmethod
+    def prompt(condition: Condition, sample: Sample, session: int | None) -> str | None:
+        """With {{ profile.… }} filled."""
+        return prompt_for(condition, sample, session)
+
+    @staticmethod
+    def prompt_names(prompt: str, attributes: Collection[str]) -> PersonaNames:
+        return persona_names(prompt, attributes)
+
+    @staticmethod
+    def read(sample: Sample, turn: int, text: str) -> Read:
+        return read_reply(sample, turn, text)
+
+    @staticmethod
+    def random_reply(sample: Sample, turn: int, dice: Random) -> str:
+        return random_reply(sample, turn, dice)
+
+    @staticmethod
+    def keep(dataset: Dataset, *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:
+        from karat.kinds.study.kept import keep_studies
+
+        return keep_studies(dataset.studies, redact=redact)
 
     @staticmethod
     def shipped(name: str | None) -> ListedStudies | StudyPage:
@@ -249,3 +297,8 @@ def _within(study: str, sample: Sample) -> Sample:
 
 def _digest_of(studies: Iterable[StudyFile]) -> str:
     return sha256("".join(f"{one.study} {one.sha256}\n" for one in studies).encode()).hexdigest()
+
+
+def study_samples(study: StudyFile) -> list[Sample]:
+    """The participants of a study, all arms, as a dataset has them unless told otherwise."""
+    return list(Study(Study.Options()).samples(study))

@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +21,6 @@ from karat.kinds.study.sides import agent_side, group_rows, numbers_of, outcome_
 from karat.kinds.study.tests import Columns, Reducer, Response
 
 if TYPE_CHECKING:
-    from karat.kinds import StudyRun
     from karat.replication import Draws, TestRows, TestScore
 
 __all__ = ["StudyDraws", "Units", "study_draws", "test_rows", "units_of"]
@@ -79,6 +79,14 @@ class Units:
             for who, group, arm in zip(people, groups, arms, strict=True)
         )
         return np.fromiter(found, dtype=np.intp, count=count)
+
+
+class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A study under one condition, in one repetition: what its participants are drawn again from."""
+
+    responses: Sequence[Response]  # a row for everybody who was asked
+    data: Mapping[str, Sequence[Any]]  # column → values: what `derive` gave of them; not yet reduced
+    scores: Sequence[TestScore]  # the study's tests, as `karat.replication.score_tests` measured them
 
 
 def study_draws(

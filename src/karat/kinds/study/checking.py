@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat import formats
-from karat import kinds as datasets
 from karat.errors import BadDataset, BadOption
-from karat.kinds.study.places import locate
+from karat.kinds.study.contents import contents_of
+from karat.kinds.study.places import locate, study_of
 from karat.kinds.study.text import held
 
 if TYPE_CHECKING:
-    from karat.kinds import Dataset, StudyContents
+    from karat.kinds import Dataset
     from karat.kinds.study import Study
+    from karat.kinds.study.contents import StudyContents
 
 __all__ = ["CheckedStudies", "StudyFault", "asked_study", "check_studies"]
 
@@ -72,7 +73,7 @@ def asked_study(path: Path) -> Path | None:
 
     Raises BadOption for a name that is neither a file nor a study.
     """
-    found = datasets.study_of(path)
+    found = study_of(path)
     if found is None and not path.exists() and path.suffix not in {".yaml", ".yml"}:
         try:
             locate(str(path), folders=[Path.cwd()])
@@ -89,8 +90,7 @@ def check_studies(kind: Study, path: Path) -> CheckedStudies:
         faults = tuple(StudyFault(place=one.place, line=one.line, message=one.message) for one in bad.faults)
         return CheckedStudies(path=bad.path, ready=False, faults=faults, studies=())
     studies = tuple(
-        datasets.study_contents(study, [one for one in found if one.detail["study"] == study.study])
-        for study in found.studies
+        contents_of(study, [one for one in found if one.detail["study"] == study.study]) for study in found.studies
     )
     good = all(copy.passed for one in studies for copy in one.copies)
     return CheckedStudies(path=str(found.path), ready=good, faults=(), studies=studies)

@@ -18,12 +18,12 @@ from karat.kinds.study.reducer import code_of
 if TYPE_CHECKING:
     from karat.redact import Redactor
 
-__all__ = ["keep", "kept"]
+__all__ = ["keep_studies", "kept_studies"]
 
 _STANDS_FOR = {"number": 0.0, "text": "x"}
 
 
-def keep(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:
+def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:
     """What `run.json` says of each study, and the file that goes with it.
 
     Persons of a list are not kept but for their columns: those who took part stand in samples.jsonl.
@@ -49,7 +49,7 @@ def keep(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tuple[StudyC
     return found
 
 
-def kept(run: RunFolder) -> list[StudyFile]:
+def kept_studies(run: RunFolder) -> list[StudyFile]:
     """The studies of a run, without materials. Raises BadRun for what is not as the run left it.
 
     A run folder may come from anywhere: the files are held against their digests, and read with

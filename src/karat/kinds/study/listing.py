@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat import formats
-from karat import kinds as datasets
 from karat.errors import BadOption, did_you_mean
+from karat.kinds.study.contents import contents_of
+from karat.kinds.study.places import shipped_studies
+from karat.kinds.study.reading import read_study
 from karat.kinds.study.text import held, table
 
 if TYPE_CHECKING:
-    from karat.kinds import StudyContents
+    from karat.kinds.study.contents import StudyContents
 
 __all__ = ["ListedStudies", "StudyPage", "studies", "study"]
 
@@ -74,7 +76,7 @@ class StudyPage(msgspec.Struct, frozen=True, kw_only=True):
 
 def studies() -> ListedStudies:
     """Every study that comes with karat."""
-    found = [_contents(name) for name in datasets.shipped_studies()]
+    found = [_contents(name) for name in shipped_studies()]
     return ListedStudies(
         studies=tuple(
             ListedStudy(
@@ -96,7 +98,7 @@ def studies() -> ListedStudies:
 
 def study(name: str) -> StudyPage:
     """One study. Raises BadOption for a name that does not come with karat."""
-    known = datasets.shipped_studies()
+    known = shipped_studies()
     if name not in known:
         hint = did_you_mean(name, known)
         raise BadOption("NAME", f"no study '{name}' comes with karat{hint}; of one of yours: `karat check STUDY`")
@@ -104,8 +106,10 @@ def study(name: str) -> StudyPage:
 
 
 def _contents(name: str) -> StudyContents:
-    study = datasets.read_study(datasets.shipped_studies()[name])
-    return datasets.study_contents(study, datasets.study_samples(study), copies=False)
+    from karat.kinds.study import study_samples
+
+    study = read_study(shipped_studies()[name])
+    return contents_of(study, study_samples(study), copies=False)
 
 
 def _authors(source: str) -> str:

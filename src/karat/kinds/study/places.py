@@ -10,7 +10,6 @@ from karat.documents.reader import MAX_BYTES, parse
 from karat.errors import BadOption, did_you_mean
 from karat.files import open_regular
 from karat.formats import excerpt
-from karat.kinds import shipped_studies
 
 __all__ = ["SHIPPED", "WHERE", "Located", "is_study", "locate", "reads_as", "studies_below", "study_of"]
 
@@ -128,3 +127,9 @@ def _entries(folder: Path) -> list[Path]:
 
 def _called(folder: Path) -> str:
     return "the working directory" if folder == Path.cwd() else "the experiment's folder"
+
+
+def shipped_studies() -> dict[str, Path]:
+    """The studies that come with karat: name → `study.yaml`, in the order of their names."""
+    found = (Path(__file__).parent / "studies").glob("*/study.yaml")
+    return {path.parent.name: path for path in sorted(found)}

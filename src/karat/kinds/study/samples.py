@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from random import Random
 from typing import Any
 
 import msgspec
 
 from karat.errors import BadOption
 from karat.kinds import sample_digest
+from karat.kinds.study.at_random import random_text, random_values
 from karat.kinds.study.columns import PAYOFF
 from karat.kinds.study.fields import Read, read_answers
 from karat.kinds.study.format import Answered, Arm, StudyFile
@@ -215,3 +217,21 @@ def _said(reply: str, fields: bytes) -> Read:
 
 def _as_data(fields: Mapping[str, Answered]) -> dict[str, Any]:
     return {name: one.model_dump(exclude_defaults=True) for name, one in fields.items()}
+
+
+def read_reply(sample: Sample, turn: int, text: str) -> Read:
+    """What a participant answered in one turn (from 0): each field read, or with the reason why it is not."""
+    return read_answers(text, fields_of(sample, turn))
+
+
+def random_answers(sample: Sample, turn: int, dice: Random) -> dict[str, float | str | list[str]]:
+    """What somebody answers in one turn (from 0) who does not read it: every answer is as likely as any other.
+
+    In the shape of `read_reply(…).values`; the draws are those of `random_reply`.
+    """
+    return random_values(sample.detail["fields"][turn], dice)
+
+
+def random_reply(sample: Sample, turn: int, dice: Random) -> str:
+    """The same as the text of a reply, in the form that was asked for."""
+    return random_text(sample.detail["fields"][turn], dice)

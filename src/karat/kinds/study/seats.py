@@ -7,9 +7,9 @@ from typing import Any
 
 from karat.kinds.study.personas import persona
 from karat.kinds.study.samples import fields_of, question_of, said_in
-from karat.records import Sample
+from karat.records import Condition, Sample
 
-__all__ = ["filled_prompt", "is_stopped", "profile_of", "turn_question"]
+__all__ = ["is_stopped", "profile_of", "prompt_for", "turn_question"]
 
 
 def turn_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
@@ -47,6 +47,7 @@ def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
     return found
 
 
-def filled_prompt(prompt: str, sample: Sample, seat: int | None) -> str:
-    """A condition's system prompt as it reads for one participant. That nothing is missing, its border has seen to."""
-    return persona(prompt, profile_of(sample, seat))
+def prompt_for(condition: Condition, sample: Sample, seat: int | None) -> str | None:
+    """The condition's system prompt as one participant reads it. Nothing is missing: `persona_names` was asked."""
+    prompt = condition.system_prompt
+    return prompt if prompt is None or "study" not in sample.detail else persona(prompt, profile_of(sample, seat))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from karat import formats
 
 if TYPE_CHECKING:
-    from karat.kinds import CopyTest, HeldTest, StudyContents
+    from karat.kinds.study.contents import HeldTest, StudyContents
+    from karat.kinds.study.copied import CopyTest
 
 __all__ = ["held", "people_statistic", "size", "table"]
 

@@ -18,7 +18,6 @@ from karat.analysis.model import Summary
 from karat.analysis.verdicts import REHEARSED
 from karat.index import read_index, trusted
 from karat.journal import RunFolder
-from karat.kinds import kept_studies, study_draws
 from karat.kinds.study.analysis.answers import read_answers_of
 from karat.kinds.study.analysis.chance import narrow_studies
 from karat.kinds.study.analysis.changes import Scored, changes
@@ -28,10 +27,13 @@ from karat.kinds.study.analysis.people import people_of
 from karat.kinds.study.analysis.runs import CONVENTION, REPLICATES, Measured, measured, reducer_of, seed_of
 from karat.kinds.study.analysis.tests import changed
 from karat.kinds.study.analysis.verdicts import narrow_warnings, other_code
+from karat.kinds.study.bootstrap import study_draws
+from karat.kinds.study.kept import kept_studies
 from karat.replication import join_draws, repeated_differences, score_tests
 
 if TYPE_CHECKING:
-    from karat.kinds import Reducer, Response, StudyFile
+    from karat.kinds.study.format import StudyFile
+    from karat.kinds.study.tests import Reducer, Response
     from karat.records import AllowCode
     from karat.replication import Draws, StudyTest
 

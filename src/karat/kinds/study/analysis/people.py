@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from karat.errors import BadRun
 from karat.index import RunIndex
 from karat.journal import RunFolder
-from karat.kinds import study_responses
 from karat.kinds.study.analysis.answers import Answers, Said
 from karat.kinds.study.analysis.model import ArmCount, Participants
+from karat.kinds.study.samples import responses_of
 from karat.records import Sample
 
 if TYPE_CHECKING:
-    from karat.kinds import Response, StudyFile
     from karat.kinds.study.analysis.floor import Guesser
+    from karat.kinds.study.format import StudyFile
+    from karat.kinds.study.tests import Response
 
 __all__ = ["Counted", "People", "people_of"]
 
@@ -124,11 +125,11 @@ def people_of(
             for (condition, repetition), responses in found.responses.items():
                 said = answers.of(row, condition, repetition, len(sample.turns))
                 values = [one.values if one is not None and one.values else None for one in said]
-                responses.extend(study_responses(sample, values))
+                responses.extend(responses_of(sample, values))
                 _count(found.arms[condition], found.whole[condition], sample, said)
             for guess, responses in zip(guessers, found.floor, strict=True):
                 guessed = [guess(sample, turn) for turn in range(len(sample.turns))]
-                responses.extend(study_responses(sample, guessed))
+                responses.extend(responses_of(sample, guessed))
         except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise BadRun(str(run.path), f"samples.jsonl is damaged: '{sample.id}' is no participant") from error
     foreign = {arm for counted in found.arms for arm in counted} - set(study.arms)

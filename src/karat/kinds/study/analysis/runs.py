@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 from karat.errors import BadPlugin
 from karat.journal import StudyCopy
-from karat.kinds import StudyRun, study_experiments, study_reducer
+from karat.kinds.study.bootstrap import StudyRun
+from karat.kinds.study.experiments import carried_out
+from karat.kinds.study.reducer import load_reducer
 from karat.replication import score_tests
 
 if TYPE_CHECKING:
-    from karat.kinds import Reducer, Response, StudyFile
+    from karat.kinds.study.format import StudyFile
+    from karat.kinds.study.tests import Reducer, Response
     from karat.records import AllowCode
     from karat.replication import Agreement, StudyTest
 
@@ -63,7 +66,7 @@ def measured(
 
     Raises nothing for what cannot be computed: it is the reason.
     """
-    every = study_experiments(file, [*experiments, *floor], reducer=reducer, refused=refused, arms=arms)
+    every = carried_out(file, [*experiments, *floor], reducer=reducer, refused=refused, arms=arms)
     found, guessed = every[: len(experiments)], every[len(experiments) :]
     agreements = [score_tests(one.tests, convention=CONVENTION, min_coverage=file.min_coverage) for one in found]
     runs = [
@@ -86,7 +89,7 @@ def reducer_of(file: StudyFile, *, inside: Path, allowed: AllowCode) -> Code:
     if file.reducer is None or not allowed:
         return Code()
     try:
-        reducer, differs = study_reducer(file, inside=inside, changed=allowed == "changed")
+        reducer, differs = load_reducer(file, inside=inside, changed=allowed == "changed")
     except BadPlugin as error:
         return Code(refused=str(error))
     return Code(reducer=reducer, differs=differs)

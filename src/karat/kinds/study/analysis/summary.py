@@ -20,7 +20,6 @@ from karat.analysis.ledger import Outcome
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
 from karat.journal import RunFolder, StudyCopy
-from karat.kinds import kept_studies, study_draws
 from karat.kinds.study.analysis.answers import Answers, read_answers_of
 from karat.kinds.study.analysis.chance import narrow_studies
 from karat.kinds.study.analysis.floor import ONE_ANSWER, Guesses, floor_of, floor_repetitions, guessers_of
@@ -38,10 +37,12 @@ from karat.kinds.study.analysis.people import People, people_of
 from karat.kinds.study.analysis.runs import CONVENTION, REPLICATES, Code, measured, reducer_of, seed_of
 from karat.kinds.study.analysis.tests import changed, finding_result, mean
 from karat.kinds.study.analysis.verdicts import shown_pairs, warnings_of
+from karat.kinds.study.bootstrap import study_draws
+from karat.kinds.study.kept import kept_studies
 from karat.replication import join_draws, repeated_differences, repeated_uncertainty, score_tests
 
 if TYPE_CHECKING:
-    from karat.kinds import StudyFile
+    from karat.kinds.study.format import StudyFile
     from karat.records import AllowCode
     from karat.replication import Agreement, Draws, StudyTest
 

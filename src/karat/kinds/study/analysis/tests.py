@@ -12,7 +12,7 @@ from karat.kinds.study.analysis.model import FindingResult, Repeated, SideNumber
 from karat.replication import pas_interval_of_test, pool_pas
 
 if TYPE_CHECKING:
-    from karat.kinds import Finding, Test
+    from karat.kinds.study.format import Finding, Test
     from karat.replication import Agreement, Difference, FindingScore, Measured, Side, Spread, TestScore, Uncertainty
 
 __all__ = ["changed", "estimated", "finding_result", "known", "lowest", "mean", "sd", "unscored"]

@@ -28,7 +28,7 @@ from karat.analysis.model import (
     SampleTable,
     Summary,
 )
-from karat.analysis.parts import AnalysisInput, KindAnalysis, kind_of
+from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of
 from karat.analysis.verdicts import (
     REHEARSED,
     headline,
@@ -149,20 +149,10 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     first = [*_server_warnings(run, each, failures), *_warnings(run, index, status, total)]
     figures = _figures(run, index, scorers, shown, asked, level=level) if shown else _Figures()
     given = AnalysisInput(
-        run=run,
-        index=index,
-        scorers=scorers,
-        shown=shown,
-        ended=ended,
-        accounts=each,
-        level=level,
-        allow_code=code,
-        rule=asked.right,
-        baseline=None if asked.every else asked.baseline,
-    )
-    kind, part = kind_of(info.kind), kind_of(info.kind).analyse(given)
-    own = [] if part is None else [*([asked.unknown] if asked.unknown is not None else []), *part.warning_lines()]
-    head = part.headline() if part is not None else ""
+        run=run, index=index, scorers=scorers, shown=shown, ended=ended, accounts=each, level=level, allow_code=code,
+        rule=asked.right, baseline=None if asked.every else asked.baseline,
+    )  # fmt: skip
+    kind, (parts, head, own) = kind_of(info.kind), _part(given, asked)
     return Summary(
         format=FORMAT_VERSION,
         run=info.run,
@@ -189,8 +179,17 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
         panel=figures.panel,
-        parts={} if part is None else {info.kind: part},
+        parts=parts,
     )
+
+
+def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, list[str]]:
+    """What the kind adds to the summary: its part, the headline and the warnings."""
+    kind = given.run.info.kind
+    part = kind_of(kind).analyse(given)
+    if part is None:
+        return {}, "", []
+    return {kind: part}, part.headline(), [*filter(None, [asked.unknown]), *part.warning_lines()]
 
 
 class _Figures:

@@ -154,14 +154,8 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     )  # fmt: skip
     kind, (parts, head, own) = kind_of(info.kind), _part(given, asked)
     return Summary(
-        format=FORMAT_VERSION,
-        run=info.run,
-        name=info.name,
-        version=info.version,
-        created=info.created,
-        kind=info.kind,
-        status=status,
-        level=level,
+        format=FORMAT_VERSION, run=info.run, name=info.name, version=info.version, created=info.created,
+        kind=info.kind, status=status, level=level,
         headline=nothing_scored(total, failures, status) or head or figures.headline(total, kind),
         conditions=tuple(index.conditions),
         samples=len(index.samples),
@@ -180,7 +174,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         table_of_samples=figures.samples,
         panel=figures.panel,
         parts=parts,
-    )
+    )  # fmt: skip
 
 
 def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, list[str]]:

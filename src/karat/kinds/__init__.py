@@ -246,7 +246,12 @@ def completed(plugin: type[Any]) -> type[Kind]:
 
 def of_sample(sample: Sample) -> type[Kind]:
     """The built-in kind that a sample is of; the defaults where none says so."""
-    return next((kind for kind in map(of, plugins.names("kinds")) if kind.owns(sample)), Kind)
+    return next((kind for kind in _built_in() if kind.owns(sample)), Kind)
+
+
+@cache
+def _built_in() -> tuple[type[Kind], ...]:
+    return tuple(map(of, plugins.names("kinds")))
 
 
 def sample_digest(parts: Any) -> str:

@@ -1,0 +1,27 @@
+"""Names that earlier guides documented still lead to what they named."""
+
+import importlib
+
+import pytest
+
+import karat.charts
+import karat.datasets
+from karat.document import charts
+from karat.kinds import sample_digest
+from karat.kinds.study.reading import read_study
+
+
+def test_functions_of_studies_are_found_in_karat_datasets():
+    assert karat.datasets.read_study is read_study
+    assert karat.datasets.sample_digest is sample_digest
+    every = [getattr(karat.datasets, name) for name in vars(karat.datasets)["_HOMES"]]
+    assert all(map(callable, every))
+
+
+def test_charts_are_found_in_karat_charts():
+    assert karat.charts.png is charts.png
+
+
+def test_a_name_that_was_never_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'studies'"):
+        importlib.import_module("karat.datasets").__getattr__("studies")

@@ -28,7 +28,7 @@ import numpy as np
 
 from karat.kinds.study.bootstrap import StudyRun, study_draws, units_of
 from karat.kinds.study.copy import answer_copy
-from karat.kinds.study.experiments import carried_out
+from karat.kinds.study.experiments import study_experiments
 from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study
 from karat.replication import (
@@ -355,7 +355,7 @@ class Shipped:
         """Experiments, made and scored 50 at a time."""
         for at in range(0, count, 50):
             experiments = [self.drawn(rng) for _ in range(min(50, count - at))]
-            made = carried_out(self.study, experiments, reducer=None, refused=None, arms=list(self.study.arms))
+            made = study_experiments(self.study, experiments, reducer=None, refused=None, arms=list(self.study.arms))
             for responses, one in zip(experiments, made, strict=True):
                 agreement = score_tests(one.tests, min_coverage=0.0)
                 yield agreement, StudyRun(responses=responses, data=one.data or {}, scores=agreement.tests)

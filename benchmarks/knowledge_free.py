@@ -23,7 +23,7 @@ from karat.kinds.study.analysis.chance import above_chance
 from karat.kinds.study.analysis.floor import ONE_ANSWER, REPETITIONS, Guesser, Guesses, floor_of, guessers_of
 from karat.kinds.study.bootstrap import StudyRun, study_draws
 from karat.kinds.study.copy import answer_copy
-from karat.kinds.study.experiments import carried_out
+from karat.kinds.study.experiments import study_experiments
 from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study
 from karat.kinds.study.samples import responses_of
@@ -63,7 +63,7 @@ def study_of(name: str, *, agents: int, seed: int = 1) -> dict[str, int]:
         ]
 
     def scored(experiments: list[list[Any]]) -> list[tuple[Agreement, StudyRun]]:
-        made = carried_out(study, experiments, reducer=None, refused=None, arms=list(study.arms))
+        made = study_experiments(study, experiments, reducer=None, refused=None, arms=list(study.arms))
         agreements = [score_tests(one.tests) for one in made]
         return [
             (agreement, StudyRun(responses=responses, data=one.data or {}, scores=agreement.tests))

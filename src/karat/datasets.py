@@ -11,7 +11,7 @@ _HOMES = {
     "read_study": "kinds.study.reading:read_study",
     "shipped_studies": "kinds.study.places:shipped_studies",
     "study_draws": "kinds.study.bootstrap:study_draws",
-    "study_experiments": "kinds.study.experiments:carried_out",
+    "study_experiments": "kinds.study.experiments:study_experiments",
     "study_responses": "kinds.study.samples:responses_of",
     "study_samples": "kinds.study:study_samples",
     "study_tests": "kinds.study.tests:to_study_tests",

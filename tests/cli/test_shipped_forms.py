@@ -27,7 +27,7 @@ def page(here) -> str:
     return PAGE.read_text(encoding="utf-8")
 
 
-def carried_out(karat, here: Path, *words: str) -> Path:
+def study_experiments(karat, here: Path, *words: str) -> Path:
     """The folder of a new run."""
     results = here / "results"
     before = set(results.iterdir()) if results.is_dir() else set()
@@ -47,7 +47,7 @@ def test_each_form_finds_the_memory_that_the_page_says(karat, page, here):
     runs: dict[str, Path] = {}
     found: dict[str, list[str]] = {"words": [], "figures": []}
     for form, options in FORMS.items():
-        runs[form] = carried_out(karat, here, "knowing.yaml", "-q", *options)
+        runs[form] = study_experiments(karat, here, "knowing.yaml", "-q", *options)
         summary = json.loads(karat("report", runs[form], "--to", "json").out)
         for one in summary["study"]["conditions"]:
             found[one["condition"]].append(f"{one['benchmark']['pas']['value']:.3f}")
@@ -72,11 +72,11 @@ def test_what_lacks_a_form_is_named_with_what_has_it(karat, page):
 @pytest.mark.slow
 def test_several_studies_are_run_and_compared_in_each_form(karat, page, here):
     some = f"--set=dataset.studies=[{', '.join(SOME)}]"
-    first = carried_out(karat, here, "forms.yaml", *FEW, some)
-    other = carried_out(karat, here, "forms.yaml", *FEW, some, *FORMS["paraphrase"])
+    first = study_experiments(karat, here, "forms.yaml", *FEW, some)
+    other = study_experiments(karat, here, "forms.yaml", *FEW, some, *FORMS["paraphrase"])
     same = karat("compare", first, other).out
     assert "as written" in same and "wording paraphrase" in same and "that both have" not in same
-    two = carried_out(
+    two = study_experiments(
         karat, here, "forms.yaml", *FEW, f"--set=dataset.studies=[{', '.join(SOME[1:])}]", *FORMS["relabelled"]
     )
     fewer = karat("compare", first, two).out

@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "framing"
 DESIGNS = ["empty", "human", "demographic", "background"]
 
 
-def carried_out(results: Path, *arguments: str) -> Path:
+def study_experiments(results: Path, *arguments: str) -> Path:
     """The run folder."""
     assert main(["run", *arguments, "--results", str(results), "-q"]) == 0
     (folder,) = results.iterdir()
@@ -39,7 +39,7 @@ def conditions(summary: Summary) -> dict[str, StudyCondition]:
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of the recorded answers."""
-    return carried_out(tmp_path_factory.mktemp("recorded"), str(FOLDER / "recorded.yaml"))
+    return study_experiments(tmp_path_factory.mktemp("recorded"), str(FOLDER / "recorded.yaml"))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def summary(recorded: Path) -> Summary:
 
 @pytest.mark.slow
 def test_chance_does_not_depend_on_who_it_is_told_to_be(tmp_path):
-    summary = karat.summarize(carried_out(tmp_path, str(FOLDER / "experiment.yaml")))
+    summary = karat.summarize(study_experiments(tmp_path, str(FOLDER / "experiment.yaml")))
     found = conditions(summary)
     assert list(found) == DESIGNS
     assert summary.headline.startswith("No difference shown in PAS")
@@ -89,7 +89,7 @@ def test_what_few_could_be_read_of_is_flagged_or_has_no_score(summary):
 @pytest.mark.slow
 def test_in_other_names_only_the_one_who_remembers_loses_agreement(recorded, capsys, tmp_path):
     relabelled = ("--set=dataset.relabel=true", "--set=agent.path=answers.relabelled.jsonl")
-    other = carried_out(tmp_path, str(FOLDER / "recorded.yaml"), *relabelled)
+    other = study_experiments(tmp_path, str(FOLDER / "recorded.yaml"), *relabelled)
     capsys.readouterr()
     compared = told_by(capsys, "compare", str(recorded), str(other))
     assert compared.startswith("remembers (")

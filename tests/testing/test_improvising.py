@@ -59,7 +59,7 @@ def outputs() -> dict[str, Callable[[type[BaseModel]], Any]]:
     return {"tool": ToolOutput, "native": NativeOutput, "prompted": PromptedOutput}
 
 
-async def carried_out(agent: Any, question: str, **more: Any) -> Any:
+async def study_experiments(agent: Any, question: str, **more: Any) -> Any:
     async with agent.model:
         return await agent.run(question, **more)
 
@@ -73,7 +73,7 @@ def test_a_judge_gets_a_verdict_at_once_however_it_asks_for_it(kind, mode):
         found = []
         for _ in range(2):
             agent = Agent(model_of(kind, server), output_type=outputs()[mode](Verdict), instructions="You are a judge.")
-            found.append(asyncio.run(carried_out(agent, "Score: a match lights it.")).output)
+            found.append(asyncio.run(study_experiments(agent, "Score: a match lights it.")).output)
         assert isinstance(found[0], Verdict)
         assert found[0] == found[1]
         assert len(server.requests) == 2
@@ -96,9 +96,9 @@ def test_an_agent_searches_with_the_question_and_answers_what_it_found(kind):
             """Looks things up."""
             return f"found on {shelf[:0]}the shelf for: {query}"
 
-        first = asyncio.run(carried_out(agent, "What lights a lamp?"))
+        first = asyncio.run(study_experiments(agent, "What lights a lamp?"))
         assert first.output == "found on the shelf for: What lights a lamp?"
-        second = asyncio.run(carried_out(agent, "And a boat?", message_history=first.all_messages()))
+        second = asyncio.run(study_experiments(agent, "And a boat?", message_history=first.all_messages()))
         assert second.output == "found on the shelf for: And a boat?"
         assert [bool(request.tool_results) for request in server.requests] == [False, True, False, True]
 
@@ -115,7 +115,7 @@ def test_an_agent_that_must_give_structured_output_searches_before(clients):
             asked.append(query)
             return "found"
 
-        assert isinstance(asyncio.run(carried_out(agent, "lamp?")).output, Verdict)
+        assert isinstance(asyncio.run(study_experiments(agent, "lamp?")).output, Verdict)
         assert asked == ["lamp?"]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from karat.replication import StudyTest
     from karat.sql import Shape
 
-__all__ = ["Experiment", "carried_out"]
+__all__ = ["Experiment", "study_experiments"]
 
 NAN = float("nan")
 
@@ -30,15 +30,19 @@ class Experiment:
     data: Mapping[str, Sequence[Any]] | None  # what `derive` gave; None: nothing that participants can be drawn from
 
 
-def carried_out(
+def study_experiments(
     study: StudyFile,
     experiments: Sequence[Sequence[Response]],
     *,
-    reducer: Reducer | None,
-    refused: str | None,
-    arms: Collection[str],
+    reducer: Reducer | None = None,
+    refused: str | None = None,
+    arms: Collection[str] = (),
 ) -> list[Experiment]:
-    """An experiment for each list of responses; what cannot be computed has no agent's side, and says why."""
+    """The tests of several experiments with one study, each with the rows of `data` that they were made from.
+
+    Raises nothing for what cannot be computed: those tests have no agent's side and say why.
+    `refused`: why the study's `reducer` does not run. `arms`: those that were run; empty: all.
+    """
     try:
         shape = shape_of_data(study)
     except BadOption as error:

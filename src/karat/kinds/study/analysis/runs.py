@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from karat.errors import BadPlugin
 from karat.journal import StudyCopy
 from karat.kinds.study.bootstrap import StudyRun
-from karat.kinds.study.experiments import carried_out
+from karat.kinds.study.experiments import study_experiments
 from karat.kinds.study.reducer import load_reducer
 from karat.replication import score_tests
 
@@ -66,7 +66,7 @@ def measured(
 
     Raises nothing for what cannot be computed: it is the reason.
     """
-    every = carried_out(file, [*experiments, *floor], reducer=reducer, refused=refused, arms=arms)
+    every = study_experiments(file, [*experiments, *floor], reducer=reducer, refused=refused, arms=arms)
     found, guessed = every[: len(experiments)], every[len(experiments) :]
     agreements = [score_tests(one.tests, convention=CONVENTION, min_coverage=file.min_coverage) for one in found]
     runs = [

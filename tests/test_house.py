@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "karat"
 NOT_OURS = {"results", "build", "dist", "__pycache__"}
 HIDDEN = {".ci", ".github"}
-LONGEST_FUNCTION = 40
+LONGEST_FUNCTION = 60
 LONGEST_FILE = 800
 
 

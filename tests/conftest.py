@@ -19,7 +19,7 @@ import pytest
 # A busy machine is slow at making up examples, too, and that says nothing of the code.
 SETTINGS = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("karat", SETTINGS, max_examples=30)
-hypothesis.settings.register_profile("deep", SETTINGS, max_examples=200)  # `make test-slow`
+hypothesis.settings.register_profile("deep", SETTINGS, max_examples=100)  # `make test-slow`
 hypothesis.settings.load_profile("karat")
 
 TESTS = Path(__file__).resolve().parent

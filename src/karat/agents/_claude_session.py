@@ -66,11 +66,11 @@ class ToolNames:
         """The tools of a server that were last offered to the model."""
         return self._tools.get(server, set()) if server is not None else set()
 
-    def check(self, told: JsonObject) -> None:
+    def check(self, reported: JsonObject) -> None:
         """Check the tools and servers that Claude Code reports. Raises ForeignTools."""
-        tools: Sequence[str] = told.get("tools") or ()
+        tools: Sequence[str] = reported.get("tools") or ()
         foreign = [tool for tool in tools if self.split(tool)[0] is None]
-        servers = [one.get("name", "") for one in told.get("mcp_servers") or ()]
+        servers = [one.get("name", "") for one in reported.get("mcp_servers") or ()]
         strangers = [name for name in servers if name not in self._servers.values()]
         if foreign or strangers:
             raise ForeignTools(self._condition, sorted({*foreign, *strangers}))

@@ -80,7 +80,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return iter(())
 
     def tables(self) -> Mapping[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
-        """Name → columns and rows of raw numbers, for exports; the first table stands for the run, if `leads`."""
+        """Name → columns and rows of raw numbers, for exports; with `leads` the first is what `--to csv` writes."""
         return {}
 
     @property

@@ -193,7 +193,7 @@ def _fill(
         )
     values = _Builder(reading, file).values(source.path.stem if source.path is not None else "experiment")
     masked = Redactor(values["secrets"])
-    told = dict.fromkeys([*warnings, *reading.secrets.warnings, *reading.warnings])
+    every_warning = dict.fromkeys([*warnings, *reading.secrets.warnings, *reading.warnings])
     values |= {
         "slug": slugged(values["name"]),
         "folder": source.folder,
@@ -201,7 +201,7 @@ def _fill(
         "text": source.text,
         "masked_text": masked(source.text),
         "env": env,
-        "warnings": tuple(masked(warning) for warning in told),
+        "warnings": tuple(masked(warning) for warning in every_warning),
         "rehearsed": False,
     }
     for field, value in values.items():

@@ -165,8 +165,8 @@ class Kind:
 
     @staticmethod
     def prompt_names(prompt: str, attributes: Collection[str]) -> PromptNames:
-        """What a system prompt asks for, of participants with these attributes. Only called where `attributes` is."""
-        raise NotImplementedError
+        """Names that a system prompt asks of participants with these attributes. Raises ValueError without any."""
+        raise ValueError(f"no participant has attributes that a prompt could name: {prompt[:60]!r}")
 
     @staticmethod
     def read(sample: Sample, turn: int, text: str) -> ReplyValues:
@@ -178,8 +178,11 @@ class Kind:
 
     @staticmethod
     def random_reply(sample: Sample, turn: int, dice: Random) -> str:
-        """A reply to one turn (from 0) in the form asked for, every answer as likely as any other."""
-        raise NotImplementedError
+        """A reply to one turn (from 0) in the form asked for, every answer as likely as any other.
+
+        Raises ValueError for a sample without fields.
+        """
+        raise ValueError(f"'{sample.id}' has no fields to answer in turn {turn}")
 
     @staticmethod
     def keep(dataset: Dataset, *, redact: Redactor) -> Sequence[tuple[StudyCopy, bytes]]:

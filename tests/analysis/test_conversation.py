@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from karat.document.conversations import reasoning
 
 from karat import formats
 from karat.analysis import Summary, compare, summarize
 from karat.analysis.parts import from_json
 from karat.analysis.verdicts import NOT_TESTED
-from karat.document.blocks import Table
-from karat.document.conversations import reasoning
+from karat.blocks import Table
 from karat.errors import BadOption
 from karat.exports.html import Html
 from karat.exports.terminal import Terminal

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from karat import formats
-from karat.document.blocks import (
+from karat.blocks import (
     Column,
     Count,
     Estimate,

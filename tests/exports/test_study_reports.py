@@ -16,7 +16,6 @@ from tests.exports.study_story import CONDITIONS, story
 
 from karat.__main__ import main
 from karat.analysis import Summary, summarize
-from karat.document.charts.written import statistic_of
 from karat.errors import BadOption
 from karat.exports import save
 from karat.exports.csv import Csv
@@ -27,6 +26,7 @@ from karat.kinds.study.analysis.model import SideNumbers, StudySummary
 from karat.kinds.study.exports._humanstudy_files import HEADER
 from karat.kinds.study.exports._humanstudy_files import files as humanstudy_files
 from karat.kinds.study.exports.humanstudy import Humanstudy
+from karat.kinds.study.sections import statistic_of
 
 
 @pytest.fixture(scope="module")

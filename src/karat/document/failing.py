@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from karat import formats
 from karat.analysis import Summary
 from karat.analysis.model import FailureKind, LowCell, LowSample
-from karat.document.blocks import (
+from karat.blocks import (
     Block,
     Column,
     Count,
@@ -25,6 +25,7 @@ from karat.document.blocks import (
     columns,
 )
 from karat.document.charts.written import is_share, unit_of
+from karat.kinds import of
 
 __all__ = ["Claim", "Claims", "Texts", "claims", "every", "failures", "lowest"]
 
@@ -113,7 +114,7 @@ def _score(cell: LowCell) -> str:
 def every(summary: Summary) -> Iterator[Block]:
     """Every question with its means on the first metric, the lowest first."""
     table, info = summary.table_of_samples, summary.metrics[0] if summary.metrics else None
-    if table is None or info is None or summary.study is not None:
+    if table is None or info is None or not of(summary.kind).compared:
         return
     own = {one.condition: one.mean for one in table.columns if one.metric == info.key}
     places = sorted(range(len(table.ids)), key=lambda at: _rank([means[at] for means in own.values()], info.direction))

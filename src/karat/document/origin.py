@@ -10,7 +10,7 @@ import msgspec
 
 from karat import formats
 from karat.analysis import Summary
-from karat.document.blocks import Block, Facts, Fold, Listing, Note, Row, Table, Text, columns
+from karat.blocks import Block, Facts, Fold, Listing, Note, Row, Table, Text, columns
 
 __all__ = ["origin"]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from karat import formats
+from karat import formats, kinds
 from karat.analysis import Summary
+from karat.blocks import Block, Figure, KindBlocks, Note, Section, Table, limited
 from karat.document import failing, scores, spending, variation
-from karat.document.blocks import Block, Figure, KindBlocks, Note, Section, Table, limited
 from karat.document.charts import Chart
 from karat.document.failing import Texts
 from karat.document.origin import origin
@@ -49,7 +49,7 @@ def document(
     which stand where they belong.
     """
     charts = _Charts([chart for chart in drawn if not chart.name.startswith(_DRAWN_BY_TABLES)])
-    kind = _kind_blocks(summary, charts)
+    kind = kinds.of(summary.kind).sections(summary, charts.called)
     low = tuple(failing.lowest(summary, texts, most=lowest, limit=longest))
     found = [
         *_measured(summary, kind, charts),
@@ -71,21 +71,16 @@ def document(
         status=summary.status,
         created=summary.created,
         verdicts=verdicts(summary),
-        facts=tuple(facts(summary)),
+        facts=tuple(facts(summary, kind)),
         warnings=summary.warnings,
         sections=tuple(section for section in found if section.blocks),
     )
 
 
-def facts(summary: Summary) -> Iterator[tuple[str, str]]:
-    """What one must know to read the answer: term and value."""
-    source, total, study = summary.provenance, summary.total, summary.study
-    asked = formats.plural(summary.samples, "conversation" if summary.kind == "conversation" else "question")
-    if study is not None and study.conditions:
-        people = study.conditions[0].participants.planned // max(1, summary.repetitions)
-        asked = f"{formats.plural(people, 'participant')} of {formats.plural(len(study.studies), 'study', 'studies')}"
-    elif summary.conversation is not None:
-        asked += f" ({formats.plural(summary.conversation.turns, 'turn')})"
+def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
+    """What a reader must know to read the result: term and value."""
+    source, total = summary.provenance, summary.total
+    asked = kind.asked or formats.plural(summary.samples, kinds.of(summary.kind).unit)
     sizes = (formats.plural(len(summary.conditions), "condition"), formats.plural(summary.repetitions, "repetition"))
     yield "Asked", " × ".join((asked, *sizes))
     ledger, cost = total.ledger, total.cost
@@ -97,25 +92,11 @@ def facts(summary: Summary) -> Iterator[tuple[str, str]]:
     judged = dict.fromkeys((f"{info.scorer} (offline)" if info.offline else info.scorer) for info in summary.metrics)
     if judged:
         yield "Scored by", ", ".join(judged)
-    otherwise = ", ".join(_read_as(source.settings))
-    if otherwise:
-        yield "Asked with", otherwise
+    if kind.asked_with:
+        yield "Asked with", ", ".join(kind.asked_with)
     known, unknown = cost.agent.known + cost.judge.known, cost.agent.unknown + cost.judge.unknown
     yield "Cost", formats.dollars(known, unknown=unknown)
     yield "Median time", formats.duration(total.latency.median)
-
-
-def _read_as(settings: Mapping[str, object]) -> Iterator[str]:
-    """Settings under which numbers are not comparable with those of other runs."""
-    if settings.get("dataset.history") == "golden":
-        yield "golden answers as history"
-    if settings.get("dataset.expected") == "printed":
-        yield "the printed answers as golden answers"
-    if settings.get("dataset.wording"):
-        yield f"wording {settings['dataset.wording']}"
-    for option, words in (("relabel", "other names and amounts"), ("reorder", "options in reverse order")):
-        if settings.get(f"dataset.{option}"):
-            yield words
 
 
 class _Charts:
@@ -137,21 +118,8 @@ class _Charts:
         return tuple(Figure(chart) for chart in found)
 
 
-def _kind_blocks(summary: Summary, charts: _Charts) -> KindBlocks:
-    """What the kind of dataset adds; its module is imported only for a run of that kind."""
-    if summary.conversation is not None:
-        from karat.document.conversations import conversation_blocks
-
-        return conversation_blocks(summary.conversation, charts.take)
-    if summary.study is not None:
-        from karat.document.studies import study_blocks
-
-        return study_blocks(summary.study, charts.called)
-    return KindBlocks()
-
-
 def _measured(summary: Summary, kind: KindBlocks, charts: _Charts) -> Iterator[Section]:
-    metrics = scores.measured(summary)
+    metrics = scores.measured(summary, kind)
     results: tuple[Block, ...] = (*kind.results, *scores.means(summary, metrics), *kind.details)
     if not any(result.n_answers for result in summary.results):
         going = bool(summary.total.ledger.not_run)

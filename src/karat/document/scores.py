@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from karat import formats
+from karat import blocks, formats
 from karat.analysis import Summary
 from karat.analysis.format_metric import POINT_LEGEND, is_point
 from karat.analysis.model import Difference, MetricInfo, Result
 from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words
-from karat.document import blocks
-from karat.document.blocks import Block, Column, Count, Group, Note, PValue, Row, Scale, Table, Text
+from karat.blocks import Block, Column, Count, Group, KindBlocks, Note, PValue, Row, Scale, Table, Text
 from karat.document.charts.written import is_share, unit_of
 
 __all__ = ["differences", "means", "measured", "note_of"]
@@ -20,11 +19,10 @@ _MOST_BRIEF = 24  # rows of means on a first screen
 _MOST_OPEN = 60  # rows of differences that a page shows unfolded
 
 
-def measured(summary: Summary) -> list[MetricInfo]:
-    """The metrics that have a score, without those that the tables of conversations and studies show."""
-    own = [part.scorer for part in (summary.conversation, summary.study) if part is not None]
+def measured(summary: Summary, kind: KindBlocks) -> list[MetricInfo]:
+    """The metrics that have a score, without those that the kind's own tables show."""
     known = {result.metric for result in summary.results if result.n_answers}
-    return [info for info in summary.metrics if info.key in known and info.scorer not in own]
+    return [info for info in summary.metrics if info.key in known and info.scorer not in kind.scorers]
 
 
 def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:

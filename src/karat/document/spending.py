@@ -8,7 +8,7 @@ from karat import formats
 from karat.analysis import Summary
 from karat.analysis.model import Account, Ledger
 from karat.analysis.verdicts import attempts_sentence
-from karat.document.blocks import Bar, Block, Cell, Column, Count, Duration, Money, Row, Table, Text, columns
+from karat.blocks import Bar, Block, Cell, Column, Count, Duration, Money, Row, Table, Text, columns
 
 __all__ = ["CLASSES", "ledger", "servers", "spent"]
 

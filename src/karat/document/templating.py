@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat import formats
+from karat.blocks import kind_of, legend_of, place, written
 from karat.document import assets, figures
-from karat.document.blocks import kind_of, legend_of, place, written
 from karat.document.markdown import markdown_html
 from karat.document.text import foreign, line, short, tied, visible
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from karat import formats
 from karat.analysis import Summary
 from karat.analysis.model import MetricInfo, Quantity, Result
-from karat.document.blocks import (
+from karat.blocks import (
     Bar,
     Block,
     Cell,

@@ -9,6 +9,7 @@ from karat.analysis import Summary
 from karat.analysis.format_metric import between
 from karat.analysis.model import Difference, MetricInfo
 from karat.analysis.verdicts import NO_DIFFERENCE, nothing_scored, server_warnings
+from karat.kinds import of
 
 __all__ = ["verdicts"]
 
@@ -23,7 +24,7 @@ def verdicts(summary: Summary) -> tuple[str, ...]:
     """
     shown = [one for one in summary.differences if one.winner is not None or one.verdict.endswith(" is higher")]
     nothing = nothing_scored(summary.total, summary.failures, summary.status)
-    if nothing or summary.study is not None or not shown:
+    if nothing or not of(summary.kind).compared or not shown:
         return (summary.headline,)
     metrics = {info.key: info for info in summary.metrics}
     unused = server_warnings(summary.server_problems)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from karat import plugins
+from karat.blocks import KindBlocks
 from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
 from karat.records import AllowCode, Condition, Sample
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
+    from karat.blocks import Block
     from karat.journal import RunFolder, StudyCopy
     from karat.kinds._rows import Rows
     from karat.redact import Redactor
@@ -217,6 +219,12 @@ class Kind:
         """What the kind adds to the summary of a run; None: nothing."""
         del given
         return None
+
+    @staticmethod
+    def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
+        """What the kind adds to a report of a run. `charts`: takes those of these names."""
+        del summary, charts
+        return KindBlocks()
 
     @staticmethod
     def compare(

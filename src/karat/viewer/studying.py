@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from karat import formats
-from karat.document.blocks import (
+from karat.blocks import (
     Block,
     Cell,
     Count,
@@ -25,7 +25,6 @@ from karat.document.blocks import (
     Text,
     columns,
 )
-from karat.document.charts.written import statistic_of
 from karat.kinds.study.analysis.model import (
     FindingResult,
     SideNumbers,
@@ -36,6 +35,7 @@ from karat.kinds.study.analysis.model import (
     TestResult,
     TestRow,
 )
+from karat.kinds.study.sections import statistic_of
 from karat.viewer.opened import Opened
 from karat.viewer.web import Site, address
 

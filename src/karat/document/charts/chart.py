@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from karat import formats
+from karat.blocks import apart, labels, slug
 
 __all__ = ["Chart", "apart", "known", "labels", "made", "slug"]
 
-LABEL = 48  # columns of a name on an axis
 TITLE = 76  # columns of a line of a title
 LONGEST = 380  # columns of a whole title: five lines, however long the names in it are
 
@@ -78,38 +77,3 @@ def known(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def labels(names: Iterable[str]) -> dict[str, str]:
-    """Foreign names as short lines of their own: two names never get one label.
-
-    >>> labels(["a", "b\\x1b[31m", "b"])
-    {'a': 'a', 'b\\x1b[31m': 'b', 'b': 'b (2)'}
-    """
-    once = list(dict.fromkeys(names))
-    return dict(zip(once, apart(once), strict=True))
-
-
-def apart(names: Iterable[str]) -> list[str]:
-    """The same for a list in which a name may come twice: one label a place."""
-    found: list[str] = []
-    taken: set[str] = set()
-    for name in names:
-        plain = formats.middle(formats.excerpt(name, 4 * LABEL), LABEL) or "(no name)"
-        label, again = plain, 1
-        while label in taken:
-            again += 1
-            label = f"{plain} ({again})"
-        taken.add(label)
-        found.append(label)
-    return found
-
-
-def slug(*parts: str) -> str:
-    """The name of a file, from foreign text: letters of ASCII, digits, dashes.
-
-    >>> slug("means", "Größe / 1–5")
-    'means-gr-e-1-5'
-    """
-    words = re.findall(r"[a-z0-9]+", " ".join(parts).lower())
-    return "-".join(words)[:60].strip("-") or "chart"

@@ -12,6 +12,7 @@ from karat.analysis.model import MetricInfo, Result, SampleColumn
 from karat.document.charts.chart import Chart, labels, made, slug
 from karat.document.charts.pieces import ROW, WIDTH, beside, facets, named, number, tooltip
 from karat.document.charts.written import group_label, is_share, unit_of
+from karat.kinds import of
 
 __all__ = ["gap_chart", "spread_charts"]
 
@@ -25,7 +26,7 @@ def spread_charts(summary: Summary, group: Sequence[MetricInfo], names: dict[str
 
     A conversation has a mean over its turns, which lies between the steps: of these the first metric is shown.
     """
-    if summary.kind == "conversation":
+    if of(summary.kind).by_turn:
         return _histogram(summary, group[0], names) if group[0] is summary.metrics[0] else []
     stepped = [info for info in group if _steps(summary, info)]
     found = [_by_step(summary, stepped, names)] if stepped else []

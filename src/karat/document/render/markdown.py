@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html import escape
 
 from karat import formats
-from karat.document.blocks import Block, Facts, Group, Listing, Low, Note, Table, legend_of, limited, plain
+from karat.blocks import Block, Facts, Group, Listing, Low, Note, Table, legend_of, limited, plain
 from karat.document.run import Document
 
 __all__ = ["render_markdown"]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from karat import formats
-from karat.document.blocks import (
+from karat.blocks import (
     Block,
     Cell,
     Column,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,7 +24,9 @@ from karat.numeric import RIGHT_RULES
 from karat.records import Sample, Turn
 
 if TYPE_CHECKING:
+    from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
+    from karat.blocks import Block, KindBlocks
     from karat.journal import RunFolder
 
 __all__ = ["Conversation"]
@@ -96,6 +98,13 @@ class Conversation(Kind):
         from karat.kinds.conversation.analysis.summary import conversation
 
         return conversation(given)
+
+    @staticmethod
+    def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
+        """Where the chain of answers breaks."""
+        from karat.kinds.conversation.sections import sections
+
+        return sections(summary, charts)
 
     def __init__(self, options: Options, folder: Path | None = None) -> None:
         """`folder`: where `template` and `quarantine` are looked for besides the working directory."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
+    from karat.blocks import Block, KindBlocks
     from karat.journal import RunFolder, StudyCopy
     from karat.kinds.study.checking import CheckedStudies
     from karat.kinds.study.fields import Read
@@ -136,6 +137,13 @@ class Study(Kind):
         from karat.kinds.study.analysis.summary import study
 
         return study(given)
+
+    @staticmethod
+    def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
+        """PAS and ECS beside what people did, study by study."""
+        from karat.kinds.study.sections import sections
+
+        return sections(summary, charts)
 
     @staticmethod
     def compare(

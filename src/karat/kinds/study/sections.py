@@ -1,13 +1,13 @@
-"""The sections of a run over human studies: how far the agent does what people did."""
+"""What a report says of a run over human studies: how far the agent does what people did."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from karat import formats
+from karat import blocks, formats
+from karat.analysis.model import Summary
 from karat.analysis.numbers import Estimate
-from karat.document import blocks
-from karat.document.blocks import (
+from karat.blocks import (
     Block,
     Cell,
     Column,
@@ -25,15 +25,15 @@ from karat.document.blocks import (
     Table,
     Text,
     columns,
+    slug,
 )
-from karat.document.charts.chart import slug
-from karat.document.charts.written import statistic_of
 from karat.kinds.study.analysis.chance import NARROW_STUDY, narrow_studies
 from karat.kinds.study.analysis.model import (
     FindingResult,
     FloorScore,
     LevelScore,
     Participants,
+    SideNumbers,
     StudyCondition,
     StudyResult,
     StudySummary,
@@ -41,7 +41,7 @@ from karat.kinds.study.analysis.model import (
 )
 from karat.kinds.study.analysis.verdicts import ECS_CEILING, pairs_sentence, studies_counted
 
-__all__ = ["study_blocks"]
+__all__ = ["sections", "statistic_of"]
 
 _DIGITS = 3
 _FLAGGED = 0.8  # of coverage
@@ -49,6 +49,26 @@ _LISTED = 30  # tests in opposite directions, findings without a score, fields t
 _FLOOR = "random answers (floor)"
 _ONE_ANSWER = "one answer an arm (floor)"
 PEOPLE = ("asked", "answered", "parsed")
+_SYMBOLS = {
+    "ttest_ind": "t", "welch": "t", "ttest_paired": "t", "ttest_one": "t", "anova": "F",
+    "interaction": "F", "correlation": "r",
+    "spearman": "rₛ", "mannwhitney": "U", "wilcoxon": "z", "variance_ratio": "ratio",
+}  # fmt: skip
+
+
+def statistic_of(kind: str, side: SideNumbers) -> str:
+    """A statistic with its sign, or counts of a table: `t 2.66`, `75 of 92`, `121/155 vs 43/152`."""
+    if side.table is not None:
+        if all(len(row) == 2 for row in side.table):
+            return " vs ".join(f"{formats.count(row[0])}/{formats.count(sum(row))}" for row in side.table)
+        return "; ".join(",".join(map(formats.count, row)) for row in side.table)
+    if side.statistic is None:
+        return formats.UNKNOWN
+    if kind in {"binomial", "proportion"}:
+        total = formats.UNKNOWN if side.n_eff is None else formats.count(round(side.n_eff))
+        return f"{formats.number(side.statistic, digits=0)} of {total}"
+    digits = 0 if kind == "mannwhitney" else 2
+    return f"{_SYMBOLS.get(kind, kind)} {formats.number(side.statistic, digits=digits)}"
 
 
 def _named(one: StudyCondition) -> str:
@@ -88,9 +108,25 @@ def _covered(coverage: float | None) -> Share:
     return Share(coverage, tone="bad" if few else "")
 
 
-def study_blocks(part: StudySummary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
-    """What human studies add to a document. `charts`: those of exactly these names."""
+def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
+    """What human studies add to a document. `charts`: those of these names."""
+    part, settings = summary.part(StudySummary), summary.provenance.settings
+    asked_with = [
+        *([f"wording {settings['dataset.wording']}"] if settings.get("dataset.wording") else []),
+        *(["other names and amounts"] if settings.get("dataset.relabel") else []),
+        *(["options in reverse order"] if settings.get("dataset.reorder") else []),
+    ]
+    if part is None:
+        return KindBlocks(asked_with=tuple(asked_with))
+    asked = ""
+    if part.conditions:
+        people = part.conditions[0].participants.planned // max(1, summary.repetitions)
+        studies = formats.plural(len(part.studies), "study", "studies")
+        asked = f"{formats.plural(people, 'participant')} of {studies}"
     return KindBlocks(
+        asked=asked,
+        asked_with=tuple(asked_with),
+        scorers=(part.scorer,),
         results=tuple(_agreement(part)),
         differences=tuple(_differences(part)),
         variation=tuple(_repetitions(part)),

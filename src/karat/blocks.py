@@ -6,15 +6,13 @@ metric, no kind of dataset and no statistic. A text in a block is plain, and may
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import msgspec
 
 from karat import formats
-
-if TYPE_CHECKING:
-    from karat.document.charts import Chart
 
 __all__ = [
     "Bar",
@@ -45,17 +43,21 @@ __all__ = [
     "Table",
     "Text",
     "Tone",
+    "apart",
     "columns",
     "kind_of",
+    "labels",
     "legend_of",
     "limited",
     "place",
     "plain",
+    "slug",
     "written",
 ]
 
 Tone = Literal["", "good", "bad", "quiet"]
 _WIDE = 100.0
+LABEL = 48  # columns of a name on an axis
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -274,7 +276,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 class Figure(msgspec.Struct, frozen=True):
     """A chart with its table."""
 
-    chart: Chart
+    chart: Any
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -357,6 +359,9 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 class KindBlocks(msgspec.Struct, frozen=True, kw_only=True):
     """What a kind of dataset adds to a document, by place among the common blocks."""
 
+    asked: str = ""  # what was asked under each condition; empty: so many samples
+    asked_with: tuple[str, ...] = ()  # settings under which numbers are not comparable with those of other runs
+    scorers: tuple[str, ...] = ()  # whose metrics are in the kind's own tables, not in the common ones
     results: tuple[Block, ...] = ()  # before the means
     details: tuple[Block, ...] = ()  # after the means
     differences: tuple[Block, ...] | None = None  # instead of the common table; None: the common table is right
@@ -392,3 +397,38 @@ def limited(table: Table, most: int, rest: str = "") -> Table:
     left = formats.plural(len(table.rows) - most, "further row")
     note = f"{left} left out{f': {rest}' if rest else ''}."
     return msgspec.structs.replace(table, rows=table.rows[:most], legend=f"{table.legend} {note}".strip())
+
+
+def labels(names: Iterable[str]) -> dict[str, str]:
+    """Foreign names as short lines of their own: two names never get one label.
+
+    >>> labels(["a", "b\\x1b[31m", "b"])
+    {'a': 'a', 'b\\x1b[31m': 'b', 'b': 'b (2)'}
+    """
+    once = list(dict.fromkeys(names))
+    return dict(zip(once, apart(once), strict=True))
+
+
+def apart(names: Iterable[str]) -> list[str]:
+    """The same for a list in which a name may come twice: one label a place."""
+    found: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        plain = formats.middle(formats.excerpt(name, 4 * LABEL), LABEL) or "(no name)"
+        label, again = plain, 1
+        while label in taken:
+            again += 1
+            label = f"{plain} ({again})"
+        taken.add(label)
+        found.append(label)
+    return found
+
+
+def slug(*parts: str) -> str:
+    """The name of a file, from foreign text: letters of ASCII, digits, dashes.
+
+    >>> slug("means", "Größe / 1–5")
+    'means-gr-e-1-5'
+    """
+    words = re.findall(r"[a-z0-9]+", " ".join(parts).lower())
+    return "-".join(words)[:60].strip("-") or "chart"

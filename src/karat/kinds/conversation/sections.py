@@ -1,11 +1,12 @@
-"""The sections of a run over conversations: where the chain of answers breaks."""
+"""What a report says of a run over conversations: where the chain of answers breaks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 from karat import formats
-from karat.document.blocks import (
+from karat.analysis.model import Summary
+from karat.blocks import (
     Bar,
     Block,
     Cell,
@@ -35,7 +36,7 @@ from karat.kinds.conversation.analysis.model import (
     Stratum,
 )
 
-__all__ = ["conversation_blocks", "reasoning"]
+__all__ = ["reasoning", "sections"]
 
 _NULLS = {"zero": "0", "one": "1", "sign_flipped": "−x", "times_100": "100 x", "another_turn": "other turn"}
 _SIDES = {"expected": "the golden answer", "actual": "the agent's answer", "both": "both answers"}
@@ -67,9 +68,20 @@ def _interval(part: ConversationSummary, head: str = "right") -> str:
     return f"{head} [{formats.level(part.level)}]"
 
 
-def conversation_blocks(part: ConversationSummary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
-    """What conversations add to a document. `charts`: those whose names begin so."""
+def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
+    """What conversations add to a document. `charts`: those of these names."""
+    part, settings = summary.part(ConversationSummary), summary.provenance.settings
+    asked = formats.plural(summary.samples, "conversation")
+    asked_with = [
+        *(["golden answers as history"] if settings.get("dataset.history") == "golden" else []),
+        *(["the printed answers as golden answers"] if settings.get("dataset.expected") == "printed" else []),
+    ]
+    if part is None:
+        return KindBlocks(asked=asked, asked_with=tuple(asked_with))
     return KindBlocks(
+        asked=f"{asked} ({formats.plural(part.turns, 'turn')})",
+        asked_with=tuple(asked_with),
+        scorers=(part.scorer,),
         results=tuple(_accuracies(part)),
         details=tuple(reasoning(part)),
         sections=(_chain(part, charts),),

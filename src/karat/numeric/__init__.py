@@ -12,17 +12,15 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karat.numeric.counting import operations_attempted
     from karat.numeric.diagnosis import Diagnosis, TurnFacts, diagnose
     from karat.numeric.document import Document
     from karat.numeric.equivalence import equivalent
     from karat.numeric.extraction import Extracted, Stated, extract, stated
     from karat.numeric.many import match_many
-    from karat.numeric.matches import MATCHES, RIGHT_RULES, RULES, Matches, match, right_by
-    from karat.numeric.nulls import null_answers
+    from karat.numeric.matches import MATCHES, RIGHT_RULES, RULES, Matches, match, null_answers, right_by
     from karat.numeric.programs import Argument, Call, ExecutionError, Program, Step, execute, parse_program
     from karat.numeric.proofs import Proof, replay, would_be_right
-    from karat.numeric.reasoning import Reasoning, compare_programs
+    from karat.numeric.reasoning import Reasoning, compare_programs, operations_attempted
     from karat.numeric.values import Value, parse_value
 
 __all__ = [
@@ -85,8 +83,8 @@ _HOME = {
     "extract": "extraction",
     "match": "matches",
     "match_many": "many",
-    "null_answers": "nulls",
-    "operations_attempted": "counting",
+    "null_answers": "matches",
+    "operations_attempted": "reasoning",
     "parse_program": "programs",
     "parse_value": "values",
     "replay": "proofs",

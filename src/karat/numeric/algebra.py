@@ -17,9 +17,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from karat.numeric.literals import read_literal
 from karat.numeric.tables import Table, one_cell, row_numbers
 from karat.numeric.trees import TABLE, Argument, ExecutionError, Program, Step
+from karat.numeric.values import read_literal
 
 __all__ = [
     "MAX_DEGREE",

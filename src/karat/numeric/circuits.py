@@ -13,8 +13,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from karat.numeric.kept import MOST_KEPT, TEXTS, read_program
-from karat.numeric.programs import TABLE, Argument, Program, Readable, Step, execute, parse_program
+from karat.numeric.programs import (
+    MOST_KEPT,
+    TABLE,
+    TEXTS,
+    Argument,
+    Program,
+    Readable,
+    Step,
+    execute,
+    parse_program,
+    read_program,
+)
 
 if TYPE_CHECKING:
     from karat.numeric.tables import Table

@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 from karat.numeric.algebra import Form, Rational, Setting, form_of, literal, named
-from karat.numeric.leaderboard import official_equivalent
-from karat.numeric.literals import read_literal, written
+from karat.numeric.official import official_equivalent
 from karat.numeric.programs import Dialect, History, Readable, parse_program, raw
 from karat.numeric.tables import Table
+from karat.numeric.values import read_literal, written
 
 __all__ = ["equivalent", "setting_of"]
 

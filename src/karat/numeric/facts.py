@@ -11,8 +11,7 @@ from karat.numeric.circuits import Circuit, circuit_of
 from karat.numeric.document import Document
 from karat.numeric.matches import near
 from karat.numeric.programs import Readable
-from karat.numeric.rounding import decimals
-from karat.numeric.values import Value, parse_value, unit_power
+from karat.numeric.values import Value, decimals, parse_value, unit_power
 
 __all__ = ["Reading", "TurnFacts"]
 

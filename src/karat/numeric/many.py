@@ -2,18 +2,285 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any, cast
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.numeric.columns import NO_BOOLEAN, SHORTEST, Bools, Columns, Floats, Values, read
 from karat.numeric.matches import Matches, close, near, prints_as, same_text, scaled
-from karat.numeric.values import POWERS, parse_value, unit_power
+from karat.numeric.values import BOOLEANS, POWERS, UNITS, parse_value, plain, spelled, unit_power
 
 __all__ = ["match_many"]
+
+_MOST_DIGITS = 15
+
+
+class Numbers(NamedTuple):
+    """What was read of each line; meaningless where it is not `fine`."""
+
+    fine: NDArray[np.bool_]
+    number: NDArray[np.float64]  # scale and sign applied
+    power: NDArray[np.int64]  # of ten, of the unit; 0 without one
+    decimals: NDArray[np.int64]  # behind the point
+
+
+def read_lines(texts: list[str]) -> Numbers | None:
+    """The numbers of some texts; None where one of them is more than a line."""
+    joined = "\n".join([*texts, ""])
+    if joined.count("\n") != len(texts):
+        return None
+    buffer = np.frombuffer(_with_units_as_bytes(joined.encode("ascii", "replace")) + b"\n\n\n\n", dtype=np.uint8)
+    lines = _Lines(buffer)
+    number = lines.mantissa()
+    shift = lines.power - lines.decimals
+    number *= _POWERS_OF_TEN[np.maximum(shift, 0)]
+    number /= _POWERS_OF_TEN[np.minimum(np.maximum(-shift, 0), len(_POWERS_OF_TEN) - 1)]
+    number[lines.minus] *= -1
+    return Numbers(lines.fine(), number, lines.power, lines.decimals)
+
+
+_POWERS_OF_TEN = np.array([10.0**power for power in range(23)])
+_WEIGHTS = 10 ** np.arange(_MOST_DIGITS, dtype=np.int64)
+
+# Each unit becomes one byte that nothing else has: so a unit can be told from the last byte of a line.
+_CODES = {unit: bytes([at]) for at, unit in enumerate(POWERS, 1)}
+_WORDS = [(word.encode(), _CODES[unit]) for word, unit in sorted(UNITS.items(), key=lambda item: -len(item[0]))]
+_LOWER = bytes(ord("?") if at < 9 else at for at in range(256)).lower()
+_POWER = np.zeros(256, dtype=np.int64)
+_POWER[[code[0] for code in _CODES.values()]] = list(POWERS.values())
+
+
+def _with_units_as_bytes(line: bytes) -> bytes:
+    line = line.translate(_LOWER)
+    words = _WORDS if re.search(rb"[a-z]", line) else [(b"%", _CODES["percent"])]
+    for word, code in words:
+        line = line.replace(word, code)
+    return line
+
+
+class _Lines:
+    """Where the parts of a number stand in each line: the common part of `parse_value`'s grammar, byte by byte.
+
+    A line is `[sign or bracket][$][sign or bracket] digits and commas [. digits] [unit][)][unit]`, with at most one
+    space between any two, and up to 15 digits. Everything else is left to the grammar itself. The numbers are the
+    same: 15 digits and powers of ten up to 22 are exact in float64, so their product or quotient is correctly rounded.
+    """
+
+    def __init__(self, buffer: NDArray[np.uint8]) -> None:
+        self.buffer = buffer
+        self.ends = np.flatnonzero(buffer[:-4] == ord("\n"))
+        self.digit = (buffer - np.uint8(ord("0"))) < 10  # wraps around below "0"
+        self.before = np.zeros(buffer.size + 1, dtype=np.int64)  # how many digits stand before each byte
+        np.cumsum(self.digit, out=self.before[1:])
+        self._read_front()
+        self._read_back()
+        self.count = self.before[self.stop] - self.before[self.first]
+        dots = np.flatnonzero(buffer == ord("."))
+        at = np.searchsorted(self.ends, dots)
+        self.dots = np.bincount(at, minlength=self.ends.size)
+        self.dot = self.stop.copy()
+        self.dot[at] = dots
+        self.decimals = self.before[self.stop] - self.before[self.dot]
+
+    def _read_front(self) -> None:
+        at = np.concatenate(([0], self.ends[:-1] + 1))
+        self.minus = self._is(at, "-")
+        self.bracket = self._is(at, "(")
+        at = self._past_space(at + (self.minus | self.bracket))
+        at = self._past_space(at + self._is(at, "$"))
+        unsigned = ~(self.minus | self.bracket)
+        sign, bracket = unsigned & self._is(at, "-"), unsigned & self._is(at, "(")
+        self.bracket |= bracket
+        self.minus |= sign | self.bracket
+        self.first = self._past_space(at + (sign | bracket))
+
+    def _read_back(self) -> None:
+        outer = self._power_before(self.ends)
+        stop = self._before_space(self.ends - (outer != 0))
+        self.closed = (stop > self.first) & self._is(stop - 1, ")")
+        stop = self._before_space(stop - self.closed)
+        inner = np.where(self.closed & (outer == 0), self._power_before(stop), 0)
+        self.stop = self._before_space(stop - (inner != 0))
+        self.power = outer + inner
+
+    def _is(self, at: NDArray[Any], byte: str) -> NDArray[np.bool_]:
+        here: NDArray[np.bool_] = self.buffer[at] == ord(byte)
+        return here
+
+    def _past_space(self, at: NDArray[Any]) -> NDArray[Any]:
+        return at + self._is(at, " ")
+
+    def _before_space(self, at: NDArray[Any]) -> NDArray[Any]:
+        return at - ((at > self.first) & self._is(at - 1, " "))
+
+    def _power_before(self, at: NDArray[Any]) -> NDArray[np.int64]:
+        return np.where(at > self.first, _POWER[self.buffer[at - 1]], 0)
+
+    def fine(self) -> NDArray[np.bool_]:
+        """Which lines are one number, with commas in the right places only."""
+        commas = np.flatnonzero(self.buffer == ord(","))
+        at = np.searchsorted(self.ends, commas)
+        many = np.bincount(at, minlength=self.ends.size)
+        fine: NDArray[np.bool_] = (self.count > 0) & (self.count <= _MOST_DIGITS) & (self.dots <= 1)
+        fine &= (self.stop - self.first == self.count + self.dots + many) & (self.bracket == self.closed)
+        if commas.size:
+            three = self.digit[commas + 1] & self.digit[commas + 2] & self.digit[commas + 3] & ~self.digit[commas + 4]
+            fine[at[~(three & (commas < self.dot[at]))]] = False
+            leading = self.count - self.decimals - 3 * many
+            grouped = (leading >= 1) & (leading <= 3) & (self.buffer[self.first] != ord("0"))
+            fine &= (many == 0) | grouped
+        return fine
+
+    def mantissa(self) -> NDArray[np.float64]:
+        """The digits of each line as one whole number."""
+        value = self.buffer[self.digit].astype(np.int64) - ord("0")
+        until = self.before[self.ends]
+        following = np.repeat(until, np.diff(until, prepend=0)) - np.arange(1, value.size + 1)
+        value *= _WEIGHTS[np.minimum(following, _MOST_DIGITS - 1)]
+        total = np.zeros(value.size + 1, dtype=np.int64)  # where it overflows, differences still hold
+        np.cumsum(value, out=total[1:])
+        return np.diff(total[until], prepend=0).astype(np.float64)
+
+
+Values = Sequence[Any] | NDArray[Any]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+NO_BOOLEAN = -1
+SHORTEST = -(2**31)  # in `decimals`: given as a number, so it has those of its shortest spelling
+_MANY = 8192  # texts read at once: their bytes and what is counted on them stay in the cache
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Values as arrays of one length."""
+
+    raw: Values  # as they were given
+    number: Floats  # NaN: a boolean, or not readable
+    boolean: NDArray[np.int8]  # 1 yes, 0 no, NO_BOOLEAN
+    power: NDArray[np.int8]  # of ten, of the unit that is written with it and applied: -2 of a percent; 0 without
+    decimals: NDArray[np.int32]  # as written, before the unit: 1 of 10.5 million, -3 of 1e3; or SHORTEST
+
+    @property
+    def readable(self) -> Bools:
+        """Where there is a value."""
+        return cast("Bools", np.isfinite(self.number) | (self.boolean != NO_BOOLEAN))
+
+    def part(self, rows: slice) -> Columns:
+        """Some of the rows."""
+        return Columns(
+            raw=self.raw[rows],
+            number=self.number[rows],
+            boolean=self.boolean[rows],
+            power=self.power[rows],
+            decimals=self.decimals[rows],
+        )
+
+
+def read(values: Values) -> Columns:
+    """Each value as `parse_value` reads it. Raises ValueError for an array of more than one dimension."""
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise ValueError(f"one dimension is wanted, got {values.ndim}")
+        if values.dtype.kind in "fiu":
+            return _of_numbers(values)
+        values = values.tolist()
+    elif isinstance(values, str):
+        raise ValueError("a sequence of values is wanted, got one text")
+    elif type(values) is not list:
+        values = list(values)
+    types = set(map(type, values))
+    if types <= {float, int}:
+        try:
+            return _of_numbers(np.array(values, dtype=np.float64), values)
+        except OverflowError:  # an integer that no float64 holds: not readable, one by one
+            pass
+    return _of_any(values, all_text=types == {str})
+
+
+def _of_numbers(array: NDArray[Any], raw: Values | None = None) -> Columns:
+    with np.errstate(over="ignore"):
+        number = array.astype(np.float64, copy=raw is None)  # the caller's stays: what cannot be read is struck out
+    wild = ~np.isfinite(number)
+    if wild.any():
+        number[wild] = np.nan
+    columns = _blank(array if raw is None else raw, number)
+    columns.decimals[:] = SHORTEST
+    return columns
+
+
+def _blank(raw: Values, number: Floats) -> Columns:
+    n = number.size
+    return Columns(
+        raw=raw,
+        number=number,
+        boolean=np.full(n, NO_BOOLEAN, dtype=np.int8),
+        power=np.zeros(n, dtype=np.int8),
+        decimals=np.zeros(n, dtype=np.int32),
+    )
+
+
+def _of_any(values: Values, *, all_text: bool) -> Columns:
+    columns = _blank(values, np.full(len(values), np.nan))
+    texts = range(len(values)) if all_text else [at for at, x in enumerate(values) if isinstance(x, str)]
+    others = [] if all_text else [at for at, x in enumerate(values) if not isinstance(x, str)]
+    for first in range(0, len(texts), _MANY):
+        at = texts[first : first + _MANY]
+        _read_texts(columns, np.asarray(at), [values[one] for one in at])
+    for one in others:
+        found = parse_value(values[one])
+        if found is None:
+            continue
+        columns.number[one] = found.number
+        columns.boolean[one] = NO_BOOLEAN if found.boolean is None else found.boolean
+        columns.decimals[one] = SHORTEST
+    return columns
+
+
+def _read_texts(columns: Columns, at: NDArray[np.intp], texts: list[str]) -> None:
+    short = read_lines(texts)
+    left = list(range(len(texts)))
+    if short is not None:
+        where = at[short.fine]
+        columns.number[where] = short.number[short.fine]
+        columns.power[where] = short.power[short.fine]
+        columns.decimals[where] = short.decimals[short.fine]
+        left = np.flatnonzero(~short.fine).tolist()
+    if not left:
+        return
+    number = np.array([plain(texts[one]) for one in left])
+    is_plain = ~np.isnan(number)
+    where = at[left]
+    columns.number[where[is_plain]] = number[is_plain]
+    columns.decimals[where[is_plain]] = [_decimals(texts[left[one]]) for one in np.flatnonzero(is_plain).tolist()]
+    for one in np.flatnonzero(~is_plain).tolist():
+        _read_one(columns, int(where[one]), texts[left[one]])
+
+
+def _read_one(columns: Columns, at: int, text: str) -> None:
+    found = spelled(text)
+    if found is None:
+        columns.boolean[at] = BOOLEANS.get(" ".join(text.split()).lower(), NO_BOOLEAN)
+    elif not math.isinf(found.number):
+        columns.number[at] = found.number
+        columns.power[at] = found.power
+        columns.decimals[at] = _decimals(found.digits)
+
+
+def _decimals(digits: str) -> int:
+    mantissa, _, exponent = digits.strip().lower().partition("e")
+    point = mantissa.find(".")
+    after = len(mantissa) - point - 1 if point >= 0 else 0
+    if not exponent:
+        return after
+    if len(exponent) > 9:  # of a zero, however it is written
+        return -SHORTEST - 1 if exponent[0] == "-" else 0
+    return after - int(exponent)
+
 
 Units = str | Sequence[str | None] | None
 

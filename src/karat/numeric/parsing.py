@@ -1,15 +1,169 @@
-"""The reader of programs as text (flat, nested or infix) and as token lists; plans are read in `plans`."""
+"""The reader of programs: text (flat, nested or infix), token lists, and JSON plans.
+
+A plan has steps that take a value out of the document, and steps that compute: `{"steps": [{"tool": "extract_value",
+"table_params": {…}}, {"tool": "compute", "operation": "subtract", "operands": [{"type": "reference", "step_ref": 1},
+{"type": "literal", "value": 5}]}]}`. A step is referred to by its `step_id` (its one-based place where it has none),
+an earlier turn by a negative one: -1 and `prev_0` are the latest.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from karat.numeric.formulas import Bracketed, FormError, read_formula
-from karat.numeric.literals import read_literal, written
 from karat.numeric.trees import OPERATIONS, TABLE, Argument, ExecutionError, Program, Step, fault_of
+from karat.numeric.values import CURRENCY, read_literal, written
 
-__all__ = ["MAX_DEPTH", "MAX_STEPS", "MAX_TEXT", "cut", "read_text", "read_tokens"]
+__all__ = ["MAX_TEXT", "cut", "read_json", "read_plan", "read_text", "read_tokens"]
+
+
+class Bracketed(NamedTuple):
+    """A number alone in parentheses: grouping within a formula, unreadable elsewhere, where it may be a minus."""
+
+    argument: Argument
+
+
+class FormError(Exception):
+    """What is wrong with the form of a program; never leaves its reader."""
+
+
+_TOKEN = re.compile(
+    rf"""\s*+(?:
+      {CURRENCY}?\s?(?P<number>
+        (?: (?:[1-9][0-9]{{0,2}}(?:,[0-9]{{3}})++(?![0-9])|[0-9]++) (?:\.[0-9]*+)? | \.[0-9]++ )
+        (?:[eE][-+]?[0-9]++)? (?:\s?(?:%|percent\b))? ) (?!\s?%)
+    | (?P<constant>const_m?[0-9][0-9,]*+(?:\.[0-9]*+)?)
+    | (?P<reference>\#\s?[0-9]{{1,6}})
+    | (?P<operator>\*\*|[-+*/^%>\u00d7\u00f7\u00b7\u22c5\u2212\u2013]|(?:(?<=\s)|\A)[xX](?=\s|\Z))
+    )\s*+""",
+    re.VERBOSE,
+)
+_BINARY: Final = {
+    "+": "add",
+    **dict.fromkeys("-\u2212\u2013", "subtract"),
+    **dict.fromkeys("*\u00d7\u00b7\u22c5xX", "multiply"),
+    **dict.fromkeys("/\u00f7", "divide"),
+    **dict.fromkeys(("^", "**"), "exp"),
+    ">": "greater",
+}
+_RANK: Final = {"greater": 0, "add": 1, "subtract": 1, "multiply": 2, "divide": 2, "negate": 3, "exp": 4}
+_HUNDRED: Final = Argument("const_100", "number", 100.0)
+_MINUS_ONE: Final = Argument("const_m1", "number", -1.0)
+
+
+def read_formula(
+    parts: Sequence[str | Argument | Bracketed],
+    argument_of: Callable[[str], Argument],
+    add_step: Callable[[str, Sequence[Argument]], Argument],
+) -> Argument | None:
+    """The value of a formula, its operations handed to `add_step` in the order of their execution.
+
+    `parts` are text, and the values of calls and parentheses between. Powers bind before a
+    minus in front (-2^2 is -4) and from the right; a minus in front of a number is its
+    sign, in front of anything else a multiplication by -1. None where the text holds
+    anything but numbers and operators, or no operator; FormError where these are in no order.
+    """
+    tokens = _tokens(parts)
+    if tokens is None or not any(isinstance(token, str) for token in tokens):
+        return None
+    return _Yard(add_step).read(tokens, argument_of)
+
+
+class _Number(NamedTuple):
+    text: str
+
+
+def _tokens(parts: Sequence[str | Argument | Bracketed]) -> list[str | _Number | Argument | Bracketed] | None:
+    """Operators as text, numbers as `_Number`; None where the text holds anything else."""
+    tokens: list[str | _Number | Argument | Bracketed] = []
+    for part in parts:
+        if not isinstance(part, str):
+            tokens.append(part)
+            continue
+        at = 0
+        while at < len(part):
+            match = _TOKEN.match(part, at)
+            if match is None:
+                return None
+            number = match["number"] or match["constant"] or match["reference"]
+            tokens.append(match["operator"] if number is None else _Number(number))
+            at = match.end()
+    return tokens
+
+
+class _Yard:
+    """Dijkstra's shunting yard: operands, and the operators that wait for their right side."""
+
+    def __init__(self, add_step: Callable[[str, Sequence[Argument]], Argument]) -> None:
+        self._add_step = add_step
+        self._operands: list[Argument] = []
+        self._waiting: list[str] = []
+
+    def read(
+        self, tokens: Sequence[str | _Number | Argument | Bracketed], argument_of: Callable[[str], Argument]
+    ) -> Argument:
+        """The value of the whole formula."""
+        operand_next = True
+        for each in tokens:
+            if isinstance(each, str):
+                if each == "%" and not operand_next:
+                    self._percent()
+                else:
+                    self._operator(each, operand_next=operand_next)
+                    operand_next = True
+            elif operand_next:
+                operand = argument_of(each.text) if isinstance(each, _Number) else each
+                self._operands.append(operand.argument if isinstance(operand, Bracketed) else operand)
+                operand_next = False
+            else:
+                raise FormError("two numbers without an operation")
+        if operand_next:
+            raise FormError("an operation lacks a number")
+        self._apply_down_to(-1)
+        return self._operands[0]
+
+    def _operator(self, sign: str, *, operand_next: bool) -> None:
+        operation = _BINARY.get(sign)
+        if operand_next:
+            if operation == "subtract":
+                self._waiting.append("negate")
+            elif operation != "add":
+                raise FormError("an operation lacks a number")
+            return
+        if operation is None:
+            raise FormError("an operation lacks a number")
+        self._apply_down_to(_RANK[operation] + (operation == "exp"))
+        self._waiting.append(operation)
+
+    def _apply_down_to(self, rank: int) -> None:
+        while self._waiting and _RANK[self._waiting[-1]] >= rank:
+            operation = self._waiting.pop()
+            right = self._operands.pop()
+            if operation == "negate":
+                self._operands.append(_negative(right) or self._add_step("multiply", (right, _MINUS_ONE)))
+            else:
+                self._operands.append(self._add_step(operation, (self._operands.pop(), right)))
+
+    def _percent(self) -> None:
+        """A hundredth of what a call or parentheses gave; a number has its own % already, `(12)%` may be a minus."""
+        if self._operands[-1].kind != "reference":
+            raise FormError("% follows no number")
+        self._operands.append(self._add_step("divide", (self._operands.pop(), _HUNDRED)))
+
+
+def _negative(argument: Argument) -> Argument | None:
+    """The literal with the other sign, spelled so that it can be read again; None of anything but a literal."""
+    if argument.kind != "number" or argument.value is None:
+        return None
+    text = argument.text
+    if text.startswith("const_"):
+        text = f"const_{text[7:]}" if text[6] == "m" else f"const_m{text[6:]}"
+    else:
+        text = text[1:] if text[0] == "-" else f"-{text}"
+    return Argument(text, "number", -argument.value)
+
 
 MAX_TEXT = 10_000
 """Characters of the longest program that is read."""
@@ -348,3 +502,193 @@ def _commas(text: str) -> list[int]:
 def _is_one(parts: Sequence[_Part]) -> bool:
     """Whether no comma in the parts separates anything."""
     return not any(comma["comma"] for part in parts if isinstance(part, str) for comma in _COMMA.finditer(part))
+
+
+MAX_PLAN = 50_000
+"""Characters of the longest plan that is read from text."""
+
+_NAMED = re.compile(r"(?:(?P<step>step[_ ]?)|(?P<prev>prev_)|(?P<place>#))(?P<number>[0-9]{1,6})")
+_PAIRS = (("old", "new"), ("part", "whole"), ("a", "b"), ("left", "right"), ("numerator", "denominator"))
+_MANY = frozenset({"add", "multiply"})
+_VALUES = ("value", "result", "extracted_value")
+
+
+def read_json(text: str) -> Program:
+    """The plan or the token list that JSON text holds; text that is no JSON is read as a program."""
+    if len(text) <= MAX_PLAN:
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return read_text(text)
+        if isinstance(found, Mapping) or (isinstance(found, list) and found and isinstance(found[0], Mapping)):
+            return read_plan(found, text)
+        if isinstance(found, list):
+            return read_tokens(found)
+    return read_text(text)
+
+
+def read_plan(plan: Mapping[str, Any] | Sequence[Any], text: str = "") -> Program:
+    """The program that a plan describes; its operations keep their names, its steps are the basic ones."""
+    reader = _Planner()
+    steps = _steps_of(plan)
+    if steps is None:
+        reader.error = ExecutionError("malformed", "the plan has no list of steps")
+    else:
+        for place, step in enumerate(steps[: MAX_STEPS + 1], start=1):
+            reader.read(place, step)
+    return reader.program(text)
+
+
+def _steps_of(plan: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any] | None:
+    """The list of steps, also one wrapping further in: `{"plan": {"steps": […]}}`."""
+    if not isinstance(plan, Mapping):
+        return plan
+    for found in (plan, *plan.values()):
+        steps = found.get("steps") if isinstance(found, Mapping) else None
+        if isinstance(steps, list | tuple):
+            return steps
+    return None
+
+
+class _Planner:
+    """Reads step by step; values that are taken out become arguments of the steps that use them."""
+
+    def __init__(self) -> None:
+        self.error: ExecutionError | None = None
+        self._steps: list[Step] = []
+        self._operations: list[str] = []
+        self._results: dict[str, Argument] = {}  # by step id
+        self._places: list[Argument] = []  # by place in the plan
+        self._broken = False
+
+    def program(self, text: str) -> Program:
+        """What was read, once everything has been."""
+        last = self._places[-1] if self._places else None
+        if last is None and not self._broken:
+            self._break("the plan has no step")
+        number = last
+        if last is not None and last.kind == "reference" and last.index is not None:
+            number = None
+            del self._steps[last.index + 1 :]  # the plan ends by pointing at an earlier step
+        if number is not None:
+            self.error = self.error or fault_of("add", [number], [])
+        return Program(
+            text=text or " ".join(self._operations),
+            tokens=(),
+            steps=tuple(self._steps),
+            number=number,
+            error=self.error,
+            operations=tuple(self._operations),
+            spelling="plan",
+        )
+
+    def read(self, place: int, step: Any) -> None:
+        """One step of the plan."""
+        if self._broken:
+            return
+        if not isinstance(step, Mapping):
+            self._break(f"step {place} is not a mapping")
+            return
+        if len(self._steps) >= MAX_STEPS:
+            self._break(f"longer than {MAX_STEPS} steps")
+            return
+        operation, tool = step.get("operation"), step.get("tool")
+        if tool == "extract_value" or (operation is None and tool != "compute"):
+            result: Argument | None = self._taken(step)
+        elif isinstance(operation, str):
+            result = self._compute(operation, self._operands(step))
+        else:
+            result = None
+            self._break(f"step {place} has no operation")
+        if result is not None:
+            self._places.append(result)
+            self._results[_shown(_first(step, ("step_id", "id", "step"), place))] = result
+
+    def _taken(self, step: Mapping[str, Any]) -> Argument:
+        """What an `extract_value` step takes: the value it states, or the cell it names."""
+        stated = _first(step, _VALUES)
+        if stated is not None:
+            return self._operand(stated)
+        params = next((step[key] for key in ("table_params", "params") if isinstance(step.get(key), Mapping)), step)
+        row, column = _first(params, ("row_query", "row")), _first(params, ("col_query", "column", "col"))
+        if isinstance(row, str) and isinstance(column, str):
+            return Argument(row, "cell", column=column)
+        return Argument("a value that the plan does not state", "name")
+
+    def _operands(self, step: Mapping[str, Any]) -> list[Argument]:
+        given = _first(step, ("operands", "arguments", "args"), [])
+        if isinstance(given, Mapping):
+            pair = next((pair for pair in _PAIRS if all(key in given for key in pair)), None)
+            given = [given[key] for key in pair] if pair else list(given.values())
+        return [self._operand(one) for one in given[:MAX_STEPS]] if isinstance(given, list | tuple) else []
+
+    def _operand(self, given: Any) -> Argument:
+        if isinstance(given, Mapping):
+            reference = _first(given, ("step_ref", "ref", "step_id"))
+            if reference is not None:
+                return self._reference(reference)
+            turn = _first(given, ("turn", "turn_idx"))
+            if type(turn) is int:
+                return Argument(f"turn {turn}", "history", index=turn)
+            given = _first(given, (*_VALUES, "row"))
+        if isinstance(given, str) and (found := _NAMED.fullmatch(given.strip())):
+            number = int(found["number"])
+            if found["prev"]:
+                return self._reference(-1 - number)
+            return self._reference(number) if found["step"] else self._at(number, given)
+        text = _shown(given)
+        literal = read_literal(text)
+        return Argument(text, "name") if literal is None else Argument(text, "number", literal.number)
+
+    def _reference(self, to: Any) -> Argument:
+        if isinstance(to, str) and (found := _NAMED.fullmatch(to.strip())):
+            number = int(found["number"])
+            if found["place"]:
+                return self._at(number, to)
+            to = -1 - number if found["prev"] else number
+        if type(to) is int and to < 0:
+            return Argument(f"step {_shown(to)}", "history", index=to)
+        return self._results.get(_shown(to), Argument(f"step {_shown(to)[:40]}", "reference"))
+
+    def _at(self, place: int, text: str) -> Argument:
+        return self._places[place] if place < len(self._places) else Argument(text, "reference")
+
+    def _compute(self, operation: str, operands: list[Argument]) -> Argument | None:
+        """Adds the basic steps of one operation; answers with a reference to the last of them."""
+        self._operations.append(operation[:40])
+        if operation == "percentage" and len(operands) == 2:
+            share = self._step("divide", operands, operation)
+            return self._step("multiply", [share, _HUNDRED], operation)
+        if operation == "percentage_change" and len(operands) == 2:
+            old, new = operands
+            share = self._step("divide", [self._step("subtract", [new, old], operation), old], operation)
+            return self._step("multiply", [share, _HUNDRED], operation)
+        if operation in _MANY and len(operands) >= 2:
+            total = operands[0]
+            for operand in operands[1:]:
+                total = self._step(operation, [total, operand], operation)
+            return total
+        if operation in OPERATIONS and (len(operands) == 2 or (operation in TABLE and len(operands) == 1)):
+            return self._step(operation, operands, operation)
+        known = operation in OPERATIONS or operation.startswith("percentage")
+        self._break(f"{operation[:40]} " + (f"has {len(operands)} operands" if known else "is not an operation"))
+        return None
+
+    def _step(self, operation: str, arguments: list[Argument], said: str) -> Argument:
+        self.error = self.error or fault_of(operation, arguments, self._steps)
+        self._steps.append(Step(operation, tuple(arguments), said))
+        at = len(self._steps) - 1
+        return Argument(f"#{at}", "reference", index=at)
+
+    def _break(self, message: str) -> None:
+        self.error = ExecutionError("malformed", message)
+        self._broken = True
+
+
+def _first(given: Mapping[str, Any], keys: Sequence[str], default: Any = None) -> Any:
+    return next((given[key] for key in keys if given.get(key) is not None), default)
+
+
+def _shown(given: Any) -> str:
+    """Text as it is, a number by its digits, anything else by nothing: it may be of any size."""
+    return given if isinstance(given, str) else written(given)

@@ -9,32 +9,30 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Final, Literal
 
-from karat.numeric.literals import read_literal, written
 from karat.numeric.official import official_value
-from karat.numeric.parsing import MAX_TEXT, cut, read_text, read_tokens
-from karat.numeric.plans import read_json, read_plan
+from karat.numeric.parsing import MAX_TEXT, cut, read_json, read_plan, read_text, read_tokens
 from karat.numeric.tables import Table, one_cell, row_numbers
 from karat.numeric.trees import (
     ARITHMETIC,
-    OPERATIONS,
     TABLE,
     Argument,
     Call,
-    ErrorKind,
     ExecutionError,
     Program,
     Step,
 )
+from karat.numeric.values import read_literal, written
 
 __all__ = [
     "ARITHMETIC",
-    "OPERATIONS",
+    "MOST_KEPT",
     "TABLE",
+    "TEXTS",
     "Argument",
     "Call",
-    "ErrorKind",
     "ExecutionError",
     "History",
     "Program",
@@ -43,6 +41,7 @@ __all__ = [
     "execute",
     "parse_program",
     "raw",
+    "read_program",
 ]
 
 Readable = str | Sequence[object] | Mapping[str, Any] | Program | int | float | None
@@ -204,3 +203,20 @@ def _table_value(step: Step, table: Table | None) -> float | ExecutionError:
     except OverflowError:
         return ExecutionError("overflow", f"{step.operation} leaves the range of numbers")
     return total if step.operation == "table_sum" else total / len(numbers)
+
+
+MOST_KEPT: Final = 2_000
+"""Characters of the longest program text that is kept once it was read."""
+
+TEXTS: Final = 4_096
+"""Program texts that are kept."""
+
+
+def read_program(source: Readable) -> Program:
+    """What `parse_program` answers; text of usual length is read once."""
+    return _of_text(source) if isinstance(source, str) and len(source) <= MOST_KEPT else parse_program(source)
+
+
+@lru_cache(maxsize=TEXTS)
+def _of_text(text: str) -> Program:
+    return parse_program(text)

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from karat.numeric.circuits import Circuit, literal_key
 from karat.numeric.facts import Reading, TurnFacts
-from karat.numeric.kept import read_program
 from karat.numeric.matches import near
+from karat.numeric.programs import read_program
 
 __all__ = ["MOST_CANDIDATES", "MOST_TURNS", "Proof", "proofs", "replay", "substitutions", "would_be_right"]
 

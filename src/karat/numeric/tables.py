@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from karat.numeric.literals import read_literal, written
 from karat.numeric.trees import ExecutionError
+from karat.numeric.values import read_literal, written
 
 __all__ = ["Table", "cell_number", "exact_number", "is_blank", "one_cell", "row_numbers", "rows_called"]
 

@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     from karat.replication.beyond import (
         Equivalence,
         PredictionInterval,
+        ReplicationMeasures,
         SmallTelescopes,
         effect_with_power,
         equivalence_test,
         log_replication_bayes_factor,
         prediction_interval,
+        replication_measures,
         small_telescopes,
     )
     from karat.replication.consistency import (
@@ -93,13 +95,17 @@ if TYPE_CHECKING:
         log_bf10_of,
         measure,
     )
-    from karat.replication.measures import ReplicationMeasures, replication_measures
     from karat.replication.p_values import p_value
     from karat.replication.ranks import (
         log_bf10_mann_whitney,
     )
-    from karat.replication.references import directed_pas, reference_differences
-    from karat.replication.repetitions import Repetitions, repeated_differences, repeated_uncertainty
+    from karat.replication.repetitions import (
+        Repetitions,
+        directed_pas,
+        reference_differences,
+        repeated_differences,
+        repeated_uncertainty,
+    )
     from karat.replication.report_strings import (
         Reported,
         parse_reported,
@@ -254,8 +260,8 @@ _HOME = {
     "FindingScore": "scores",
     "Measured": "evidence",
     "OtherConvention": "scores",
-    "ReplicationMeasures": "measures",
-    "replication_measures": "measures",
+    "ReplicationMeasures": "beyond",
+    "replication_measures": "beyond",
     "PredictionInterval": "beyond",
     "Repetitions": "repetitions",
     "Replicates": "resampling",
@@ -325,8 +331,8 @@ _HOME = {
     "proportion_wilson": "effects",
     "rank_biserial": "effects",
     "rank_biserial_se": "effects",
-    "directed_pas": "references",
-    "reference_differences": "references",
+    "directed_pas": "repetitions",
+    "reference_differences": "repetitions",
     "repeated_differences": "repetitions",
     "repeated_uncertainty": "repetitions",
     "replicate_test": "resampling",

@@ -212,7 +212,7 @@ def log_bf10_meta_ttest(
 
     Rouder & Morey (2011), Psychon. Bull. Rev. 18:682.
     """
-    from karat.replication._noncentral import log_meta_bf
+    from karat.replication._mixture import log_meta_bf
 
     check_choice("alternative", alternative, ALTERNATIVES)
     scale = float(_scale(rscale, "raise"))

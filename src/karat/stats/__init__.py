@@ -12,20 +12,39 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from karat.stats.agreement import cohen_kappa, kappa_of_table
-    from karat.stats.budget import Split, best_split, optimal_repetitions
+    from karat.stats.agreement import (
+        brennan_prediger,
+        cohen_kappa,
+        conger_kappa,
+        fleiss_kappa,
+        gwet_ac,
+        kappa_of_table,
+        krippendorff_alpha,
+        percent_agreement,
+        raters_of_table,
+    )
     from karat.stats.calibration import Calibration, calibrate
-    from karat.stats.equivalence import tost, tost_of_estimate
+    from karat.stats.differences import (
+        cliffs_delta,
+        mcnemar_exact,
+        mean_difference,
+        paired_difference,
+        sign_flip_test,
+        tost,
+        tost_of_estimate,
+        wilcoxon,
+    )
     from karat.stats.intervals import clustered_se, mean_interval
     from karat.stats.intraclass import icc
-    from karat.stats.krippendorff import krippendorff_alpha
     from karat.stats.multiplicity import adjust
     from karat.stats.noncentral import noncentral_t_cdf, noncentral_t_pdf
-    from karat.stats.paired import cliffs_delta, mcnemar_exact, paired_difference, sign_flip_test, wilcoxon
     from karat.stats.planning import (
         DifferenceVariances,
+        Split,
+        best_split,
         difference_variances,
         minimum_detectable_effect,
+        optimal_repetitions,
         planned_se,
         questions_needed,
         repetitions_needed,
@@ -40,14 +59,6 @@ if TYPE_CHECKING:
         sample_size_ttest,
     )
     from karat.stats.ranking import leaderboard
-    from karat.stats.raters import (
-        brennan_prediger,
-        conger_kappa,
-        fleiss_kappa,
-        gwet_ac,
-        percent_agreement,
-        raters_of_table,
-    )
     from karat.stats.ratios import ClusteredRatio, Sums, ratio_difference, ratio_gap, ratio_interval
     from karat.stats.reliability import consistency, pass_at_k, pass_hat_k
     from karat.stats.results import (
@@ -61,9 +72,7 @@ if TYPE_CHECKING:
         Standing,
         VarianceComponents,
     )
-    from karat.stats.share_differences import newcombe, newcombe_paired
-    from karat.stats.shares import binomial_test, proportion_interval, share_interval
-    from karat.stats.unpaired import mean_difference
+    from karat.stats.shares import binomial_test, newcombe, newcombe_paired, proportion_interval, share_interval
     from karat.stats.variance import between_sd, pooled_sd, variance_components
 
 __all__ = [
@@ -148,42 +157,42 @@ _HOME = {
     "MeanDifference": "results",
     "PairedDifference": "results",
     "Planned": "power",
-    "Split": "budget",
+    "Split": "planning",
     "Standing": "results",
     "Sums": "ratios",
     "VarianceComponents": "results",
     "adjust": "multiplicity",
-    "best_split": "budget",
+    "best_split": "planning",
     "between_sd": "variance",
     "binomial_test": "shares",
-    "brennan_prediger": "raters",
+    "brennan_prediger": "agreement",
     "calibrate": "calibration",
-    "cliffs_delta": "paired",
+    "cliffs_delta": "differences",
     "clustered_se": "intervals",
     "cohen_kappa": "agreement",
-    "conger_kappa": "raters",
+    "conger_kappa": "agreement",
     "consistency": "reliability",
     "difference_variances": "planning",
     "effect_size_ttest": "power",
-    "fleiss_kappa": "raters",
-    "gwet_ac": "raters",
+    "fleiss_kappa": "agreement",
+    "gwet_ac": "agreement",
     "icc": "intraclass",
     "kappa_of_table": "agreement",
-    "krippendorff_alpha": "krippendorff",
+    "krippendorff_alpha": "agreement",
     "leaderboard": "ranking",
-    "mcnemar_exact": "paired",
-    "mean_difference": "unpaired",
+    "mcnemar_exact": "differences",
+    "mean_difference": "differences",
     "mean_interval": "intervals",
     "minimum_detectable_effect": "planning",
-    "newcombe": "share_differences",
-    "newcombe_paired": "share_differences",
+    "newcombe": "shares",
+    "newcombe_paired": "shares",
     "noncentral_t_cdf": "noncentral",
     "noncentral_t_pdf": "noncentral",
-    "optimal_repetitions": "budget",
-    "paired_difference": "paired",
+    "optimal_repetitions": "planning",
+    "paired_difference": "differences",
     "pass_at_k": "reliability",
     "pass_hat_k": "reliability",
-    "percent_agreement": "raters",
+    "percent_agreement": "agreement",
     "planned_se": "planning",
     "pooled_sd": "variance",
     "power_anova": "power",
@@ -191,19 +200,19 @@ _HOME = {
     "power_ttest": "power",
     "proportion_interval": "shares",
     "questions_needed": "planning",
-    "raters_of_table": "raters",
+    "raters_of_table": "agreement",
     "ratio_difference": "ratios",
     "ratio_gap": "ratios",
     "ratio_interval": "ratios",
     "repetitions_needed": "planning",
     "sample_size_ttest": "power",
     "share_interval": "shares",
-    "sign_flip_test": "paired",
+    "sign_flip_test": "differences",
     "spearman_brown": "planning",
-    "tost": "equivalence",
-    "tost_of_estimate": "equivalence",
+    "tost": "differences",
+    "tost_of_estimate": "differences",
     "variance_components": "variance",
-    "wilcoxon": "paired",
+    "wilcoxon": "differences",
 }
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from karat.stats._bootstrap import check_replicates, resampled_counts, studentized
 from karat.stats._groups import Floats, Groups, check_level, columns, group, t_quantile, t_two_sided
+from karat.stats.differences import answered_means
 from karat.stats.intervals import sample_sd, t_interval
-from karat.stats.paired import answered_means
 from karat.stats.results import Contrast, Leaderboard, Standing
 
 __all__ = ["leaderboard"]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from karat.stats._groups import Floats, check_level, columns, t_quantile, t_two_sided, z_quantile
+from karat.stats.differences import cliffs_delta
 from karat.stats.intervals import sample_sd
-from karat.stats.paired import cliffs_delta
 from karat.stats.results import Interval, PairedDifference
 from karat.stats.shares import wilson_bounds
 

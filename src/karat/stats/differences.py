@@ -1,19 +1,28 @@
-"""Two conditions over the same questions: how much they differ, and whether chance could do it."""
+"""Two conditions, over the same questions or questions of their own: how much they differ, and whether by chance."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from karat.stats._groups import Floats, Groups, check_level, columns, group, t_two_sided, whole
+from karat.stats._groups import Floats, Groups, check_level, columns, group, t_quantile, t_two_sided, unbiased, whole
 from karat.stats.intervals import centred_mean, sample_sd, t_interval
-from karat.stats.results import HypothesisTest, PairedDifference
+from karat.stats.results import Equivalence, HypothesisTest, MeanDifference, PairedDifference
 
-__all__ = ["cliffs_delta", "mcnemar_exact", "paired_difference", "sign_flip_test", "wilcoxon"]
+__all__ = [
+    "cliffs_delta",
+    "mcnemar_exact",
+    "mean_difference",
+    "paired_difference",
+    "sign_flip_test",
+    "tost",
+    "tost_of_estimate",
+    "wilcoxon",
+]
 
 EXACT_FLIPS = 20  # 2²⁰ sums take 10 ms
 _BLOCK = 2_000  # draws a block: fixed, so that a seed gives one result
@@ -288,3 +297,258 @@ def _normal_ranks(n: int, ties: np.ndarray[Any, Any], statistic: float) -> float
     variance = n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties.astype(float) ** 3 - ties)) / 48
     off = max(0.0, abs(statistic - n * (n + 1) / 4) - 0.5)
     return max(min(1.0, 2 * float(ndtr(-off / math.sqrt(variance)))), math.ulp(0.0))
+
+
+def mean_difference(
+    a: Iterable[Any],
+    b: Iterable[Any],
+    clusters_a: Iterable[Any] | None = None,
+    clusters_b: Iterable[Any] | None = None,
+    *,
+    equal_variances: bool = False,
+    level: float = 0.95,
+) -> MeanDifference:
+    """How much higher b is than a, where the two have no questions in common: Welch's t on question means.
+
+    `equal_variances`: Student's t with the pooled variance instead. Over the same questions use
+    `paired_difference`, which sees far smaller differences. Without clusters each value is its own
+    question. None and NaN are failed trials: left out and counted, with a warning where their
+    shares differ. Where no question differs from the others of its group, p is that of a permutation
+    test. Welch's t needs two questions a group, Student's three in all; with fewer the error is NaN.
+    Raises ValueError for clusters of one group only.
+
+    >>> found = mean_difference([3, 4, 2, 5], [4, 5, 5, 4, 5])
+    >>> round(found.value, 3), round(found.p, 3), round(found.hedges_g, 3)
+    (1.1, 0.189, 1.038)
+
+    Welch (1947), Biometrika 34:28; Hedges (1981), J. Educ. Stat. 6:107.
+    """
+    check_level(level)
+    first, second = _groups_of(a, b, clusters_a, clusters_b)
+    one, two = _means(first), _means(second)
+    method = f"{'student' if equal_variances else 'welch'} t on question means"
+    value = centred_mean(two) - centred_mean(one)
+    error = _error(one, two, equal_variances)
+    statistic, p, reason = _test(value, error, one.size, two.size)
+    d = value / error.pooled_sd if error.pooled_sd > 0 else math.nan
+    reach = t_quantile(0.5 + level / 2, error.df) * error.se if error.se > 0 else error.se
+    return MeanDifference(
+        value=value,
+        se=error.se,
+        low=value - reach,
+        high=value + reach,
+        level=level,
+        n_a=one.size,
+        n_b=two.size,
+        method=method,
+        statistic=statistic,
+        df=error.df,
+        p=p,
+        mean_a=centred_mean(one),
+        mean_b=centred_mean(two),
+        cohens_d=d,
+        hedges_g=d * unbiased(one.size + two.size - 2),
+        cliffs_delta=cliffs_delta(one, two),
+        missing_a=first.missing,
+        missing_b=second.missing,
+        warnings=_warnings(first, second),
+        reason=reason,
+    )
+
+
+def _groups_of(
+    a: Iterable[Any], b: Iterable[Any], clusters_a: Iterable[Any] | None, clusters_b: Iterable[Any] | None
+) -> tuple[Groups, Groups]:
+    if (clusters_a is None) != (clusters_b is None):
+        raise ValueError("clusters_b: must be given where clusters_a is, and the other way round")
+    return group(columns("a", a), clusters_a), group(columns("b", b), clusters_b)
+
+
+class _Error(NamedTuple):
+    se: float
+    df: float
+    pooled_sd: float
+
+
+def _error(one: Floats, two: Floats, equal_variances: bool) -> _Error:
+    sizes, nan = (one.size, two.size), math.nan
+    if min(sizes) < 1 or sum(sizes) < 3:
+        return _Error(nan, nan, nan)
+    spread = [0.0 if side.size < 2 else sample_sd(side) ** 2 for side in (one, two)]
+    df = sum(sizes) - 2
+    pooled = math.sqrt(((sizes[0] - 1) * spread[0] + (sizes[1] - 1) * spread[1]) / df)
+    if equal_variances:
+        return _Error(pooled * math.sqrt(1 / sizes[0] + 1 / sizes[1]), float(df), pooled)
+    if min(sizes) < 2:
+        return _Error(nan, nan, pooled)
+    parts = [variance / size for variance, size in zip(spread, sizes, strict=True)]
+    if not max(parts) > 0:
+        return _Error(0.0, float(df), pooled)
+    shares = [part / sum(parts) for part in parts]
+    welch = 1 / sum(share**2 / (size - 1) for share, size in zip(shares, sizes, strict=True))
+    return _Error(math.sqrt(sum(parts)), welch, pooled)
+
+
+def _test(value: float, error: _Error, n_a: int, n_b: int) -> tuple[float, float, str | None]:
+    if math.isnan(value):
+        return math.nan, math.nan, "a group has no value"
+    if math.isnan(error.se):
+        return math.nan, math.nan, "too few questions: their spread cannot be known"
+    if error.se > 0:
+        return value / error.se, t_two_sided(value / error.se, error.df), None
+    if value == 0:
+        return math.nan, 1.0, "all question means are equal"
+    p = share_of_arrangements(n_a, n_b, 2 if n_a == n_b else 1)  # only groups of one size can change places
+    return math.copysign(math.inf, value), p, "no spread within either group: p by permutation"
+
+
+def share_of_arrangements(n_a: int, n_b: int, like: int = 1) -> float:
+    """So many of all the ways to put n_a + n_b values into two groups: at most 1, never 0."""
+    n, least = n_a + n_b, math.ulp(0.0)
+    # A number of a hundred thousand digits takes seconds, and its inverse is below every float.
+    if n > 1_100 and math.lgamma(n + 1) - math.lgamma(n_a + 1) - math.lgamma(n_b + 1) > 750:
+        return least
+    return max(min(1.0, like / math.comb(n, n_a)), least)
+
+
+def _means(side: Groups) -> Floats:
+    return np.array(list(answered_means(side).values()), dtype=np.float64)
+
+
+def _warnings(first: Groups, second: Groups) -> tuple[str, ...]:
+    missing, sizes = (first.missing, second.missing), (first.values.size, second.values.size)
+    if missing[0] * sizes[1] == missing[1] * sizes[0]:
+        return ()
+    said = " and ".join(f"{lost} of {size} under {side}" for lost, size, side in zip(missing, sizes, "ab", strict=True))
+    return (f"answers missing: {said}; what is compared may not be like",)
+
+
+Bounds = float | Sequence[float]
+
+
+def tost(
+    a: Iterable[Any],
+    b: Iterable[Any] | None = None,
+    clusters: Iterable[Any] | None = None,
+    *,
+    bounds: Bounds,
+    clusters_b: Iterable[Any] | None = None,
+    design: Literal["paired", "independent", "pooled"] = "paired",
+    alpha: float = 0.05,
+) -> Equivalence:
+    """Whether b − a lies between two bounds: two one-sided t-tests on question means.
+
+    `bounds`: the smallest difference that would matter, to both sides, or two numbers (lower, upper); to be
+    chosen before the data are seen. Without `b`, the mean of `a` itself is tested. `design`: `paired` over
+    the questions that both answered, `independent` for different questions (Welch), `pooled` the same with one
+    variance (Student); these two want `clusters_b` beside `clusters`. Shares are 0/1 values. A large p shows nothing:
+    neither equivalence nor a difference.
+    Missing values count as in `paired_difference` and `mean_difference`; in `a` alone they make all
+    NaN. Raises ValueError for bounds that are not in order and alpha outside (0, 0.5).
+
+    >>> found = tost([3, 4, 2, 5, 4, 4], [3, 4, 3, 5, 4, 4], bounds=0.8)
+    >>> round(found.value, 3), round(found.p, 4), found.equivalent
+    (0.167, 0.0063, True)
+
+    Schuirmann (1987), J. Pharmacokinet. Biopharm. 15:657.
+    """
+    if design not in ("paired", "independent", "pooled"):
+        raise ValueError(f"design: must be paired, independent or pooled, got {design!r}")
+    if b is None:
+        groups = group(a, clusters)
+        alone = t_interval(groups.means, level=0.95, observations=groups.values.size, missing=groups.missing)
+        found = tost_of_estimate(alone.value, alone.se, alone.df, bounds=bounds, alpha=alpha, n=alone.n)
+        return _flat(replace(found, method="tost, one sample", reason=found.reason and alone.reason))
+    if design == "paired":
+        both = paired_difference(a, b, clusters, clusters_b=clusters_b)
+        found = tost_of_estimate(both.value, both.se, both.df, bounds=bounds, alpha=alpha, n=both.n)
+        named = replace(found, method="tost, paired", warnings=both.warnings, reason=found.reason and both.reason)
+        return _flat(named)
+    apart = mean_difference(a, b, clusters, clusters_b, equal_variances=design == "pooled")
+    found = tost_of_estimate(apart.value, apart.se, apart.df, bounds=bounds, alpha=alpha, n=apart.n)
+    named = replace(found, method=f"tost, {design}", warnings=apart.warnings, reason=found.reason and apart.reason)
+    return _flat(named, sides=(apart.n_a, apart.n_b))
+
+
+def tost_of_estimate(
+    value: float, se: float, df: float = math.inf, *, bounds: Bounds, alpha: float = 0.05, n: int = 0
+) -> Equivalence:
+    """The same of any estimate with an error and degrees of freedom (∞: normal), such as a published one.
+
+    An error of 0 or NaN: p is NaN, with a reason.
+
+    >>> found = tost_of_estimate(0.4, 1 / 5, 24, bounds=0.5, n=25)
+    >>> round(found.t_low, 3), round(found.t_high, 3), round(found.p, 4)
+    (4.5, -0.5, 0.3108)
+
+    Lakens (2017), Soc. Psychol. Personal. Sci. 8:355.
+    """
+    low, high = _ends(bounds)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"bounds: must be finite, the lower below the upper, got {low:g} and {high:g}")
+    if not 0 < alpha < 0.5:
+        raise ValueError(f"alpha: must lie between 0 and 0.5, got {alpha}")
+    if se < 0:
+        raise ValueError(f"se: must be at least 0, got {se}")
+    nan, reason = math.nan, None
+    if math.isnan(value) or math.isnan(se):
+        reason = "the estimate or its error is not known"
+    elif se == 0:
+        reason = "the error is 0: there is no spread to test with"
+    elif not df > 0:
+        reason = "the degrees of freedom are not known"
+    known = Equivalence(
+        value=value, se=se, low=nan, high=nan, bounds=(low, high), alpha=alpha, t_low=nan, t_high=nan,
+        p_low=nan, p_high=nan, n=n, df=df, method="tost", reason=reason,
+    )  # fmt: skip
+    if reason is not None:
+        return known
+    t_low, t_high, reach = (value - low) / se, (value - high) / se, _quantile(1 - alpha, df) * se
+    return replace(
+        known,
+        low=value - reach,
+        high=value + reach,
+        t_low=t_low,
+        t_high=t_high,
+        p_low=_below(-t_low, df),
+        p_high=_below(t_high, df),
+    )
+
+
+def _ends(bounds: Bounds) -> tuple[float, float]:
+    listed = np.asarray(bounds, dtype=np.float64)
+    if listed.ndim == 0:
+        return 0.0 - float(listed), float(listed)
+    if listed.shape != (2,):
+        raise ValueError(f"bounds: must be one number, or a lower and an upper one, got {listed.size}")
+    return float(listed[0]), float(listed[1])
+
+
+def _flat(found: Equivalence, sides: tuple[int, int] | None = None) -> Equivalence:
+    """Values that are all equal: p is that of sign flips about each bound, or of a permutation."""
+    if found.se != 0 or found.n < 2:
+        return found
+    smallest = share_of_arrangements(*sides) if sides else max(2.0**-found.n, math.ulp(0.0))
+    over, under = found.value - found.bounds[0], found.value - found.bounds[1]
+    return replace(
+        found,
+        low=found.value,
+        high=found.value,
+        t_low=math.copysign(math.inf, over) if over else math.nan,
+        t_high=math.copysign(math.inf, under) if under else math.nan,
+        p_low=smallest if over > 0 else 1.0,
+        p_high=smallest if under < 0 else 1.0,
+        reason=f"all values are equal: p by {'permutation' if sides else 'sign flips'}",
+    )
+
+
+def _below(t: float, df: float) -> float:
+    from karat.stats.special import ndtr, stdtr
+
+    return max(float(ndtr(t) if math.isinf(df) else stdtr(df, t)), math.ulp(0.0))
+
+
+def _quantile(probability: float, df: float) -> float:
+    from karat.stats.special import ndtri
+
+    return float(ndtri(probability)) if math.isinf(df) else t_quantile(probability, df)

@@ -58,40 +58,20 @@ __all__ = [
     "would_be_right",
 ]
 
-_HOME = {
-    "MATCHES": "matches",
-    "RIGHT_RULES": "matches",
-    "RULES": "matches",
-    "Argument": "programs",
-    "Call": "programs",
-    "Diagnosis": "diagnosis",
-    "Document": "document",
-    "ExecutionError": "programs",
-    "Extracted": "extraction",
-    "Matches": "matches",
-    "Program": "programs",
-    "Proof": "proofs",
-    "Reasoning": "reasoning",
-    "Stated": "extraction",
-    "Step": "programs",
-    "TurnFacts": "diagnosis",
-    "Value": "values",
-    "compare_programs": "reasoning",
-    "diagnose": "diagnosis",
-    "equivalent": "equivalence",
-    "execute": "programs",
-    "extract": "extraction",
-    "match": "matches",
-    "match_many": "many",
-    "null_answers": "matches",
-    "operations_attempted": "reasoning",
-    "parse_program": "programs",
-    "parse_value": "values",
-    "replay": "proofs",
-    "right_by": "matches",
-    "stated": "extraction",
-    "would_be_right": "proofs",
+# What each module holds: a name is imported when it is first used.
+_HELD = {
+    "diagnosis": "Diagnosis TurnFacts diagnose",
+    "document": "Document",
+    "equivalence": "equivalent",
+    "extraction": "Extracted Stated extract stated",
+    "many": "match_many",
+    "matches": "MATCHES Matches RIGHT_RULES RULES match null_answers right_by",
+    "programs": "Argument Call ExecutionError Program Step execute parse_program",
+    "proofs": "Proof replay would_be_right",
+    "reasoning": "Reasoning compare_programs operations_attempted",
+    "values": "Value parse_value",
 }
+_HOME = {name: module for module, names in _HELD.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

@@ -246,109 +246,46 @@ __all__ = [
     "z_of_level",
 ]
 
-_HOME = {
-    "CONVENTIONS": "effects",
-    "KINDS": "effects",
-    "Agreement": "scores",
-    "Caricature": "consistency",
-    "Concordance": "consistency",
-    "Difference": "uncertainty",
-    "Draws": "uncertainty",
-    "DirectionalPosterior": "agreement",
-    "EcsInterval": "consistency",
-    "Equivalence": "beyond",
-    "FindingScore": "scores",
-    "Measured": "evidence",
-    "OtherConvention": "scores",
-    "ReplicationMeasures": "beyond",
-    "replication_measures": "beyond",
-    "PredictionInterval": "beyond",
-    "Repetitions": "repetitions",
-    "Replicates": "resampling",
-    "Reported": "report_strings",
-    "Scored": "scores",
-    "Side": "evidence",
-    "SmallTelescopes": "beyond",
-    "Spread": "uncertainty",
-    "StudyScore": "scores",
-    "StudyTest": "scores",
-    "TestRows": "resampling",
-    "TestScore": "scores",
-    "Uncertainty": "uncertainty",
-    "caricature": "consistency",
-    "cohens_d": "effects",
-    "cohens_d_se": "effects",
-    "cohens_h": "effects",
-    "common_method": "evidence",
-    "d_from_means": "effects",
-    "d_from_t_df": "effects",
-    "directional_posterior": "agreement",
-    "draw_scores": "uncertainty",
-    "draw_statistics": "uncertainty",
-    "ecs_difference_uncertainty": "uncertainty",
-    "ecs_interval": "consistency",
-    "ecs_strict": "consistency",
-    "effect_with_power": "beyond",
-    "equivalence_test": "beyond",
-    "eta_squared": "effects",
-    "fisher_z": "effects",
-    "fisher_z_se": "effects",
-    "hedges_g": "effects",
-    "log_bf10_anova": "bayes",
-    "log_bf10_binomial": "counts",
-    "log_bf10_binomial_logistic": "counts",
-    "log_bf10_bound_from_p": "bayes",
-    "log_bf10_contingency": "counts",
-    "log_bf10_kendall": "correlations",
-    "log_bf10_mann_whitney": "ranks",
-    "log_bf10_meta_ttest": "bayes",
-    "log_bf10_normal_prior": "bayes",
-    "log_bf10_of": "evidence",
-    "log_bf10_pearson": "correlations",
-    "log_bf10_regression": "bayes",
-    "log_bf10_spearman": "correlations",
-    "log_bf10_ttest": "bayes",
-    "log_bf10_z": "bayes",
-    "log_odds_ratio": "effects",
-    "log_odds_ratio_se": "effects",
-    "log_replication_bayes_factor": "beyond",
-    "join_draws": "uncertainty",
-    "measure": "evidence",
-    "multiplicities": "resampling",
-    "noise_ceiling": "consistency",
-    "parse_reported": "report_strings",
-    "p_value": "p_values",
-    "pas": "agreement",
-    "pas_ceiling": "agreement",
-    "pas_directional": "agreement",
-    "pas_interval_of_test": "uncertainty",
-    "pas_log_odds": "agreement",
-    "pas_normalized": "agreement",
-    "pool_pas": "agreement",
-    "posterior": "agreement",
-    "prediction_interval": "beyond",
-    "proportion_se": "effects",
-    "proportion_wilson": "effects",
-    "rank_biserial": "effects",
-    "rank_biserial_se": "effects",
-    "directed_pas": "repetitions",
-    "reference_differences": "repetitions",
-    "repeated_differences": "repetitions",
-    "repeated_uncertainty": "repetitions",
-    "replicate_test": "resampling",
-    "score_test": "scores",
-    "score_tests": "scores",
-    "small_telescopes": "beyond",
-    "ties_merged": "resampling",
-    "to_cohens_d": "effects",
-    "to_cohens_d_se": "effects",
-    "score_uncertainty": "uncertainty",
-    "difference_uncertainty": "uncertainty",
-    "weighted_ccc": "consistency",
-    "weights_by_study": "consistency",
-    "z_diff": "effects",
-    "z_of_level": "_inputs",
+# What each module holds: a name is imported when it is first used.
+_HELD = {
+    "_inputs": "z_of_level",
+    "agreement": (
+        "DirectionalPosterior directional_posterior pas pas_ceiling pas_directional pas_log_odds "
+        "pas_normalized pool_pas posterior"
+    ),
+    "bayes": (
+        "log_bf10_anova log_bf10_bound_from_p log_bf10_meta_ttest log_bf10_normal_prior "
+        "log_bf10_regression log_bf10_ttest log_bf10_z"
+    ),
+    "beyond": (
+        "Equivalence PredictionInterval ReplicationMeasures SmallTelescopes effect_with_power "
+        "equivalence_test log_replication_bayes_factor prediction_interval replication_measures "
+        "small_telescopes"
+    ),
+    "consistency": (
+        "Caricature Concordance EcsInterval caricature ecs_interval ecs_strict noise_ceiling "
+        "weighted_ccc weights_by_study"
+    ),
+    "correlations": "log_bf10_kendall log_bf10_pearson log_bf10_spearman",
+    "counts": "log_bf10_binomial log_bf10_binomial_logistic log_bf10_contingency",
+    "effects": (
+        "CONVENTIONS KINDS cohens_d cohens_d_se cohens_h d_from_means d_from_t_df eta_squared "
+        "fisher_z fisher_z_se hedges_g log_odds_ratio log_odds_ratio_se proportion_se "
+        "proportion_wilson rank_biserial rank_biserial_se to_cohens_d to_cohens_d_se z_diff"
+    ),
+    "evidence": "Measured Side common_method log_bf10_of measure",
+    "p_values": "p_value",
+    "ranks": "log_bf10_mann_whitney",
+    "repetitions": "Repetitions directed_pas reference_differences repeated_differences repeated_uncertainty",
+    "report_strings": "Reported parse_reported",
+    "resampling": "Replicates TestRows multiplicities replicate_test ties_merged",
+    "scores": ("Agreement FindingScore OtherConvention Scored StudyScore StudyTest TestScore score_test score_tests"),
+    "uncertainty": (
+        "Difference Draws Spread Uncertainty difference_uncertainty draw_scores draw_statistics "
+        "ecs_difference_uncertainty join_draws pas_interval_of_test score_uncertainty"
+    ),
 }
+_HOME = {name: module for module, names in _HELD.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

@@ -145,75 +145,36 @@ __all__ = [
     "wilcoxon",
 ]
 
-_HOME = {
-    "Calibration": "calibration",
-    "ClusteredRatio": "ratios",
-    "Contrast": "results",
-    "DifferenceVariances": "planning",
-    "Equivalence": "results",
-    "HypothesisTest": "results",
-    "Interval": "results",
-    "Leaderboard": "results",
-    "MeanDifference": "results",
-    "PairedDifference": "results",
-    "Planned": "power",
-    "Split": "planning",
-    "Standing": "results",
-    "Sums": "ratios",
-    "VarianceComponents": "results",
-    "adjust": "multiplicity",
-    "best_split": "planning",
-    "between_sd": "variance",
-    "binomial_test": "shares",
-    "brennan_prediger": "agreement",
-    "calibrate": "calibration",
-    "cliffs_delta": "differences",
-    "clustered_se": "intervals",
-    "cohen_kappa": "agreement",
-    "conger_kappa": "agreement",
-    "consistency": "reliability",
-    "difference_variances": "planning",
-    "effect_size_ttest": "power",
-    "fleiss_kappa": "agreement",
-    "gwet_ac": "agreement",
-    "icc": "intraclass",
-    "kappa_of_table": "agreement",
-    "krippendorff_alpha": "agreement",
-    "leaderboard": "ranking",
-    "mcnemar_exact": "differences",
-    "mean_difference": "differences",
-    "mean_interval": "intervals",
-    "minimum_detectable_effect": "planning",
-    "newcombe": "shares",
-    "newcombe_paired": "shares",
-    "noncentral_t_cdf": "noncentral",
-    "noncentral_t_pdf": "noncentral",
-    "optimal_repetitions": "planning",
-    "paired_difference": "differences",
-    "pass_at_k": "reliability",
-    "pass_hat_k": "reliability",
-    "percent_agreement": "agreement",
-    "planned_se": "planning",
-    "pooled_sd": "variance",
-    "power_anova": "power",
-    "power_correlation": "power",
-    "power_ttest": "power",
-    "proportion_interval": "shares",
-    "questions_needed": "planning",
-    "raters_of_table": "agreement",
-    "ratio_difference": "ratios",
-    "ratio_gap": "ratios",
-    "ratio_interval": "ratios",
-    "repetitions_needed": "planning",
-    "sample_size_ttest": "power",
-    "share_interval": "shares",
-    "sign_flip_test": "differences",
-    "spearman_brown": "planning",
-    "tost": "differences",
-    "tost_of_estimate": "differences",
-    "variance_components": "variance",
-    "wilcoxon": "differences",
+# What each module holds: a name is imported when it is first used.
+_HELD = {
+    "agreement": (
+        "brennan_prediger cohen_kappa conger_kappa fleiss_kappa gwet_ac kappa_of_table "
+        "krippendorff_alpha percent_agreement raters_of_table"
+    ),
+    "calibration": "Calibration calibrate",
+    "differences": (
+        "cliffs_delta mcnemar_exact mean_difference paired_difference sign_flip_test tost tost_of_estimate wilcoxon"
+    ),
+    "intervals": "clustered_se mean_interval",
+    "intraclass": "icc",
+    "multiplicity": "adjust",
+    "noncentral": "noncentral_t_cdf noncentral_t_pdf",
+    "planning": (
+        "DifferenceVariances Split best_split difference_variances minimum_detectable_effect "
+        "optimal_repetitions planned_se questions_needed repetitions_needed spearman_brown"
+    ),
+    "power": "Planned effect_size_ttest power_anova power_correlation power_ttest sample_size_ttest",
+    "ranking": "leaderboard",
+    "ratios": "ClusteredRatio Sums ratio_difference ratio_gap ratio_interval",
+    "reliability": "consistency pass_at_k pass_hat_k",
+    "results": (
+        "Contrast Equivalence HypothesisTest Interval Leaderboard MeanDifference PairedDifference "
+        "Standing VarianceComponents"
+    ),
+    "shares": "binomial_test newcombe newcombe_paired proportion_interval share_interval",
+    "variance": "between_sd pooled_sd variance_components",
 }
+_HOME = {name: module for module, names in _HELD.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

@@ -137,7 +137,13 @@ def form_of(program: Program, setting: Setting) -> Form | None:
     last = forms[-1] if program.number is None else _argument(program.number, forms, setting)
     if all(side.degree <= MAX_DEGREE for form in forms for side in form.sides):
         return last
-    return Form((), _structure(program))
+    # A digest of the steps as they are written, literals by their value, equal sub-trees alike.
+    digests: list[bytes] = []
+    for step in program.steps:
+        arguments = step.arguments[:1] if step.operation in TABLE else step.arguments
+        parts = [digests[arg.index] if arg.kind == "reference" else _written(arg) for arg in arguments]  # type: ignore[index]  # a reference of a program without error has one
+        digests.append(blake2b(step.operation.encode() + b"".join(parts), digest_size=32).digest())
+    return Form((), (digests[-1] if program.number is None else _written(program.number)))
 
 
 def step_forms(steps: Sequence[Step], setting: Setting) -> list[Form] | None:
@@ -240,16 +246,6 @@ def _row(step: Step, setting: Setting) -> Form:
     if step.operation == "table_average":
         total = combine("divide", total, literal(Decimal(len(cells)), setting)) or total
     return Form((total,))
-
-
-def _structure(program: Program) -> bytes:
-    """A digest of the steps as they are written, literals by their value, equal sub-trees alike."""
-    digests: list[bytes] = []
-    for step in program.steps:
-        arguments = step.arguments[:1] if step.operation in TABLE else step.arguments
-        parts = [digests[arg.index] if arg.kind == "reference" else _written(arg) for arg in arguments]  # type: ignore[index]  # a reference of a program without error has one
-        digests.append(blake2b(step.operation.encode() + b"".join(parts), digest_size=32).digest())
-    return digests[-1] if program.number is None else _written(program.number)
 
 
 def _written(argument: Argument) -> bytes:

@@ -94,22 +94,20 @@ def extract(text: str, how: How = "json", pattern: str | None = None) -> Extract
     Extracted(answer='10.5 million', unit=None, program=None, how='last_number', span=(22, 34))
     """
     if how == "regex":
-        return _by_pattern(text, pattern)
+        found = deque(_compiled(pattern).finditer(text), maxlen=1)
+        if not found:
+            return Extracted(None, None, None, "regex", None)
+        last = found[0]
+        named = last.groupdict()
+        group: str | int = "answer" if "answer" in named else 1 if last.re.groups and not named else 0
+        span = last.span(group)
+        return Extracted(
+            last[group], named.get("unit"), named.get("program"), "regex", None if span == (-1, -1) else span
+        )
     if parse_value(text) is not None:
         start = len(text) - len(text.lstrip())
         return Extracted(text.strip(), None, None, "whole", (start, len(text.rstrip())))
     return _from_json(text) if how == "json" else _last_number(text)
-
-
-def _by_pattern(text: str, pattern: str | None) -> Extracted:
-    found = deque(_compiled(pattern).finditer(text), maxlen=1)
-    if not found:
-        return Extracted(None, None, None, "regex", None)
-    last = found[0]
-    named = last.groupdict()
-    group: str | int = "answer" if "answer" in named else 1 if last.re.groups and not named else 0
-    span = last.span(group)
-    return Extracted(last[group], named.get("unit"), named.get("program"), "regex", None if span == (-1, -1) else span)
 
 
 @lru_cache(maxsize=64)

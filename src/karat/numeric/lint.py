@@ -150,17 +150,13 @@ def _executed(turn: GoldenTurn, program: Program, history: History, table: Table
     if stated is None:
         return
     if isinstance(value, float) and stated.boolean is None:
-        right = _equal(value, stated.number)
+        # Equal once rounded to five decimals, whichever way; a stated answer may be rounded more than once.
+        right = abs(value - stated.number) <= 1e-5 * (1 + 1e-9) + 1e-9 * abs(stated.number)
     else:
         right = value is stated.boolean
     if not right:
         evidence = {"program": program.text[:200], "gives": value, "executed": turn.executed}
         yield Doubt("program_disagrees", evidence)
-
-
-def _equal(given: float, stated: float) -> bool:
-    """Equal once rounded to five decimals, whichever way; a stated answer may be rounded more than once."""
-    return abs(given - stated) <= 1e-5 * (1 + 1e-9) + 1e-9 * abs(stated)
 
 
 class _Cell(NamedTuple):
@@ -213,7 +209,9 @@ class _Page:
 def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[Doubt]:
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for argument in _literals(program):
-        forms = _forms(argument)
+        # The number, and where it was written in percent how many.
+        number = Decimal(repr(argument.value))
+        forms = [number, number.scaleb(2)] if "%" in argument.text else [number]
         if page.has(forms) or not excused.isdisjoint(abs(form).normalize(_EXACT) for form in forms):
             continue
         reason, evidence = "operand_not_found", dict[str, Any](operand=argument.text[:40])
@@ -231,12 +229,6 @@ def _literals(program: Program) -> Iterator[Argument]:
     for argument in (program.number, *of_steps):
         if argument is not None and argument.kind == "number" and not argument.text.strip().startswith("const"):
             yield argument
-
-
-def _forms(argument: Argument) -> list[Decimal]:
-    """The number, and where it was written in percent how many."""
-    number = Decimal(repr(argument.value))
-    return [number, number.scaleb(2)] if "%" in argument.text else [number]
 
 
 def _computed(turn: GoldenTurn, program: Program) -> Iterator[Decimal]:

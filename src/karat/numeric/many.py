@@ -33,7 +33,12 @@ def read_lines(texts: list[str]) -> Numbers | None:
     joined = "\n".join([*texts, ""])
     if joined.count("\n") != len(texts):
         return None
-    buffer = np.frombuffer(_with_units_as_bytes(joined.encode("ascii", "replace")) + b"\n\n\n\n", dtype=np.uint8)
+    line = joined.encode("ascii", "replace")
+    line = line.translate(_LOWER)
+    words = _WORDS if re.search(rb"[a-z]", line) else [(b"%", _CODES["percent"])]
+    for word, code in words:
+        line = line.replace(word, code)
+    buffer = np.frombuffer(line + b"\n\n\n\n", dtype=np.uint8)
     lines = _Lines(buffer)
     number = lines.mantissa()
     shift = lines.power - lines.decimals
@@ -52,14 +57,6 @@ _WORDS = [(word.encode(), _CODES[unit]) for word, unit in sorted(UNITS.items(), 
 _LOWER = bytes(ord("?") if at < 9 else at for at in range(256)).lower()
 _POWER = np.zeros(256, dtype=np.int64)
 _POWER[[code[0] for code in _CODES.values()]] = list(POWERS.values())
-
-
-def _with_units_as_bytes(line: bytes) -> bytes:
-    line = line.translate(_LOWER)
-    words = _WORDS if re.search(rb"[a-z]", line) else [(b"%", _CODES["percent"])]
-    for word, code in words:
-        line = line.replace(word, code)
-    return line
 
 
 class _Lines:
@@ -338,12 +335,16 @@ def _compare(e: Columns, a: Columns, forms: Columns, units: Units) -> dict[str, 
     without_sign = near(x, y)
     same = (e.boolean != NO_BOOLEAN) & (e.boolean == a.boolean)
     right = numerical | same
+    # The same text, asked only where it cannot be read: elsewhere the same text is the same value.
+    found = np.zeros(e.number.size, dtype=np.bool_)
+    for one in np.flatnonzero(~(e.readable & a.readable)).tolist():
+        found[one] = same_text(e.raw[one], a.raw[one])
     return {
         "numerical": numerical,
         "soft": close(e.number, a.number),
         "unit_agnostic": numerical | scaled(e.number, a.number),
         "sign_agnostic": without_sign,
-        "general": right | _bare(e, a) | _same_text(e, a),
+        "general": right | _bare(e, a) | found,
         "exact": _same_at_five(e.number, a.number) | same,
         "scale_and_sign": without_sign | scaled(x, y),
         "declared": right if units is None else _declared(e, a, forms, units) | same,
@@ -381,14 +382,6 @@ def _bare(e: Columns, a: Columns) -> Bools:
     return found
 
 
-def _same_text(e: Columns, a: Columns) -> Bools:
-    """The same text, asked only where it cannot be read: elsewhere the same text is the same value."""
-    found = np.zeros(e.number.size, dtype=np.bool_)
-    for one in np.flatnonzero(~(e.readable & a.readable)).tolist():
-        found[one] = same_text(e.raw[one], a.raw[one])
-    return found
-
-
 def _declared(e: Columns, a: Columns, forms: Columns, units: str | Sequence[str | None]) -> Bools:
     if isinstance(units, str):
         power = np.full(a.number.size, unit_power(units) or 0)
@@ -415,13 +408,11 @@ def _printed(forms: Columns, a: Columns) -> Bools:
     unsure = 1e-6 + 8 * np.finfo(np.float64).eps * np.maximum(abs(a.number[at]), abs(forms.number[at])) * step
     found[at[halves < -unsure]] = True
     for one in [*at[~(abs(halves) > unsure)].tolist(), *np.flatnonzero(open_).tolist()]:
-        found[one] = _prints(forms.raw[one], a.raw[one])
+        form = forms.raw[one]
+        actual = a.raw[one]
+        value = parse_value(actual)
+        found[one] = value is not None and prints_as(form, parse_value(form), value)
     return found
-
-
-def _prints(form: Any, actual: Any) -> bool:
-    value = parse_value(actual)
-    return value is not None and prints_as(form, parse_value(form), value)
 
 
 def _shortest_decimals(forms: Columns, off: Floats) -> tuple[Bools, NDArray[np.int64]]:

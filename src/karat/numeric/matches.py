@@ -83,7 +83,21 @@ def match(
     """
     e, a = parse_value(expected), parse_value(actual)
     if e is None or a is None:
-        return _nothing(e, a, same_text(expected, actual))
+        same = same_text(expected, actual)
+        side: Side = "both" if e is None and a is None else "expected" if e is None else "actual"
+        return Matches(
+            numerical=False,
+            soft=False,
+            unit_agnostic=False,
+            sign_agnostic=False,
+            general=same,
+            exact=False,
+            scale_and_sign=False,
+            declared=False,
+            printed=False,
+            right=False,
+            unreadable=side,
+        )
     form = expected if printed is None else printed
     p = e if printed is None else parse_value(printed)
     same = e.boolean is not None and e.boolean is a.boolean
@@ -164,7 +178,7 @@ def prints_as(form: object, p: Value | None, a: Value) -> bool:
     parts = spelled(form) if isinstance(form, str) else None
     try:
         stated = Decimal(parts.digits if parts else repr(p.number))
-        step = stated if parts else _shortest(stated)
+        step = stated if parts else (stated.normalize() if stated % 1 else Decimal(1))
         found = _EXACT.scaleb(Decimal(repr(a.number)), -(parts.power if parts else 0))
         return bool(_EXACT.quantize(found, step) == stated)
     except InvalidOperation:  # decimals beyond those of any float64: nothing is rounded away
@@ -172,28 +186,6 @@ def prints_as(form: object, p: Value | None, a: Value) -> bool:
 
 
 _EXACT = Context(prec=800, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation])
-
-
-def _shortest(number: Decimal) -> Decimal:
-    """A number with the decimals that it needs: none for 257.0 and 1e22."""
-    return number.normalize() if number % 1 else Decimal(1)
-
-
-def _nothing(e: Value | None, a: Value | None, same: bool) -> Matches:
-    side: Side = "both" if e is None and a is None else "expected" if e is None else "actual"
-    return Matches(
-        numerical=False,
-        soft=False,
-        unit_agnostic=False,
-        sign_agnostic=False,
-        general=same,
-        exact=False,
-        scale_and_sign=False,
-        declared=False,
-        printed=False,
-        right=False,
-        unreadable=side,
-    )
 
 
 def _bare(e: Value, a: Value) -> bool:
@@ -232,7 +224,7 @@ def null_answers(golden: Sequence[object], conversations: Sequence[Hashable]) ->
         "zero": [0.0] * len(values),
         "one": [1.0] * len(values),
         "sign_flipped": [_flipped(value) for value in values],
-        "times_100": [_times_100(value) for value in values],
+        "times_100": [(None if value is None or value.boolean is not None else 100 * value.number) for value in values],
         "another_turn": [None if at is None else _said(values[at]) for at in _others(conversations)],
     }
 
@@ -241,10 +233,6 @@ def _flipped(value: Value | None) -> float | bool | None:
     if value is None:
         return None
     return -value.number if value.boolean is None else not value.boolean
-
-
-def _times_100(value: Value | None) -> float | None:
-    return None if value is None or value.boolean is not None else 100 * value.number
 
 
 def _said(value: Value | None) -> float | bool | None:

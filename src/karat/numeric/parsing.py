@@ -479,7 +479,12 @@ def _sides(operation: str, parts: list[_Part]) -> list[list[_Part]]:
     if len(parts) == 1 and isinstance(parts[0], str) and parts[0].count(",") == 1:  # what nearly all calls are
         left, _, right = parts[0].partition(",")
         return [_joined([left]), _joined([right])]
-    commas = [(at, place) for at, part in enumerate(parts) if isinstance(part, str) for place in _commas(part)]
+    commas = [
+        (at, place)
+        for at, part in enumerate(parts)
+        if isinstance(part, str)
+        for place in [at for at, letter in enumerate(part) if letter == ","]
+    ]
     if len(commas) > _MOST_COMMAS or not commas:
         raise FormError(f"{operation} has {len(commas) + 1} arguments")
     readings = []
@@ -493,10 +498,6 @@ def _sides(operation: str, parts: list[_Part]) -> list[list[_Part]]:
     if not readings:
         raise FormError(f"{operation} has {len(commas) + 1} arguments")
     return readings[0]
-
-
-def _commas(text: str) -> list[int]:
-    return [at for at, letter in enumerate(text) if letter == ","]
 
 
 def _is_one(parts: Sequence[_Part]) -> bool:

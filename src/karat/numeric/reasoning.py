@@ -152,7 +152,10 @@ def parts_of(source: Readable, table: Table | None) -> Parts:
     if isinstance(source, str) and len(source) <= MOST_KEPT:
         parts = _of_text(source)
         program = parts.program
-        if table is None or not any(_asks_the_table(step) for step in program.steps):
+        if table is None or not any(
+            (step.operation in TABLE or any(argument.kind == "cell" for argument in step.arguments))
+            for step in program.steps
+        ):
             return parts
     else:
         program = parse_program(source)
@@ -162,10 +165,6 @@ def parts_of(source: Readable, table: Table | None) -> Parts:
 @lru_cache(maxsize=TEXTS)
 def _of_text(text: str) -> Parts:
     return _apart(read_program(text), _PLAIN)
-
-
-def _asks_the_table(step: Step) -> bool:
-    return step.operation in TABLE or any(argument.kind == "cell" for argument in step.arguments)
 
 
 def _apart(program: Program, setting: Setting) -> Parts:

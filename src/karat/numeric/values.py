@@ -88,7 +88,14 @@ def parse_value(x: object) -> Value | None:
     if isinstance(x, bool) or (type(x).__name__ in _NUMPY_BOOLS and type(x).__module__ == "numpy"):
         return Value(math.nan, boolean=bool(x), text=str(bool(x)))
     if isinstance(x, (numbers.Real, Decimal)):
-        return _of_number(x)
+        try:
+            number = float(x)
+        except (OverflowError, ValueError):  # an integer beyond 1.8e308; a signalling NaN
+            return None
+        if not math.isfinite(number):
+            return None
+        ratio = isinstance(x, numbers.Rational) and not isinstance(x, numbers.Integral)
+        return Value(number, text=str(number if ratio else x))
     return None
 
 
@@ -176,17 +183,6 @@ def unit_power(unit: str | None) -> int | None:
 @lru_cache(maxsize=8192)
 def _of_float(x: float) -> Value | None:
     return Value(x, text=str(x)) if math.isfinite(x) else None
-
-
-def _of_number(x: numbers.Real | Decimal) -> Value | None:
-    try:
-        number = float(x)
-    except (OverflowError, ValueError):  # an integer beyond 1.8e308; a signalling NaN
-        return None
-    if not math.isfinite(number):
-        return None
-    ratio = isinstance(x, numbers.Rational) and not isinstance(x, numbers.Integral)
-    return Value(number, text=str(number if ratio else x))
 
 
 def decimals(value: Value) -> int | None:

@@ -40,16 +40,12 @@ def log_single(c: Floats, g: Floats, p2: Floats) -> Floats:
     """Ln BF10 for one parameter (p = 1): t tests, and F with one numerator degree of freedom."""
     scale = 2.0 / g
     rate = 1.0 + scale * (0.5 + p2 * c)
-    total, h = _trapezoid(c, scale, p2, rate, _reach(c, g, p2, rate))
-    found = p2 * np.log1p(c) + 0.5 * (np.log(scale) - LN_PI) + np.log(total * h)
-    return np.where(np.isposinf(c), np.inf, found)
-
-
-def _reach(c: Floats, g: Floats, p2: Floats, rate: Floats) -> Floats:
-    """Where s can stop: ln of λ·y at which the integrand has lost e^-36."""
+    # Where s can stop: ln of λ·y at which the integrand has lost e^-36.
     q = np.expm1(GONE / p2) / c
     y_high = np.where(q < 1.0, np.minimum(GONE, g * q / (2.0 * (1.0 - q))), GONE)
-    return np.asarray(np.log(rate * y_high) + 0.05)
+    total, h = _trapezoid(c, scale, p2, rate, np.asarray(np.log(rate * y_high) + 0.05))
+    found = p2 * np.log1p(c) + 0.5 * (np.log(scale) - LN_PI) + np.log(total * h)
+    return np.where(np.isposinf(c), np.inf, found)
 
 
 def _trapezoid(c: Floats, scale: Floats, p2: Floats, rate: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -145,7 +141,20 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
 
 def log_halves(t: Floats, c: Floats, g: Floats, p2: Floats) -> tuple[Floats, Floats]:
     """Ln BF of (effects below 0, effects above 0) against none, each prior a half-Cauchy."""
-    minor = _log_minor(c, g, p2)
+    # Ln BF of the wrong direction: 1/B(p₂, ½) ∫₀^∞ e^{−p₂w} E^{−½} erfcx(√(G/2·(d + (1 − d)E)/E)) dw.
+    from karat.stats.special import erfcx
+
+    d = np.where(np.isposinf(c), 1.0, c / (1.0 + c))
+    low, nodes = -4.3, 56  # deeper than LOW: at t = 0 the integrand begins as w^{-½}
+    step = (np.log(GONE) + 0.05 - low) / (nodes - 1)
+    total = np.zeros_like(c)
+    for some in np.array_split(low + step * np.arange(nodes), 1 if c.size <= FEW else nodes):
+        s = some[:, None]
+        u = np.exp(s - np.exp(-s))
+        e = -np.expm1(-u / p2)
+        tail = erfcx(np.sqrt(0.5 * g * (d + (1.0 - d) * e) / e))
+        total += (u * (1.0 + np.exp(-s)) * np.exp(-u) / np.sqrt(e) * tail).sum(axis=0)
+    minor = np.asarray(np.log(total * step / p2) + gamma_shift(p2, 0.5) - 0.5 * LN_PI)
     return _halves(t, log_single(c, g, p2), minor)
 
 
@@ -159,29 +168,6 @@ def _halves(t: Floats, both: Floats, minor: Floats) -> tuple[Floats, Floats]:
     major = LN2 + both + np.log1p(-0.5 * np.exp(minor - both))
     major = np.where(t == 0, both, major)
     return np.where(t > 0, minor, major), np.where(t > 0, major, minor)
-
-
-def _log_minor(c: Floats, g: Floats, p2: Floats) -> Floats:
-    """Ln BF of the wrong direction: 1/B(p₂, ½) ∫₀^∞ e^{−p₂w} E^{−½} erfcx(√(G/2·(d + (1 − d)E)/E)) dw.
-
-    E = 1 − e^{−w}, d = c/(1 + c). Given g, the mass of effects against the sign of t is
-    I_z(p₂, ½)/z^{p₂} = ∫ e^{−p₂w}(1 − ze^{−w})^{−½} dw / B(p₂, ½): likelihood and tail cancel in
-    closed form, and the integral over g is then an erfcx. Every factor is bounded, nothing is
-    subtracted.
-    """
-    from karat.stats.special import erfcx
-
-    d = np.where(np.isposinf(c), 1.0, c / (1.0 + c))
-    low, nodes = -4.3, 56  # deeper than LOW: at t = 0 the integrand begins as w^{-½}
-    step = (np.log(GONE) + 0.05 - low) / (nodes - 1)
-    total = np.zeros_like(c)
-    for some in np.array_split(low + step * np.arange(nodes), 1 if c.size <= FEW else nodes):
-        s = some[:, None]
-        u = np.exp(s - np.exp(-s))
-        e = -np.expm1(-u / p2)
-        tail = erfcx(np.sqrt(0.5 * g * (d + (1.0 - d) * e) / e))
-        total += (u * (1.0 + np.exp(-s)) * np.exp(-u) / np.sqrt(e) * tail).sum(axis=0)
-    return np.asarray(np.log(total * step / p2) + gamma_shift(p2, 0.5) - 0.5 * LN_PI)
 
 
 NEGLIGIBLE = 45.0  # e^-45 of the peak: beyond it nothing counts
@@ -220,12 +206,10 @@ def log_meta_bf(t: Floats, root_n: Floats, df: Floats, rscale: float, alternativ
         prior = -np.log(np.pi * rscale) - np.log1p((delta / rscale) ** 2)
         return np.asarray(_likelihood(t, root_n, df, delta) + prior)
 
-    whole = _log_integral(log_f, t, root_n, df, side=0 if alternative == "two-sided" else _side(alternative))
+    whole = _log_integral(
+        log_f, t, root_n, df, side=0 if alternative == "two-sided" else (1 if alternative == "greater" else -1)
+    )
     return whole + (0.0 if alternative == "two-sided" else math.log(2.0))
-
-
-def _side(alternative: str) -> int:
-    return 1 if alternative == "greater" else -1
 
 
 def log_effect_bf(t: Floats, root_n: Floats, df: Floats) -> float:

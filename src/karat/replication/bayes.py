@@ -72,10 +72,8 @@ def log_bf10_ttest(
         second = counts("n2", n2, least=1, errors=errors)
         df = domain("n1 + n2", first + second - 2, lambda v: v >= 1, "at least 3", errors=errors)
         size = first * second / (first + second)
-    return _jzs(ts, size * scale * scale, df, alternative)
-
-
-def _jzs(t: Floats, g: Floats, df: Floats, alternative: str) -> Any:
+    t = ts
+    g = size * scale * scale
     if alternative == "two-sided":
         return evaluate(lambda t, g, v: _mixture.log_single(t * t / v, g, (v + 1) / 2), t, g, df)
     side = int(alternative == "greater")

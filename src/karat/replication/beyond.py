@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.replication._inputs import check_choice, counts, domain, floats
+from karat.replication._inputs import check_choice, check_level, counts, domain, floats
 from karat.replication._mixture import log_effect_bf
 from karat.replication.bayes import SQRT_HALF, log_bf10_meta_ttest, log_bf10_ttest
 from karat.replication.effects import fisher_z_se
@@ -106,9 +106,7 @@ def prediction_interval(
     """
     from karat.stats.special import ndtri
 
-    if not 0 < level < 1:
-        raise ValueError(f"level: must lie between 0 and 1, got {level:g}")
-    reach = float(ndtri((1 + level) / 2)) * math.hypot(se_original, se_replication)
+    reach = float(ndtri((1 + check_level(level)) / 2)) * math.hypot(se_original, se_replication)
     centre = math.atanh(original) if correlation else original
     low, high = centre - reach, centre + reach
     if correlation:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.replication._inputs import Floats, floats
+from karat.replication._inputs import Floats, check_level, floats
 
 __all__ = [
     "Caricature",
@@ -171,22 +171,26 @@ def ecs_interval(
 
     Efron & Stein (1981), Ann. Stat. 9:586; simulated coverage 93–94 % at 12 studies.
     """
-    from karat.stats.special import stdtrit
-
-    if not 0 < level < 1:
-        raise ValueError(f"level: must lie between 0 and 1, got {level:g}")
+    check_level(level)
     x, y = floats("human", human), floats("agent", agent)
     valid = np.isfinite(x) & np.isfinite(y)
     weights = weights_by_study(studies, findings, valid)
     value = weighted_ccc(x, y, weights).value
     labels = np.array([list(dict.fromkeys(studies)).index(study) for study in studies], dtype=np.int64)
     present = np.unique(labels[weights > 0])
-    n = int(present.size)
-    about: dict[str, Any] = {"level": level, "n": n, "method": "jackknife over studies, atanh", "scope": "new studies"}
+    # Without one study the weights of the others keep their proportions.
+    without = [weighted_ccc(x, y, np.where(labels == study, 0.0, weights)).value for study in present]
+    return jackknife_interval(value, without, level=level, method="jackknife over studies, atanh")
+
+
+def jackknife_interval(value: float, without: Sequence[float], *, level: float, method: str) -> EcsInterval:
+    """The interval for new studies, from the ECS of all studies and those without each one of them."""
+    from karat.stats.special import stdtrit
+
+    n = len(without)
+    about: dict[str, Any] = {"level": level, "n": n, "method": method, "scope": "new studies"}
     if n < FEWEST_STUDIES:
         return EcsInterval(value=value, reason=f"needs {FEWEST_STUDIES} studies, has {n}", **about)
-    # Without one study the weights of the others keep their proportions.
-    without = np.array([weighted_ccc(x, y, np.where(labels == study, 0.0, weights)).value for study in present])
     z, centre = np.arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
     se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
     reach = float(stdtrit(n - 1, (1 + level) / 2)) * se

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.replication._inputs import Floats, check_choice, counts, domain, evaluate, floats, unwrap
+from karat.replication._inputs import Floats, check_choice, check_level, counts, domain, evaluate, floats, unwrap
 
 __all__ = [
     "CONVENTIONS",
@@ -265,10 +265,8 @@ def proportion_wilson(p: Any, n: Any, *, level: float = 0.95, errors: str = "nan
     """
     from karat.stats.special import ndtri
 
-    if not 0 < level < 1:
-        raise ValueError(f"level: must lie between 0 and 1, got {level:g}")
     share = domain("p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
-    size, z = counts("n", n, least=1, errors=errors), float(ndtri((1 + level) / 2))
+    size, z = counts("n", n, least=1, errors=errors), float(ndtri((1 + check_level(level)) / 2))
 
     def end(sign: int, p: Floats, n: Floats) -> Floats:
         reach = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -353,7 +351,12 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
     if kind == "contingency":
         return LOGISTIC * v, np.full_like(v, LOGISTIC)
     if kind in _SHARES:
-        return _convert_share(v, p0, convention)
+        if convention == "humanstudy":
+            unit = np.where((p0 > 0) & (p0 < 1), np.sqrt(p0 * (1 - p0)), np.nan)
+            return np.where(same_share(v, p0), 0.0, 2 * (v - p0)) / unit, 2 / unit
+        known = np.where((p0 > 0) & (p0 < 1), 1.0, np.nan)
+        h = known * np.where(same_share(v, p0), 0.0, _arcsine(v) - _arcsine(p0))
+        return h, np.where((v > 0) & (v < 1), 1 / np.sqrt(v * (1 - v)), np.nan)
     if kind in {"correlation", "spearman"} or (kind in _RANKS and convention == "humanstudy"):
         left = np.where(np.abs(v) < 1, (1 - v) * (1 + v), np.nan)
         power = 1.5 if kind in _RANKS else 0.5  # the standard error of a correlation is that of atanh r
@@ -364,15 +367,6 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
         z = np.where(np.abs(v) < 1, ndtri((v + 1) / 2), np.nan)
         return np.sqrt(2.0) * z, np.sqrt(np.pi) * np.exp(z * z / 2)
     return np.full_like(v, np.nan), np.full_like(v, np.nan)
-
-
-def _convert_share(p: Floats, p0: Floats, convention: str) -> tuple[Floats, Floats]:
-    if convention == "humanstudy":
-        unit = np.where((p0 > 0) & (p0 < 1), np.sqrt(p0 * (1 - p0)), np.nan)
-        return np.where(same_share(p, p0), 0.0, 2 * (p - p0)) / unit, 2 / unit
-    known = np.where((p0 > 0) & (p0 < 1), 1.0, np.nan)
-    h = known * np.where(same_share(p, p0), 0.0, _arcsine(p) - _arcsine(p0))
-    return h, np.where((p > 0) & (p < 1), 1 / np.sqrt(p * (1 - p)), np.nan)
 
 
 def z_diff(effect_human: Any, se_human: Any, effect_agent: Any, se_agent: Any, *, errors: str = "nan") -> Any:

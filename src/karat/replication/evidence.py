@@ -96,7 +96,11 @@ def log_bf10_of(kind: str, side: Side, statistic: Any, *, method: str, alternati
         two = side.n2 if kind in {"ttest_ind", "welch"} else None
         return bayes.log_bf10_ttest(statistic, side.n1, two, alternative=alternative)
     if kind in RANK_KINDS:
-        return _of_ranks(kind, side, statistic, method, alternative)
+        if kind == "wilcoxon":
+            return bayes.log_bf10_z(statistic, 3 * side.n1 / np.pi, alternative=alternative)
+        return ranks.log_bf10_mann_whitney(
+            statistic, side.n1, side.n2, method=method, tie_term=side.tie_term, alternative=alternative
+        )
     if kind in {"correlation", "spearman"}:
         of = correlations.log_bf10_pearson if kind == "correlation" else correlations.log_bf10_spearman
         return of(statistic, side.n1, alternative=alternative)
@@ -108,14 +112,6 @@ def log_bf10_of(kind: str, side: Side, statistic: Any, *, method: str, alternati
         return counts.log_bf10_contingency(statistic, sampling=method)
     sizes = _group_size(side) if method == "jzs" else None
     return bayes.log_bf10_anova(statistic, side.df1, side.df2, n_per_group=sizes, method=method)
-
-
-def _of_ranks(kind: str, side: Side, statistic: Any, method: str, alternative: str) -> Any:
-    if kind == "wilcoxon":
-        return bayes.log_bf10_z(statistic, 3 * side.n1 / np.pi, alternative=alternative)
-    return ranks.log_bf10_mann_whitney(
-        statistic, side.n1, side.n2, method=method, tie_term=side.tie_term, alternative=alternative
-    )
 
 
 @lru_cache(maxsize=4_096)  # the human side is measured once, however many conditions are scored
@@ -198,11 +194,9 @@ def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[floa
 def _sign(kind: str, side: Side, effect: float, d: float) -> float:
     if kind in SHARE_KINDS and math.isfinite(effect):
         return 0.0 if effects.same_share(effect, side.p0) else float(np.sign(effect - side.p0))
-    return float(np.sign(effect if math.isfinite(effect) and not _undirected(kind, side) else d))
-
-
-def _undirected(kind: str, side: Side) -> bool:
-    return kind == "anova" and not (side.df1 == 1 and side.sign)
+    return float(
+        np.sign(effect if math.isfinite(effect) and not (kind == "anova" and not (side.df1 == 1 and side.sign)) else d)
+    )
 
 
 def _effect(kind: str, side: Side) -> tuple[float, float]:
@@ -312,14 +306,22 @@ def draw_agent(
     distribution. U is asymptotic here.
     """
     if kind == "contingency" and side.table is not None:
-        return _draw_tables(side, rng, draws, method, convention)
+        table = np.asarray(side.table, dtype=np.float64)
+        drawn = _drawn_counts(table, rng, draws)
+        log_bf = np.asarray(log_bf10_of("contingency", side, drawn, method=method))
+        if table.shape != (2, 2):
+            return log_bf, np.full(draws, np.nan)
+        d = effects.to_cohens_d("contingency", effects.log_odds_ratio(drawn), convention=convention)
+        return log_bf, np.asarray(d)
     if kind in SHARE_KINDS and math.isfinite(side.statistic):
         cells = _drawn_counts(np.array([[side.statistic, side.n1 - side.statistic]]), rng, draws)
         k = cells[:, 0, 0]
         d = effects.to_cohens_d(kind, k / side.n1, p0=side.p0, convention=convention)
         return np.asarray(log_bf10_of(kind, side, k, method=method)), np.asarray(d)
     if kind == "anova" and side.df1 > 1:
-        f = _noncentral_f(side, rng, draws)
+        # F about itself: the group effects ~ Normal(observed, SE²), so df1·F is the noncentrality.
+        above = rng.noncentral_chisquare(side.df1, max(side.df1 * side.statistic, 1e-12), draws) / side.df1
+        f = np.asarray(above / (rng.chisquare(side.df2, draws) / side.df2))
         return np.asarray(log_bf10_of(kind, side, f, method=method)), np.full(draws, np.nan)
     measured = measure(kind, side, method=method, convention=convention)
     centre = math.atanh(measured.effect) if kind in {"correlation", "spearman"} else measured.effect
@@ -331,30 +333,12 @@ def draw_agent(
     return np.asarray(log_bf10_of(kind, side, statistic, method=method)), np.asarray(d)
 
 
-def _draw_tables(
-    side: Side, rng: np.random.Generator, draws: int, method: str, convention: str
-) -> tuple[Floats, Floats]:
-    table = np.asarray(side.table, dtype=np.float64)
-    drawn = _drawn_counts(table, rng, draws)
-    log_bf = np.asarray(log_bf10_of("contingency", side, drawn, method=method))
-    if table.shape != (2, 2):
-        return log_bf, np.full(draws, np.nan)
-    d = effects.to_cohens_d("contingency", effects.log_odds_ratio(drawn), convention=convention)
-    return log_bf, np.asarray(d)
-
-
 def _drawn_counts(table: Floats, rng: np.random.Generator, draws: int) -> Floats:
     """(draws, rows, outcomes): each row drawn again; one in which all are alike from what its answers leave open."""
     from karat.replication.resampling import smoothed_counts
 
     rows = [rng.multinomial(int(row.sum()), row / max(row.sum(), 1.0), draws) for row in table]
     return smoothed_counts(np.stack(rows, axis=1).astype(np.float64), (table > 0).sum(axis=-1) == 1, rng)
-
-
-def _noncentral_f(side: Side, rng: np.random.Generator, draws: int) -> Floats:
-    """F about itself: the group effects ~ Normal(observed, SE²), so df1·F is the noncentrality."""
-    above = rng.noncentral_chisquare(side.df1, max(side.df1 * side.statistic, 1e-12), draws) / side.df1
-    return np.asarray(above / (rng.chisquare(side.df2, draws) / side.df2))
 
 
 def statistic_of(kind: str, side: Side, effect: Floats) -> tuple[Floats, Floats]:

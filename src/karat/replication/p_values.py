@@ -47,11 +47,30 @@ def p_value(
         with np.errstate(divide="ignore"):
             return _of_t(np.asarray(r * np.sqrt(free / ((1 - r) * (1 + r)))), np.asarray(free))
     if kind == "anova":
-        return _of_f(floats("statistic", statistic), floats("df", df), floats("df2", df2))
+        f = floats("statistic", statistic)
+        df1 = floats("df", df)
+        df2 = floats("df2", df2)
+        from karat.stats.special import fdtrc
+
+        return evaluate(lambda f, a, b: np.asarray(fdtrc(a, b, f)), f, df1, df2)
     if kind == "variance_ratio":
-        return _of_variances(float(statistic), float(n1), float(n2))
+        ratio = float(statistic)
+        n1 = float(n1)
+        n2 = float(n2)
+        from karat.stats.special import fdtr, fdtrc
+
+        above, below = float(fdtrc(n1 - 1, n2 - 1, ratio)), float(fdtr(n1 - 1, n2 - 1, ratio))
+        return min(1.0, 2 * min(above, below))
     if kind in {"binomial", "proportion"}:
-        return _of_share(int(statistic), int(n1), p0)
+        # All outcomes that are no more likely than k.
+        k = int(statistic)
+        n = int(n1)
+        if not 0 <= k <= n or not 0 < p0 < 1:
+            raise ValueError(f"k of n against p0: must be 0 ≤ k ≤ n and 0 < p0 < 1, got {k} of {n} against {p0:g}")
+        every = np.arange(n + 1, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            logs = log_dbinom(every, np.full_like(every, n), np.full_like(every, p0))
+        return _as_unlikely(logs, k)
     if kind == "contingency":
         return _of_table(floats("statistic", statistic))
     return _of_ranks(kind, statistic, n1, n2)
@@ -73,29 +92,6 @@ def _of_t(t: Floats, df: Floats) -> Any:
     return evaluate(lambda t, v: np.asarray(2 * stdtr(v, -np.abs(t))), t, df)
 
 
-def _of_f(f: Floats, df1: Floats, df2: Floats) -> Any:
-    from karat.stats.special import fdtrc
-
-    return evaluate(lambda f, a, b: np.asarray(fdtrc(a, b, f)), f, df1, df2)
-
-
-def _of_variances(ratio: float, n1: float, n2: float) -> float:
-    from karat.stats.special import fdtr, fdtrc
-
-    above, below = float(fdtrc(n1 - 1, n2 - 1, ratio)), float(fdtr(n1 - 1, n2 - 1, ratio))
-    return min(1.0, 2 * min(above, below))
-
-
-def _of_share(k: int, n: int, p0: float) -> float:
-    """All outcomes that are no more likely than k."""
-    if not 0 <= k <= n or not 0 < p0 < 1:
-        raise ValueError(f"k of n against p0: must be 0 ≤ k ≤ n and 0 < p0 < 1, got {k} of {n} against {p0:g}")
-    every = np.arange(n + 1, dtype=np.float64)
-    with np.errstate(all="ignore"):
-        logs = log_dbinom(every, np.full_like(every, n), np.full_like(every, p0))
-    return _as_unlikely(logs, k)
-
-
 def _as_unlikely(logs: Floats, seen: int) -> float:
     chances = np.exp(logs)
     return min(1.0, float(chances[logs <= logs[seen] + SLACK].sum() / chances.sum()))
@@ -108,20 +104,16 @@ def _of_table(table: Floats) -> float:
         raise ValueError(f"statistic: must be one table of counts, got shape {table.shape}")
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     if table.shape == (2, 2):
-        return _fisher(table, rows, columns)
+        first = np.arange(max(0.0, columns[0] - rows[1]), min(rows[0], columns[0]) + 1)
+        with np.errstate(all="ignore"):
+            logs = log_dbinom(first, np.full_like(first, rows[0]), np.full_like(first, 0.5))
+            logs = logs + log_dbinom(columns[0] - first, np.full_like(first, rows[1]), np.full_like(first, 0.5))
+        return _as_unlikely(logs - logs.max(), int(table[0, 0] - first[0]))
     expected = np.outer(rows, columns) / table.sum()
     if (expected == 0).any():
         return NAN
     square = float(((table - expected) ** 2 / expected).sum())
     return float(chdtrc((rows.size - 1) * (columns.size - 1), square))
-
-
-def _fisher(table: Floats, rows: Floats, columns: Floats) -> float:
-    first = np.arange(max(0.0, columns[0] - rows[1]), min(rows[0], columns[0]) + 1)
-    with np.errstate(all="ignore"):
-        logs = log_dbinom(first, np.full_like(first, rows[0]), np.full_like(first, 0.5))
-        logs = logs + log_dbinom(columns[0] - first, np.full_like(first, rows[1]), np.full_like(first, 0.5))
-    return _as_unlikely(logs - logs.max(), int(table[0, 0] - first[0]))
 
 
 def _of_ranks(kind: str, statistic: Any, n1: Any, n2: Any) -> Any:

@@ -53,19 +53,17 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
         exact = (us == np.floor(us)) & (ties == 0) & (us.shape == first.shape) & (first * second <= EXACT_PRODUCT)
     if method == "asymptotic":
         exact = np.zeros_like(exact)
-    found = np.asarray(_asymptotic(us, first, second, ties, scale, alternative), dtype=np.float64).copy()
+    total = first + second
+    with np.errstate(all="ignore"):
+        variance = first * second / 12 * (total + 1 - ties / (total * (total - 1)))
+        z = np.where(variance > 0, (us - first * second / 2) / np.sqrt(variance), np.nan)
+    found = np.asarray(
+        log_bf10_z(z, 3 / np.pi * first * second / (total + 1), rscale=scale, alternative=alternative), dtype=np.float64
+    ).copy()
     for a, b in {(int(a), int(b)) for a, b in zip(first[exact].tolist(), second[exact].tolist(), strict=True)}:
         same = exact & (first == a) & (second == b)
         found[same] = _exact(us[same].astype(np.int64), a, b, scale, alternative)
     return unwrap(found)
-
-
-def _asymptotic(u: Floats, n1: Floats, n2: Floats, ties: Floats, rscale: float, alternative: str) -> Any:
-    total = n1 + n2
-    with np.errstate(all="ignore"):
-        variance = n1 * n2 / 12 * (total + 1 - ties / (total * (total - 1)))
-        z = np.where(variance > 0, (u - n1 * n2 / 2) / np.sqrt(variance), np.nan)
-    return log_bf10_z(z, 3 / np.pi * n1 * n2 / (total + 1), rscale=rscale, alternative=alternative)
 
 
 def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:

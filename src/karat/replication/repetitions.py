@@ -15,10 +15,9 @@ import numpy as np
 
 from karat.replication._inputs import Floats, percentiles_of_level, z_of_level
 from karat.replication.consistency import (
-    EDGE,
     FEWEST,
-    FEWEST_STUDIES,
     EcsInterval,
+    jackknife_interval,
     weighted_ccc,
     weights_by_study,
 )
@@ -28,7 +27,6 @@ from karat.replication.uncertainty import (
     WHOLE,
     Difference,
     Draws,
-    FindingId,
     Key,
     Place,
     Spread,
@@ -38,11 +36,16 @@ from karat.replication.uncertainty import (
     _pool,
     _sd,
     difference_uncertainty,
+    ecs_change,
     ecs_difference_uncertainty,
+    ecs_levels,
     ecs_spread,
+    mean_rows,
+    pas_change,
     pas_spread,
     place_of,
     score_uncertainty,
+    shared_tests,
 )
 
 __all__ = ["Repetitions", "directed_pas", "reference_differences", "repeated_differences", "repeated_uncertainty"]
@@ -72,7 +75,7 @@ def repeated_uncertainty(
             noise_ceiling=only.noise_ceiling, ecs_ceiling=only.ecs_ceiling, each=each,
         )  # fmt: skip
     levels = [_pool(one.tests, _pas(one.tests, drawn.log_bf)) for one, drawn in zip(agreements, draws, strict=True)]
-    effects = [_ecs_levels(one, drawn) for one, drawn in zip(agreements, draws, strict=True)]
+    effects = [ecs_levels(one, drawn) for one, drawn in zip(agreements, draws, strict=True)]
     return Repetitions(
         pas={
             key: _pas_mean(
@@ -84,7 +87,7 @@ def repeated_uncertainty(
             key: _ecs_mean(
                 place_of(key, agreements[0], draws[0]),
                 [one.ecs_fixed[key] for one in each],
-                [one.get(key) for one in effects],
+                [one[key][1] for one in effects],
             )
             for key in each[0].ecs_fixed
         },
@@ -107,7 +110,7 @@ def _pas_mean(place: Place, spreads: Sequence[Spread], levels: Sequence[Floats])
         return spreads[0]
     value = math.fsum(spreads[at].value for at in known) / len(known)
     n = max(spreads[at].n for at in known)
-    return pas_spread(place, value, _mean_rows([levels[at] for at in known]), n=n)
+    return pas_spread(place, value, mean_rows([levels[at] for at in known]), n=n)
 
 
 def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | None]) -> Spread:
@@ -120,33 +123,7 @@ def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | N
     if not known:
         first = spreads[0]
         return Spread(value=value, se=NAN, n=first.n, method=first.method, reason=first.reason)
-    return ecs_spread(place, value, _mean_rows(known), n=max(one.n for one in spreads))
-
-
-def _mean_rows(rows: Sequence[Floats]) -> Floats:
-    stacked = np.stack(rows)
-    there = np.isfinite(stacked)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(there, stacked, 0.0).sum(axis=0) / there.sum(axis=0))
-
-
-def _ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, Floats]:
-    """The ECS of every level with enough tests, replicate by replicate."""
-    human, agent = _effects(agreement.tests)
-    names = [score.test.study for score in agreement.tests]
-    domains = [score.test.domain for score in agreement.tests]
-    ids = [score.test.finding_id for score in agreement.tests]
-    known = np.isfinite(human) & np.isfinite(agent) & np.isfinite(draws.d).any(axis=0)
-    inside: dict[Key, list[bool]] = {WHOLE: [True] * len(names)}
-    inside |= {("domain", one.name): [name == one.name for name in domains] for one in agreement.domains}
-    inside |= {("study", one.name): [name == one.name for name in names] for one in agreement.studies}
-    found: dict[Key, Floats] = {}
-    for key, own in inside.items():
-        valid = known & np.array(own, dtype=bool)
-        if valid.sum() >= FEWEST:
-            weights = weights_by_study(names, ids, valid, level="study" if key[0] == "study" else "finding")
-            found[key] = _ecs_rows(human[valid], draws.d[:, valid], weights[valid])
-    return found
+    return ecs_spread(place, value, mean_rows(known), n=max(one.n for one in spreads))
 
 
 def _effects(tests: Sequence[TestScore]) -> tuple[Floats, Floats]:
@@ -155,8 +132,6 @@ def _effects(tests: Sequence[TestScore]) -> tuple[Floats, Floats]:
 
 def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
     """The interval for new studies of the mean ECS: a study is left out of all repetitions at once."""
-    from karat.stats.special import stdtrit
-
     names = [score.test.study for score in agreements[0].tests]
     ids = [score.test.finding_id for score in agreements[0].tests]
     pairs = [_effects(one.tests) for one in agreements]
@@ -173,20 +148,9 @@ def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
         known = [value for value in values if not math.isnan(value)]
         return math.fsum(known) / len(known) if known else NAN
 
-    value, n = mean(None), len(present)
     first = agreements[0].ecs_interval
-    method, scope = f"{first.method}, mean of {len(agreements)} repetitions", first.scope
-    if n < FEWEST_STUDIES:
-        reason = f"needs {FEWEST_STUDIES} studies, has {n}"
-        return EcsInterval(value=value, level=first.level, n=n, method=method, scope=scope, reason=reason)
-    z = np.arctanh(np.clip([mean(name) for name in present], -EDGE, EDGE))
-    centre = math.atanh(max(-EDGE, min(EDGE, value)))
-    se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
-    reach = float(stdtrit(n - 1, (1 + first.level) / 2)) * se
-    return EcsInterval(
-        value=value, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach),
-        level=first.level, n=n, method=method, scope=scope,
-    )  # fmt: skip
+    method = f"{first.method}, mean of {len(agreements)} repetitions"
+    return jackknife_interval(mean(None), [mean(name) for name in present], level=first.level, method=method)
 
 
 def repeated_differences(
@@ -209,28 +173,22 @@ def repeated_differences(
             ecs_difference_uncertainty(first[0], second[0], paired=paired, **both),
         )
     pas, ecs = [], []
-    pas_rows, ecs_rows = [], []
     for one, two, one_draws, two_draws in zip(first, second, first_draws, second_draws, strict=True):
-        drawn = {"first_draws": one_draws, "second_draws": two_draws}
-        pas.append(difference_uncertainty(one, two, paired=paired, without=without, **drawn))
-        ecs.append(ecs_difference_uncertainty(one, two, paired=paired, **drawn))
-        pas_rows.append(_pas_rows(one, two, one_draws, two_draws, without=without))
-        ecs_rows.append(_ecs_change(one, two, one_draws, two_draws))
+        pas.append(pas_change(one, two, first_draws=one_draws, second_draws=two_draws, paired=paired, without=without))
+        ecs.append(ecs_change(one, two, first_draws=one_draws, second_draws=two_draws, paired=paired))
     level = first[0].level
     return (
-        _change(pas, pas_rows, percentile=False, level=level),
-        _change(ecs, ecs_rows, percentile=True, level=level),
+        _mean_change(pas, percentile=False, level=level),
+        _mean_change(ecs, percentile=True, level=level),
     )
 
 
-def _change(
-    found: Sequence[Difference], rows: Sequence[Floats | None], *, percentile: bool, level: float
-) -> Difference:
-    known = [(one, row) for one, row in zip(found, rows, strict=True) if not math.isnan(one.value) and row is not None]
+def _mean_change(changes: Sequence[tuple[Difference, Floats | None]], *, percentile: bool, level: float) -> Difference:
+    known = [(one, rows) for one, rows in changes if not math.isnan(one.value) and rows is not None]
     if not known:
-        return found[0]
+        return changes[0][0]
     value = math.fsum(one.value for one, _ in known) / len(known)
-    draws = _mean_rows([row for _, row in known])
+    draws = mean_rows([row for _, row in known])
     se, n, method = _sd(draws), max(one.n for one, _ in known), known[0][0].method
     if not percentile:
         reach = z_of_level(level) * se
@@ -238,51 +196,6 @@ def _change(
     draws = draws[np.isfinite(draws)]
     low, high = np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - value)
     return Difference(value=value, se=se, low=float(low), high=float(high), n=n, method=method)
-
-
-def _pas_rows(
-    one: Agreement, two: Agreement, one_draws: Draws, two_draws: Draws, *, without: Collection[str]
-) -> Floats | None:
-    def scored(a: TestScore, b: TestScore) -> bool:
-        return a.test.study not in without and not math.isnan(a.pas) and not math.isnan(b.pas)
-
-    shared = _shared(one, two, scored)
-    if not shared:
-        return None
-    here, there = (np.array(side) for side in zip(*shared, strict=True))
-    tests, others = [one.tests[at] for at in here], [two.tests[at] for at in there]
-    before = _pool(tests, _pas(tests, one_draws.log_bf[:, here]))[WHOLE]
-    after = _pool(tests, _pas(others, two_draws.log_bf[:, there]))[WHOLE]
-    return np.asarray(after - before)
-
-
-def _ecs_change(one: Agreement, two: Agreement, one_draws: Draws, two_draws: Draws) -> Floats | None:
-    shared = _shared(one, two, lambda a, b: bool(np.isfinite([a.human.d, a.agent.d, b.agent.d]).all()))
-    shared = [
-        (here, there)
-        for here, there in shared
-        if np.isfinite(one_draws.d[:, here]).any() and np.isfinite(two_draws.d[:, there]).any()
-    ]
-    if len(shared) < FEWEST:
-        return None
-    here, there = (np.array(side) for side in zip(*shared, strict=True))
-    tests = [one.tests[at] for at in here]
-    human = np.array([score.human.d for score in tests])
-    names, ids = [score.test.study for score in tests], [score.test.finding_id for score in tests]
-    weights = weights_by_study(names, ids, np.ones(len(tests), dtype=bool))
-    return _ecs_rows(human, two_draws.d[:, there], weights) - _ecs_rows(human, one_draws.d[:, here], weights)
-
-
-def _shared(one: Agreement, two: Agreement, both: Callable[[TestScore, TestScore], bool]) -> list[tuple[int, int]]:
-    keys: dict[tuple[FindingId, str], int] = {
-        (score.test.finding_id, score.test.test): at for at, score in enumerate(two.tests)
-    }
-    found = []
-    for at, score in enumerate(one.tests):
-        other = keys.get((score.test.finding_id, score.test.test))
-        if other is not None and both(score, two.tests[other]):
-            found.append((at, other))
-    return found
 
 
 Places = tuple[int, ...]
@@ -370,6 +283,8 @@ def _difference(
     *,
     missing: str,
 ) -> Difference:
+    from karat.stats.special import stdtrit
+
     found: list[tuple[int, int, Levels]] = []  # repetition, simulation
     n = 0
     for number, (one, drawn) in enumerate(zip(own, draws, strict=True)):
@@ -386,26 +301,21 @@ def _difference(
     simulated = [[beside for _, at, (_, beside, _) in found if at == one] for one in range(len(reference))]
     means = np.array([math.fsum(some) / len(some) for some in simulated if some])
     repeated = [[rows for number, _, (_, _, rows) in found if number == one] for one in range(len(own))]
-    agent_se = _sd(_mean_rows([_mean_rows(some) for some in repeated if some]))
-    return _between(value, agent_se, means, n, level=own[0].level)
-
-
-def _places(one: Agreement, other: Agreement, both: Callable[[TestScore, TestScore], bool]) -> tuple[Places, Places]:
-    shared = _shared(one, other, both)
-    return tuple(here for here, _ in shared), tuple(there for _, there in shared)
-
-
-def _between(value: float, agent_se: float, means: Floats, n: int, *, level: float) -> Difference:
-    """`means`: of each simulation of the reference."""
-    from karat.stats.special import stdtrit
-
+    agent_se = _sd(mean_rows([mean_rows(some) for some in repeated if some]))
     count = len(means)
     method = f"bootstrap SE and the spread of {count} simulations, Welch's t"
     if count < 2 or math.isnan(agent_se):
         method = "one simulation has no spread" if count < 2 else "the agent's side has no standard error"
         return Difference(value=value, se=NAN, low=NAN, high=NAN, n=n, method=method)
-    own = float(means.std(ddof=1)) / math.sqrt(count)
-    se = math.hypot(agent_se, own)
-    df = (count - 1) * (se / own) ** 4 if own > 1e-6 * se else 1e12  # without a spread: as good as normal
-    reach = float(stdtrit(min(df, 1e12), (1 + level) / 2)) * se
+    reference_se = float(means.std(ddof=1)) / math.sqrt(count)
+    se = math.hypot(agent_se, reference_se)
+    df = (
+        (count - 1) * (se / reference_se) ** 4 if reference_se > 1e-6 * se else 1e12
+    )  # without a spread: as good as normal
+    reach = float(stdtrit(min(df, 1e12), (1 + own[0].level) / 2)) * se
     return Difference(value=value, se=se, low=value - reach, high=value + reach, n=n, method=method)
+
+
+def _places(one: Agreement, other: Agreement, both: Callable[[TestScore, TestScore], bool]) -> tuple[Places, Places]:
+    shared = shared_tests(one, other, both)
+    return tuple(here for here, _ in shared), tuple(there for _, there in shared)

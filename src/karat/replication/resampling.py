@@ -125,7 +125,13 @@ def replicate_test(
         if rows.kind == "contingency":
             return _tables(rows, weights, method, convention, rng)
         if rows.kind in SHARE_KINDS:
-            return _shares(rows, weights, convention, rng)
+            n, k = _sums(weights, rows.units, np.ones_like(rows.values), rows.values)
+            if rng is not None and rows.values.size and np.ptp(rows.values) == 0:
+                k = smoothed_counts(np.stack([k, n - k], axis=-1)[:, None], np.array([True]), rng)[:, 0, 0]
+            n = np.where(n > 0, n, np.nan)
+            k = np.where(n > 0, k, np.nan)
+            d = np.asarray(effects.to_cohens_d(rows.kind, k / n, p0=rows.p0, convention=convention))
+            return Replicates(statistic=k, log_bf=np.asarray(counts.log_bf10_binomial(k, n, p0=rows.p0)), d=d)
         if rows.kind in {"correlation", "spearman"}:
             return _correlations(rows, weights, convention)
         if rows.kind == "mannwhitney":
@@ -175,16 +181,6 @@ def _tables(
     return Replicates(statistic=log_or, log_bf=log_bf, d=d)
 
 
-def _shares(rows: TestRows, weights: Floats, convention: str, rng: np.random.Generator | None) -> Replicates:
-    n, k = _sums(weights, rows.units, np.ones_like(rows.values), rows.values)
-    if rng is not None and rows.values.size and np.ptp(rows.values) == 0:
-        k = smoothed_counts(np.stack([k, n - k], axis=-1)[:, None], np.array([True]), rng)[:, 0, 0]
-    n = np.where(n > 0, n, np.nan)
-    k = np.where(n > 0, k, np.nan)
-    d = np.asarray(effects.to_cohens_d(rows.kind, k / n, p0=rows.p0, convention=convention))
-    return Replicates(statistic=k, log_bf=np.asarray(counts.log_bf10_binomial(k, n, p0=rows.p0)), d=d)
-
-
 def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Replicates:
     """T tests, F and the ratio of variances: all from the n, mean and sum of squares of each group."""
     found = [_spread(rows, weights, rows.groups == level) for level in range(rows.levels)]
@@ -210,7 +206,17 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
         n, mean = rows.cells**2 / (1 / n).sum(axis=2), mean.mean(axis=2)
     grand = (n * mean).sum(axis=1) / n.sum(axis=1)
     f = (n * (mean - grand[:, None]) ** 2).sum(axis=1) / (n.shape[1] - 1) / within
-    return _of_f(f, n, mean, method, df2=total - rows.levels, scale=rows.scale)
+    df2 = total - rows.levels
+    df1 = n.shape[1] - 1.0
+    equal = np.ptp(mean, axis=1) <= NO_SPREAD * rows.scale
+    f = np.where(equal & np.isfinite(f), 0.0, f)
+    sizes = n if method == "jzs" else None
+    log_bf = np.asarray(bayes.log_bf10_anova(f, df1, df2, n_per_group=sizes, method=method))
+    if df1 != 1:
+        return Replicates(statistic=f, log_bf=log_bf, d=np.full(len(f), np.nan))
+    apart = mean[:, 0] - mean[:, 1]
+    sign = np.where(equal, np.nan, np.sign(apart))  # F has no direction of its own
+    return Replicates(statistic=f, log_bf=log_bf, d=sign * np.sqrt(f * (1 / n).sum(axis=1)))
 
 
 def _positive(values: Floats) -> Floats:
@@ -221,19 +227,6 @@ def _of_t(kind: str, t: Floats, n1: Floats, n2: Floats | None, convention: str) 
     log_bf = np.asarray(bayes.log_bf10_ttest(t, n1, n2))
     d = effects.to_cohens_d(kind, effects.cohens_d(t, n1, n2), convention=convention)
     return Replicates(statistic=t, log_bf=log_bf, d=np.asarray(d))
-
-
-def _of_f(f: Floats, n: Floats, mean: Floats, method: str, *, df2: Floats, scale: float) -> Replicates:
-    df1 = n.shape[1] - 1.0
-    equal = np.ptp(mean, axis=1) <= NO_SPREAD * scale
-    f = np.where(equal & np.isfinite(f), 0.0, f)
-    sizes = n if method == "jzs" else None
-    log_bf = np.asarray(bayes.log_bf10_anova(f, df1, df2, n_per_group=sizes, method=method))
-    if df1 != 1:
-        return Replicates(statistic=f, log_bf=log_bf, d=np.full(len(f), np.nan))
-    apart = mean[:, 0] - mean[:, 1]
-    sign = np.where(equal, np.nan, np.sign(apart))  # F has no direction of its own
-    return Replicates(statistic=f, log_bf=log_bf, d=sign * np.sqrt(f * (1 / n).sum(axis=1)))
 
 
 def _correlations(rows: TestRows, weights: Floats, convention: str) -> Replicates:

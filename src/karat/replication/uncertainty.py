@@ -11,9 +11,8 @@ Findings have a standard error and no claim of coverage.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,7 @@ from karat.replication.evidence import (
     log_bf10_of,
     statistic_of,
 )
-from karat.replication.scores import Agreement, Scored, StudyScore, TestScore
+from karat.replication.scores import Agreement, Scored, TestScore
 
 __all__ = [
     "Difference",
@@ -194,19 +193,43 @@ def difference_uncertainty(
     difference is paired; drawn apart, it is as wide as that of independent conditions. `paired`
     only says which of the two it is. The interval is of the level of `first`. `without`: names of studies to leave out.
     """
-    keys = [(score.test.finding_id, score.test.test) for score in first.tests]
+    return pas_change(
+        first, second, first_draws=first_draws, second_draws=second_draws, paired=paired, without=without
+    )[0]
+
+
+def shared_tests(
+    first: Agreement, second: Agreement, both: Callable[[TestScore, TestScore], bool]
+) -> list[tuple[int, int]]:
+    """The places of the tests that both agreements have, where `both` holds of the two scores."""
     places = {(score.test.finding_id, score.test.test): at for at, score in enumerate(second.tests)}
-    shared = [
+    keys = [(score.test.finding_id, score.test.test) for score in first.tests]
+    return [
         (at, places[key])
         for at, key in enumerate(keys)
-        if key in places
-        and key[0][0] not in without
-        and not math.isnan(first.tests[at].pas)
-        and not math.isnan(second.tests[places[key]].pas)
+        if key in places and both(first.tests[at], second.tests[places[key]])
     ]
+
+
+def pas_change(
+    first: Agreement,
+    second: Agreement,
+    *,
+    first_draws: Draws,
+    second_draws: Draws,
+    paired: bool,
+    without: Collection[str],
+) -> tuple[Difference, Floats | None]:
+    """The difference, and that of each replicate; None without a shared test."""
+
+    def scored(one: TestScore, other: TestScore) -> bool:
+        return one.test.study not in without and not math.isnan(one.pas) and not math.isnan(other.pas)
+
+    shared = shared_tests(first, second, scored)
     if not shared:
         outside = f" outside {', '.join(without)}" if without else ""
-        return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=0, method=f"no test{outside} is scored under both")
+        method = f"no test{outside} is scored under both"
+        return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=0, method=method), None
     one, two = (np.array(side) for side in zip(*shared, strict=True))
     tests = [first.tests[at] for at in one]
     others = [second.tests[at] for at in two]
@@ -214,15 +237,10 @@ def difference_uncertainty(
     value = float(np.diff(_pool(tests, now)[WHOLE])[0])
     before = _pool(tests, _pas(tests, first_draws.log_bf[:, one]))[WHOLE]
     after = _pool(tests, _pas(others, second_draws.log_bf[:, two]))[WHOLE]
-    se, z = _sd(after - before), z_of_level(first.level)
-    return Difference(
-        value=value,
-        se=se,
-        low=value - z * se,
-        high=value + z * se,
-        n=len(shared),
-        method=f"± {round(z, 2)} bootstrap SE, {_drawn(paired)}{_over(first_draws)}",
-    )
+    rows = np.asarray(after - before)
+    se, z = _sd(rows), z_of_level(first.level)
+    method = f"± {round(z, 2)} bootstrap SE, {_drawn(paired)}{_over(first_draws)}"
+    return Difference(value=value, se=se, low=value - z * se, high=value + z * se, n=len(shared), method=method), rows
 
 
 def _drawn(paired: bool) -> str:
@@ -246,20 +264,23 @@ def ecs_difference_uncertainty(
 
     For these studies: percentiles of the differences of replicates, moved by their bias as those of one condition are.
     """
-    places = {(score.test.finding_id, score.test.test): at for at, score in enumerate(second.tests)}
+    return ecs_change(first, second, first_draws=first_draws, second_draws=second_draws, paired=paired)[0]
+
+
+def ecs_change(
+    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool
+) -> tuple[Difference, Floats | None]:
+    """The difference, and that of each replicate; None for too few tests."""
     shared = [
-        (at, places[key])
-        for at, score in enumerate(first.tests)
-        if (key := (score.test.finding_id, score.test.test)) in places
-        and np.isfinite([score.human.d, score.agent.d, second.tests[places[key]].agent.d]).all()
-        and np.isfinite(first_draws.d[:, at]).any()
-        and np.isfinite(second_draws.d[:, places[key]]).any()
-    ]
-    method = f"percentile of the difference, moved by the bootstrap's bias, {_drawn(paired)}{_over(first_draws)}"
-    if len(shared) < FEWEST:
-        return Difference(
-            value=NAN, se=NAN, low=NAN, high=NAN, n=len(shared), method=f"needs {FEWEST} tests with errors"
+        (here, there)
+        for here, there in shared_tests(
+            first, second, lambda one, other: bool(np.isfinite([one.human.d, one.agent.d, other.agent.d]).all())
         )
+        if np.isfinite(first_draws.d[:, here]).any() and np.isfinite(second_draws.d[:, there]).any()
+    ]
+    if len(shared) < FEWEST:
+        method = f"needs {FEWEST} tests with errors"
+        return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=len(shared), method=method), None
     one, two = (np.array(side) for side in zip(*shared, strict=True))
     tests = [first.tests[at] for at in one]
     human = np.array([score.human.d for score in tests])
@@ -267,10 +288,12 @@ def ecs_difference_uncertainty(
     weights = weights_by_study(names, ids, np.ones(len(tests), dtype=bool))
     agents = [np.array([score.agent.d for score in tests]), np.array([second.tests[at].agent.d for at in two])]
     before, after = (weighted_ccc(human, agent, weights).value for agent in agents)
-    draws = _ecs_rows(human, second_draws.d[:, two], weights) - _ecs_rows(human, first_draws.d[:, one], weights)
-    draws, value = draws[np.isfinite(draws)], after - before
+    rows = _ecs_rows(human, second_draws.d[:, two], weights) - _ecs_rows(human, first_draws.d[:, one], weights)
+    draws, value = rows[np.isfinite(rows)], after - before
     low, high = np.quantile(draws, percentiles_of_level(first.level)) - (draws.mean() - value)
-    return Difference(value=value, se=_sd(draws), low=float(low), high=float(high), n=len(shared), method=method)
+    method = f"percentile of the difference, moved by the bootstrap's bias, {_drawn(paired)}{_over(first_draws)}"
+    found = Difference(value=value, se=_sd(draws), low=float(low), high=float(high), n=len(shared), method=method)
+    return found, rows
 
 
 def _pas(tests: Sequence[TestScore], log_bf: Floats) -> Floats:
@@ -292,14 +315,14 @@ def _pool(tests: Sequence[TestScore], scores: Floats) -> dict[Key, Floats]:
     nested: dict[str, list[Floats]] = {}
     for key, values in findings.items():
         nested.setdefault(key[0], []).append(values)
-    studies = {name: _mean(values) for name, values in nested.items()}
+    studies = {name: mean_rows(values) for name, values in nested.items()}
     domains: dict[str, list[Floats]] = {}
     for name, domain in {score.test.study: score.test.domain for score in reversed(tests)}.items():
         domains.setdefault(domain, []).append(studies[name])
     pooled: dict[Key, Floats] = {("finding", key): values for key, values in findings.items()}
     pooled.update({("study", name): values for name, values in studies.items()})
-    pooled.update({("domain", name): _mean(values) for name, values in domains.items() if name})
-    pooled[WHOLE] = _mean(list(studies.values()))
+    pooled.update({("domain", name): mean_rows(values) for name, values in domains.items() if name})
+    pooled[WHOLE] = mean_rows(list(studies.values()))
     return pooled
 
 
@@ -314,9 +337,10 @@ def _pool_one(scores: Floats, weights: Floats) -> Floats:
         return np.asarray((np.tanh((np.where(there, z, 0.0) * mass).sum(axis=1) / total) + 1) / 2)
 
 
-def _mean(values: list[Floats]) -> Floats:
-    stacked = np.stack(values)
-    there = ~np.isnan(stacked)
+def mean_rows(rows: Sequence[Floats]) -> Floats:
+    """The mean of several arrays, element by element, over those that are finite there."""
+    stacked = np.stack(rows)
+    there = np.isfinite(stacked)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(there, stacked, 0.0).sum(axis=0) / there.sum(axis=0))
 
@@ -400,27 +424,38 @@ def _sd(values: Floats) -> float:
 
 def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
     """Percentiles of the ECS over replicates, at every level with enough tests."""
-    d = draws.d
+    values: dict[Key, float] = {WHOLE: agreement.benchmark.ecs.value}
+    values |= {("domain", one.name): one.ecs.value for one in agreement.domains}
+    values |= {("study", one.name): one.ecs.value for one in agreement.studies}
+    found: dict[Key, Spread] = {}
+    for key, (n, rows) in ecs_levels(agreement, draws).items():
+        if rows is None:
+            reason = f"needs {FEWEST} tests with errors, has {n}"
+            found[key] = Spread(value=values[key], se=NAN, n=n, method="percentile", reason=reason)
+        else:
+            found[key] = ecs_spread(place_of(key, agreement, draws), values[key], rows, n=n)
+    return found
+
+
+def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Floats | None]]:
+    """Of each level its tests with errors, and the ECS of every replicate; None for too few tests."""
     human = np.array([score.human.d for score in agreement.tests])
     agent = np.array([score.agent.d for score in agreement.tests])
-    names = np.array([score.test.study for score in agreement.tests], dtype=object)
-    domains = np.array([score.test.domain for score in agreement.tests], dtype=object)
+    names = [score.test.study for score in agreement.tests]
+    domains = [score.test.domain for score in agreement.tests]
     ids = [score.test.finding_id for score in agreement.tests]
-    known = np.isfinite(human) & np.isfinite(agent) & np.isfinite(d).any(axis=0)
-    every: list[tuple[Key, StudyScore, Any]] = [(WHOLE, agreement.benchmark, np.ones(names.size, dtype=bool))]
-    every += [(("domain", one.name), one, domains == one.name) for one in agreement.domains]
-    every += [(("study", one.name), one, names == one.name) for one in agreement.studies]
-    found: dict[Key, Spread] = {}
-    for key, score, inside in every:
-        valid = inside & known
-        if valid.sum() < FEWEST:
-            reason = f"needs {FEWEST} tests with errors, has {int(valid.sum())}"
-            found[key] = Spread(value=score.ecs.value, se=NAN, n=int(valid.sum()), method="percentile", reason=reason)
-            continue
-        alike = "study" if key[0] == "study" else "finding"
-        weights = weights_by_study(names.tolist(), ids, valid, level=alike)
-        values = _ecs_rows(human[valid], d[:, valid], weights[valid])
-        found[key] = ecs_spread(place_of(key, agreement, draws), score.ecs.value, values, n=int(valid.sum()))
+    known = np.isfinite(human) & np.isfinite(agent) & np.isfinite(draws.d).any(axis=0)
+    inside: dict[Key, list[bool]] = {WHOLE: [True] * len(names)}
+    inside |= {("domain", one.name): [name == one.name for name in domains] for one in agreement.domains}
+    inside |= {("study", one.name): [name == one.name for name in names] for one in agreement.studies}
+    found: dict[Key, tuple[int, Floats | None]] = {}
+    for key, members in inside.items():
+        valid = known & np.array(members, dtype=bool)
+        n, rows = int(valid.sum()), None
+        if n >= FEWEST:
+            weights = weights_by_study(names, ids, valid, level="study" if key[0] == "study" else "finding")
+            rows = _ecs_rows(human[valid], draws.d[:, valid], weights[valid])
+        found[key] = n, rows
     return found
 
 

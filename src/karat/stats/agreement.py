@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from karat.stats._groups import Floats, check_level, columns, summed_by, t_quantile, whole, z_quantile
+from karat.stats._groups import Floats, check_level, columns, summed_by, whole, z_quantile
 from karat.stats._ratings import (
     POINT,
     ROUNDING,
@@ -154,11 +154,8 @@ def _clustered(
     for pair, cluster in zip(pairs, clusters, strict=True):
         sums[cluster] = sums.get(cluster, 0.0) + float(inner[pair]) - centre
     se = math.sqrt(size / (size - 1) * math.fsum(one * one for one in sums.values())) / n / (1 - expected)
-    reach = t_quantile(0.5 + found.level / 2, size - 1) * se
-    return replace(
-        found, se=se, low=found.value - reach, high=found.value + reach, n=size, method=method, df=float(size - 1),
-        reason=POINT if se < ROUNDING else None,
-    )  # fmt: skip
+    clustered = replace(found, n=size, method=method)
+    return clustered.with_error(se, float(size - 1), POINT if se < ROUNDING else None)
 
 
 def _influence(shares: Floats, weighed: Floats, kappa: float) -> Floats:
@@ -319,22 +316,18 @@ def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and
 ) -> Interval:
     ratings = read_ratings(raters, clusters, categories)
     matrix = weight_matrix(ratings.categories, *weights)
-    agreeing = _agreeing(ratings, matrix)
-
-    def coefficient(ratings: Ratings, often: Floats) -> Agreed:
-        return _beyond_chance(ratings, often, agreeing, chance(ratings, often, matrix))
-
-    return interval_of(ratings, coefficient, level=level, method=method, rng=rng)
-
-
-def _agreeing(ratings: Ratings, matrix: Floats) -> Floats:
-    """The mean weight over the pairs of raters of each thing; 0 where there is no pair."""
+    # The mean weight over the pairs of raters of each thing; 0 where there is no pair.
     total = np.zeros(len(ratings.codes))
     for one in range(ratings.codes.shape[1]):
         for other in range(one):
             a, b = ratings.codes[:, one], ratings.codes[:, other]
             total += np.where((a >= 0) & (b >= 0), matrix[a, b], 0.0)
-    return np.asarray(2 * total / np.maximum(1.0, ratings.counts * (ratings.counts - 1)))
+    agreeing = np.asarray(2 * total / np.maximum(1.0, ratings.counts * (ratings.counts - 1)))
+
+    def coefficient(ratings: Ratings, often: Floats) -> Agreed:
+        return _beyond_chance(ratings, often, agreeing, chance(ratings, often, matrix))
+
+    return interval_of(ratings, coefficient, level=level, method=method, rng=rng)
 
 
 def _beyond_chance(ratings: Ratings, often: Floats, agreeing: Floats, expected: tuple[float, Floats]) -> Agreed:
@@ -431,7 +424,10 @@ def krippendorff_alpha(
     ratings = _shared(read_ratings(raters, clusters, categories))
     known = ratings.categories
     if weights is not None:
-        distance = _by_weights(weight_matrix(known, weights, spacing))
+        matrix = weight_matrix(known, weights, spacing)
+        distance = _Distance(
+            lambda _, a, b: np.asarray(1 - matrix[a, b]), lambda share: np.asarray((1 - matrix) @ share)
+        )
         method = weighted("Krippendorff's alpha", weights, spacing)
     else:
         distance, method = (
@@ -471,10 +467,6 @@ def _by_level(level: str, known: Sequence[Any], *, ordered: bool) -> _Distance:
     if (values < 0).any():
         raise ValueError(f"raters: proportions need values of at least 0, got {values.min():g}")
     return _Distance(lambda _, a, b: _proportion(values[a], values[b]), lambda share: _to_all(values, share))
-
-
-def _by_weights(matrix: Floats) -> _Distance:
-    return _Distance(lambda _, a, b: np.asarray(1 - matrix[a, b]), lambda share: np.asarray((1 - matrix) @ share))
 
 
 def _squared(points: Callable[[Floats], Floats], *, by_rank: bool = False) -> _Distance:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from karat.stats._groups import Floats, Groups, check_level, columns, group, t_quantile
+from karat.stats._groups import Floats, Groups, check_level, columns, group
 from karat.stats.intervals import centred_mean, mean_interval, t_interval
 from karat.stats.results import Interval
 
@@ -80,17 +80,20 @@ def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the 
     """
     check_level(level)
     draw = _read(judge, human, clusters)
-    judged, told, at = draw.judged, draw.told, draw.clusters
+    judged, told = draw.judged, draw.told
     has_judge, has_human = np.isfinite(judged), np.isfinite(told)
     both, alone = has_judge & has_human, has_judge & ~has_human
 
     def over(values: Floats, rows: Bools) -> Interval:
-        return mean_interval(values[rows], _at(at, rows), level=level)
+        return mean_interval(values[rows], draw.clusters_of(rows), level=level)
+
+    def by_question(values: Floats, rows: Bools) -> Groups:
+        return group(values[rows], draw.clusters_of(rows))
 
     corrected = _of_design(draw, strata, weights, target, level)
     if corrected is None:
         _refuse_strata(judged[has_judge], both[has_judge])
-        corrected = _corrected(_by(at, judged, alone), _by(at, told - judged, both), over(told, both))
+        corrected = _corrected(by_question(judged, alone), by_question(told - judged, both), over(told, both))
     confusion, exact = _confusion(judged[both], told[both], categories)
     return Calibration(
         bias=over(judged - told, both),
@@ -106,14 +109,6 @@ def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the 
     )
 
 
-def _at(clusters: Sequence[Any], rows: Bools) -> list[Any]:
-    return [clusters[row] for row in np.flatnonzero(rows).tolist()]
-
-
-def _by(clusters: Sequence[Any], values: Floats, rows: Bools) -> Groups:
-    return group(values[rows], _at(clusters, rows))
-
-
 @dataclass(frozen=True, slots=True)
 class _Draw:
     """Everything that a judge scored, and what people said of some of it."""
@@ -127,6 +122,10 @@ class _Draw:
         if len(values) != self.judged.size:
             raise ValueError(f"{name}: want one an answer ({self.judged.size}), got {len(values)}")
         return np.flatnonzero(np.isfinite(self.judged))
+
+    def clusters_of(self, rows: npt.NDArray[Any]) -> list[Any]:
+        """The clusters of some answers, given by their places or as a mask."""
+        return [self.clusters[row] for row in np.arange(self.judged.size)[rows].tolist()]
 
 
 def _read(judge: Iterable[Any], human: Iterable[Any], clusters: Iterable[Any] | None) -> _Draw:
@@ -187,7 +186,7 @@ def _of_strata(draw: _Draw, strata: Sequence[Any], target: Target, level: float)
     seen = np.isfinite(told)
     n = np.bincount(codes[seen], minlength=size.size)
     method = f"stratified mean, of {'questions like these' if target == 'questions' else 'these answers'}"
-    questions = group(np.zeros(rows.size), _at_rows(draw.clusters, rows))
+    questions = group(np.zeros(rows.size), draw.clusters_of(rows))
     count = len(questions.labels)
     bare = Interval(value=math.nan, level=level, n=count, method=method, observations=int(rows.size))
     if not rows.size or (n == 0).any():
@@ -218,7 +217,7 @@ def _of_weights(draw: _Draw, weights: Floats, level: float) -> Interval:
     mass = np.where(seen, weights[rows], 0.0)
     if not (np.isfinite(mass[seen]).all() and (mass[seen] > 0).all()):
         raise ValueError("weights: must be numbers above 0 for every answer that people scored")
-    questions = group(np.zeros(rows.size), _at_rows(draw.clusters, rows))
+    questions = group(np.zeros(rows.size), draw.clusters_of(rows))
     told = len({questions.codes[at] for at in np.flatnonzero(seen).tolist()})
     method = "prediction-powered mean, weighted"
     bare = Interval(
@@ -236,16 +235,10 @@ def _of_weights(draw: _Draw, weights: Floats, level: float) -> Interval:
     return _around(bare, math.sqrt(told / (told - 1) * float((sums**2).sum())), told - 1.0)
 
 
-def _at_rows(clusters: Sequence[Any], rows: npt.NDArray[np.intp]) -> list[Any]:
-    return [clusters[row] for row in rows.tolist()]
-
-
 def _around(bare: Interval, se: float, df: float) -> Interval:
     if not se > 0:
-        found = replace(bare, se=0.0, low=bare.value, high=bare.value)
-        return replace(found, reason="nothing varies: the interval is a point")
-    reach = t_quantile(0.5 + bare.level / 2, df) * se
-    return replace(bare, se=se, low=bare.value - reach, high=bare.value + reach, df=df)
+        return replace(bare, se=0.0, low=bare.value, high=bare.value, reason="nothing varies: the interval is a point")
+    return bare.with_error(se, df)
 
 
 def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
@@ -267,15 +260,12 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
         return replace(bare, value=value, reason=f"{which} one question only: its spread cannot be known")
     se = _joint_error(alone, gap)
     widest = max(one.se, other.se)
+    bare = replace(bare, value=value)
     if se == 0 or not widest > 0:
-        return replace(
-            bare, value=value, se=0.0, low=value, high=value, reason="nothing varies: the interval is a point"
-        )
+        return _around(bare, 0.0, math.nan)
     parts = (one.se / widest) ** 2, (other.se / widest) ** 2
     welch = sum(parts) ** 2 / (parts[0] ** 2 / (first - 1) + parts[1] ** 2 / (second - 1))
-    df = min(welch, clusters - 1.0)
-    reach = t_quantile(0.5 + level / 2, df) * se
-    return replace(bare, value=value, se=se, low=value - reach, high=value + reach, df=df)
+    return bare.with_error(se, min(welch, clusters - 1.0))
 
 
 def _joint_error(alone: Groups, gap: Groups) -> float:

@@ -62,13 +62,20 @@ def paired_difference(
         np.array([means_b[question] for question in shared], dtype=np.float64),
         level,
     )
+    found = []
+    if lost_a != lost_b:
+        found.append(f"questions lost under a: {lost_a}, under b: {lost_b}; what is compared may not be like")
+    elif first.missing != second.missing:
+        found.append(
+            f"answers missing under a: {first.missing}, under b: {second.missing}; what is compared may not be like"
+        )
     return replace(
         compared,
         lost_a=lost_a,
         lost_b=lost_b,
         missing_a=first.missing,
         missing_b=second.missing,
-        warnings=_loss_warnings(lost_a, lost_b, first.missing, second.missing),
+        warnings=tuple(found),
     )
 
 
@@ -142,15 +149,6 @@ def _correlation(a: Floats, b: Floats) -> float:
     one, two = a - centred_mean(a), b - centred_mean(b)
     scale = math.sqrt(float(one @ one) * float(two @ two))
     return max(-1.0, min(1.0, float(one @ two) / scale)) if scale > 0 else math.nan
-
-
-def _loss_warnings(lost_a: int, lost_b: int, missing_a: int, missing_b: int) -> tuple[str, ...]:
-    found = []
-    if lost_a != lost_b:
-        found.append(f"questions lost under a: {lost_a}, under b: {lost_b}; what is compared may not be like")
-    elif missing_a != missing_b:
-        found.append(f"answers missing under a: {missing_a}, under b: {missing_b}; what is compared may not be like")
-    return tuple(found)
 
 
 def cliffs_delta(a: Iterable[Any], b: Iterable[Any]) -> float:
@@ -324,7 +322,9 @@ def mean_difference(
     Welch (1947), Biometrika 34:28; Hedges (1981), J. Educ. Stat. 6:107.
     """
     check_level(level)
-    first, second = _groups_of(a, b, clusters_a, clusters_b)
+    if (clusters_a is None) != (clusters_b is None):
+        raise ValueError("clusters_b: must be given where clusters_a is, and the other way round")
+    first, second = group(columns("a", a), clusters_a), group(columns("b", b), clusters_b)
     one, two = _means(first), _means(second)
     method = f"{'student' if equal_variances else 'welch'} t on question means"
     value = centred_mean(two) - centred_mean(one)
@@ -354,14 +354,6 @@ def mean_difference(
         warnings=_warnings(first, second),
         reason=reason,
     )
-
-
-def _groups_of(
-    a: Iterable[Any], b: Iterable[Any], clusters_a: Iterable[Any] | None, clusters_b: Iterable[Any] | None
-) -> tuple[Groups, Groups]:
-    if (clusters_a is None) != (clusters_b is None):
-        raise ValueError("clusters_b: must be given where clusters_a is, and the other way round")
-    return group(columns("a", a), clusters_a), group(columns("b", b), clusters_b)
 
 
 class _Error(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from karat.stats._bootstrap import bca_bounds, bootstrap_t_bounds, check_replicates
-from karat.stats._groups import Floats, Groups, check_level, columns, group, summed_by, t_quantile
+from karat.stats._groups import Floats, Groups, check_level, columns, group, summed_by
 from karat.stats.results import Interval
 
 __all__ = ["clustered_se", "mean_interval"]
@@ -81,9 +81,7 @@ def _of_these(groups: Groups, bare: Interval) -> Interval:
         reason = "answers to one question never differ: the interval is a point"
         return replace(nothing, se=0.0, low=bare.value, high=bare.value, reason=reason)
     relative = spreads / spreads.max()
-    df = float(relative.sum()) ** 2 / float(np.sum(relative**2 / (groups.counts - 1)))
-    reach = t_quantile(0.5 + bare.level / 2, df) * se
-    return replace(nothing, se=se, low=bare.value - reach, high=bare.value + reach, df=df, reason=None)
+    return nothing.with_error(se, float(relative.sum()) ** 2 / float(np.sum(relative**2 / (groups.counts - 1))))
 
 
 def t_interval(means: Floats, *, level: float, observations: int, missing: int = 0) -> Interval:
@@ -92,25 +90,11 @@ def t_interval(means: Floats, *, level: float, observations: int, missing: int =
     if n == 0 or missing:
         reason = f"{missing} of {observations} values are missing" if missing else "no values"
         return Interval(value=math.nan, level=level, n=n, method="t", observations=observations, reason=reason)
-    value, sd = centred_mean(means), sample_sd(means)
+    bare = Interval(value=centred_mean(means), level=level, n=n, method="t", observations=observations)
     if n == 1:
-        reason = "one cluster: its spread cannot be known"
-        return Interval(value=value, level=level, n=1, method="t", observations=observations, reason=reason)
-    se = sd / math.sqrt(n)
-    reach = t_quantile(0.5 + level / 2, n - 1) * se
-    point = None if se > 0 else f"all {n} cluster means are equal: the interval is a point"
-    return Interval(
-        value=value,
-        se=se,
-        low=value - reach,
-        high=value + reach,
-        level=level,
-        n=n,
-        method="t",
-        df=n - 1,
-        observations=observations,
-        reason=point,
-    )
+        return replace(bare, reason="one cluster: its spread cannot be known")
+    se = sample_sd(means) / math.sqrt(n)
+    return bare.with_error(se, n - 1, None if se > 0 else f"all {n} cluster means are equal: the interval is a point")
 
 
 def centred_mean(values: Floats) -> float:
@@ -164,10 +148,15 @@ def clustered_se(
         scores = scores / (1 - shares)
     elif kind == "CR2":
         scores = scores / np.sqrt(1 - shares)
-        df = _satterthwaite(groups.counts.astype(float))
+        # Satterthwaite: tr(B)² / ‖B‖² with B = (diag m − m mᵀ/n) ∘ a aᵀ, a = (1 − m/n)^−½, without the matrix
+        m, total = groups.counts.astype(float), groups.values.size
+        diagonal = m / (1 - m / total)
+        outer = m**2 / (1 - m / total) / total
+        norm = np.sum(diagonal**2 - 2 * diagonal * outer) + np.sum(outer) ** 2
+        df = float(np.sum(diagonal - outer) ** 2 / norm)
     se = float(np.sqrt(np.sum(scores**2))) / groups.values.size
     reason = "one cluster holds more than half of the values" if shares.max() > 0.5 else None
-    return _around(bare, se, df, reason)
+    return bare.with_error(se, df, reason)
 
 
 def _bare_mean(groups: Groups, *, level: float, method: str) -> Interval:
@@ -183,34 +172,8 @@ def _bare_mean(groups: Groups, *, level: float, method: str) -> Interval:
     return Interval(value=value, level=level, n=n, method=method, observations=observations, reason=reason)
 
 
-def _around(bare: Interval, se: float, df: float, reason: str | None) -> Interval:
-    reach = t_quantile(0.5 + bare.level / 2, df) * se
-    return Interval(
-        value=bare.value,
-        se=se,
-        low=bare.value - reach,
-        high=bare.value + reach,
-        level=bare.level,
-        n=bare.n,
-        method=bare.method,
-        df=df,
-        observations=bare.observations,
-        reason=reason,
-    )
-
-
 def _cluster_scores(groups: Groups, mean: float) -> Floats:
     return summed_by(groups.codes, groups.values - mean, len(groups.labels))
-
-
-def _satterthwaite(m: Floats) -> float:
-    """tr(B)² / ‖B‖² with B = (diag m − m mᵀ/n) ∘ a aᵀ, a = (1 − m/n)^−½, without the matrix."""
-    n = m.sum()
-    diagonal = m / (1 - m / n)
-    outer = m**2 / (1 - m / n) / n
-    trace = np.sum(diagonal - outer)
-    norm = np.sum(diagonal**2 - 2 * diagonal * outer) + np.sum(outer) ** 2
-    return float(trace**2 / norm)
 
 
 def _two_way(values: Iterable[Any], first: Iterable[Any], second: Iterable[Any], *, level: float) -> Interval:
@@ -226,5 +189,5 @@ def _two_way(values: Iterable[Any], first: Iterable[Any], second: Iterable[Any],
     parts = [float(np.sum(_cluster_scores(groups, bare.value) ** 2)) for groups in (by_first, by_second, by_both)]
     variance = (parts[0] + parts[1] - parts[2]) / listed.size**2
     if variance < 0:
-        return _around(bare, math.nan, bare.n - 1, "the two-way variance estimate is negative")
-    return _around(bare, math.sqrt(variance), bare.n - 1, None)
+        return bare.with_error(math.nan, bare.n - 1, "the two-way variance estimate is negative")
+    return bare.with_error(math.sqrt(variance), bare.n - 1)

@@ -58,7 +58,10 @@ def icc(
     if question is None:
         if rater is not None:
             raise ValueError("question: must be given where rater is")
-        table = _table(y)
+        rows = [columns("y", row) for row in _rows(y)]
+        if not rows or len({row.size for row in rows}) != 1 or not rows[0].size:
+            raise ValueError("y: without question, must be a table with a row a thing and a column a rater")
+        table = np.stack(rows)
         if model.startswith("ICC(1"):
             labels = np.repeat(np.arange(table.shape[0]), table.shape[1])
             return _one_way(table.reshape(-1), labels, model, level)
@@ -69,13 +72,6 @@ def icc(
         raise ValueError(f"rater: must be given for {model}, or y as a table")
     table, reason = _crossed(y, question, rater)
     return _two_way(table, model, level, reason)
-
-
-def _table(y: Iterable[Any]) -> Floats:
-    rows = [columns("y", row) for row in _rows(y)]
-    if not rows or len({row.size for row in rows}) != 1 or not rows[0].size:
-        raise ValueError("y: without question, must be a table with a row a thing and a column a rater")
-    return np.stack(rows)
 
 
 def _rows(y: Iterable[Any]) -> list[Any]:

@@ -75,18 +75,14 @@ def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Flo
     values = log_f(u)
     top = float(values.max())
     total = math.log(float(np.exp(values - top).sum()) * float(u[1] - u[0]))
-    return math.exp(top + total + _log_scale(df))
-
-
-def _log_scale(df: float) -> float:
-    """Of the density of ln s at 0, without the difference of large logarithms."""
+    # Of the density of ln s at 0, without the difference of large logarithms.
     from karat.stats.special import gammaln
 
     half = df / 2
     stirling = 1 / (12 * half) - 1 / (360 * half**3) + 1 / (1260 * half**5)
     if half < 50:
         stirling = float(gammaln(half)) - (half - 0.5) * math.log(half) + half - 0.5 * math.log(2 * math.pi)
-    return math.log(2) + 0.5 * math.log(half) - 0.5 * math.log(2 * math.pi) - stirling
+    return math.exp(top + total + (math.log(2) + 0.5 * math.log(half) - 0.5 * math.log(2 * math.pi) - stirling))
 
 
 def noncentral_f_above(f: float, df1: float, df2: float, ncp: float) -> float:

@@ -135,6 +135,10 @@ def ratio_interval(sums: Sums, *, share: bool, level: float = 0.95) -> Clustered
     se = _jackknife(kept.pulls())
     low, high = _bounds(value, se, clusters, observations, share=share, level=level)
     naive = _naive_se(kept)
+    if se == 0:
+        reason = f"all {clusters} clusters have the same rate"
+    elif float((kept.weights * kept.counts).max()) / kept.size > 0.5:
+        reason = "one cluster holds more than half of the values"
     interval = Interval(
         value=value,
         se=se,
@@ -145,17 +149,10 @@ def ratio_interval(sums: Sums, *, share: bool, level: float = 0.95) -> Clustered
         method=method,
         df=clusters - 1,
         observations=observations,
-        reason=_caveat(kept, se),
+        reason=reason,
     )
     effect = (se / naive) ** 2 if se > 0 and naive > 0 else math.nan
     return ClusteredRatio(interval=interval, naive_se=naive, design_effect=effect)
-
-
-def _caveat(sums: Sums, se: float) -> str | None:
-    if se == 0:
-        return f"all {sums.counts.size} clusters have the same rate"
-    largest = float((sums.weights * sums.counts).max()) / sums.size
-    return "one cluster holds more than half of the values" if largest > 0.5 else None
 
 
 def _bounds(
@@ -255,18 +252,8 @@ def ratio_gap(a: Sums, b: Sums, *, level: float = 0.95) -> Interval:
         return Interval(value=value, level=level, n=n, method=method, observations=observations, reason=reason)
     parts = one.se**4 / one.df + two.se**4 / two.df
     df = variance**2 / parts if parts > 0 else one.df + two.df
-    reach = t_quantile(0.5 + level / 2, df) * math.sqrt(variance)
-    return Interval(
-        value=value,
-        se=math.sqrt(variance),
-        low=value - reach,
-        high=value + reach,
-        level=level,
-        n=n,
-        method=method,
-        df=df,
-        observations=observations,
-    )
+    bare = Interval(value=value, level=level, n=n, method=method, observations=observations)
+    return bare.with_error(math.sqrt(variance), df)
 
 
 def _tested(value: float, se: float, n: int) -> tuple[float, float, str | None]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from karat.stats._groups import unbiased
+from karat.stats._groups import t_quantile, unbiased
 
 __all__ = [
     "Contrast",
@@ -35,6 +35,11 @@ class Interval:
     df: float = NAN  # of the t distribution that the interval used
     observations: int = 0  # values that went in
     reason: str | None = None  # why a number is NaN, or what a reader must know
+
+    def with_error(self, se: float, df: float, reason: str | None = None) -> Interval:
+        """The same estimate with Student's interval of this error."""
+        reach = t_quantile(0.5 + self.level / 2, df) * se
+        return replace(self, se=se, low=self.value - reach, high=self.value + reach, df=df, reason=reason)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -48,7 +48,14 @@ def proportion_interval(k: Counts, n: Counts, *, method: ShareMethod = "wilson",
     _check_method(method)
     right, tries = counts_of(("k", "n"), k, n)
     if not isinstance(plain(k), (int, float, np.number)):
-        return _of_questions(right, tries, method=method, level=level)
+        asked = [(won, tried) for won, tried in zip(right, tries, strict=True) if tried]
+        means = np.array([won / tried for won, tried in asked], dtype=np.float64)
+        found = share_of_means(means, observations=sum(tries), level=level, method=method)
+        left_out = len(tries) - len(asked)
+        if not left_out:
+            return found
+        told = f"{left_out} of {len(tries)} questions have no answer"
+        return replace(found, reason=f"{told}; {found.reason}" if found.reason else told)
     successes, size = right[0], tries[0]
     if size == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="no trials")
@@ -56,17 +63,6 @@ def proportion_interval(k: Counts, n: Counts, *, method: ShareMethod = "wilson",
     low, high = _SHARE[method](share, size, level)
     se = math.sqrt(share * (1 - share) / size)
     return Interval(value=share, se=se, low=low, high=high, level=level, n=size, method=method, observations=size)
-
-
-def _of_questions(right: list[int], tries: list[int], *, method: ShareMethod, level: float) -> Interval:
-    asked = [(won, tried) for won, tried in zip(right, tries, strict=True) if tried]
-    means = np.array([won / tried for won, tried in asked], dtype=np.float64)
-    found = share_of_means(means, observations=sum(tries), level=level, method=method)
-    left_out = len(tries) - len(asked)
-    if not left_out:
-        return found
-    told = f"{left_out} of {len(tries)} questions have no answer"
-    return replace(found, reason=f"{told}; {found.reason}" if found.reason else told)
 
 
 def _check_method(method: str) -> None:

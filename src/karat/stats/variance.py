@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -37,21 +37,19 @@ def reml_of_two(groups: Groups) -> tuple[float, float]:
 
     grid = np.linspace(-25.0, 25.0, 201)
     best = int(np.argmin([deviance(point) for point in grid]))
-    log_ratio = _golden_section(deviance, float(grid[max(0, best - 1)]), float(grid[min(200, best + 1)]))
-    ratio = 0.0 if best == 0 else math.exp(log_ratio)
-    within = residual(ratio)[0] / (size - 1)
-    return ratio * within, within
-
-
-def _golden_section(function: Callable[[float], float], low: float, high: float) -> float:
+    low = float(grid[max(0, best - 1)])
+    high = float(grid[min(200, best + 1)])
     share = (math.sqrt(5) - 1) / 2
     for _ in range(80):
         left, right = high - share * (high - low), low + share * (high - low)
-        if function(left) < function(right):
+        if deviance(left) < deviance(right):
             high = right
         else:
             low = left
-    return (low + high) / 2
+    log_ratio = (low + high) / 2
+    ratio = 0.0 if best == 0 else math.exp(log_ratio)
+    within = residual(ratio)[0] / (size - 1)
+    return ratio * within, within
 
 
 _POINTS = 8_192  # of the lattice: ends of 95 % intervals to about 1 % of their distance from the middle
@@ -295,15 +293,31 @@ def variance_components(
         raise ValueError(f"method: must be auto, anova or reml, got {method!r}")
     check_level(level)
     if judge is not None or answer is not None:
-        return _judged(columns("y", y), list(question), judge, answer, method=method, level=level)
+        # Three levels.
+        y = columns("y", y)
+        question = list(question)
+        judges = None if judge is None else list(judge)
+        if judges is not None and not len(judges) == len(question) == y.size:
+            raise ValueError(
+                f"question and judge: must be as many as values ({y.size}), got {len(question)}, {len(judges)}"
+            )
+        named = answers_in_order(question, judges or ()) if answer is None else list(answer)
+        data, missing = nested(y, question, named), int(np.count_nonzero(~np.isfinite(y)))
+        reason = f"{missing} of {y.size} values are missing" if missing else data.unknowable
+        if method == "auto":
+            method = "anova" if data.balanced else "reml"
+        if reason is not None:
+            unknown = _unknown(group(y, question), level=level, method=method, reason=reason)
+            return replace(unknown, judge=unknown.within, share_judge=math.nan, share_intervals=(unknown.within,) * 3)
+        parts = data.parts(data.squares) if method == "anova" else reml_parts(data)
+        return _three(data, parts, method=method, level=level, size=y.size)
     groups = group(y, question)
     reason = _unknowable(groups)
     if reason is not None:
         return _unknown(groups, level=level, method=method, reason=reason)
-    chosen = method
-    if chosen == "auto":
-        chosen = "anova" if bool((groups.counts == groups.counts[0]).all()) else "reml"
-    return _components(groups, chosen, level)
+    if method == "auto":
+        method = "anova" if bool((groups.counts == groups.counts[0]).all()) else "reml"
+    return _components(groups, method, level)
 
 
 def _unknowable(groups: Groups) -> str | None:
@@ -465,32 +479,6 @@ def _chi_squared_bounds(variance: float, df: float, level: float) -> tuple[float
 
     low, high = (variance * df / float(chdtri(df, tail)) for tail in (0.5 - level / 2, 0.5 + level / 2))
     return low, high
-
-
-def _judged(
-    y: Floats,
-    question: list[Any],
-    judge: Iterable[Any] | None,
-    answer: Iterable[Any] | None,
-    *,
-    method: str,
-    level: float,
-) -> VarianceComponents:
-    """Three levels."""
-    judges = None if judge is None else list(judge)
-    if judges is not None and not len(judges) == len(question) == y.size:
-        raise ValueError(
-            f"question and judge: must be as many as values ({y.size}), got {len(question)}, {len(judges)}"
-        )
-    named = answers_in_order(question, judges or ()) if answer is None else list(answer)
-    data, missing = nested(y, question, named), int(np.count_nonzero(~np.isfinite(y)))
-    reason = f"{missing} of {y.size} values are missing" if missing else data.unknowable
-    chosen = method if method != "auto" else "anova" if data.balanced else "reml"
-    if reason is not None:
-        unknown = _unknown(group(y, question), level=level, method=chosen, reason=reason)
-        return replace(unknown, judge=unknown.within, share_judge=math.nan, share_intervals=(unknown.within,) * 3)
-    parts = data.parts(data.squares) if chosen == "anova" else reml_parts(data)
-    return _three(data, parts, method=chosen, level=level, size=y.size)
 
 
 def _three(data: Nested, parts: tuple[float, ...], *, method: str, level: float, size: int) -> VarianceComponents:

@@ -223,16 +223,12 @@ def null_answers(golden: Sequence[object], conversations: Sequence[Hashable]) ->
     return {
         "zero": [0.0] * len(values),
         "one": [1.0] * len(values),
-        "sign_flipped": [_flipped(value) for value in values],
+        "sign_flipped": [
+            None if value is None else -value.number if value.boolean is None else not value.boolean for value in values
+        ],
         "times_100": [(None if value is None or value.boolean is not None else 100 * value.number) for value in values],
         "another_turn": [None if at is None else _said(values[at]) for at in _others(conversations)],
     }
-
-
-def _flipped(value: Value | None) -> float | bool | None:
-    if value is None:
-        return None
-    return -value.number if value.boolean is None else not value.boolean
 
 
 def _said(value: Value | None) -> float | bool | None:

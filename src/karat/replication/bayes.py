@@ -98,13 +98,11 @@ def log_bf10_z(z: Any, n: Any, *, rscale: Any = SQRT_HALF, alternative: str = "t
     size = domain("n", n, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
     scale = _scale(rscale, errors)
     if alternative == "two-sided":
-        return evaluate(_normal, zs, size * scale * scale)
+        return evaluate(
+            lambda z, g: np.where(np.isinf(z), np.inf, _mixture.log_mixture_normal(z, g)), zs, size * scale * scale
+        )
     side = int(alternative == "greater")
     return evaluate(lambda z, g: _mixture.log_halves_normal(z, g)[side], zs, size * scale * scale)
-
-
-def _normal(z: Floats, g: Floats) -> Floats:
-    return np.where(np.isinf(z), np.inf, _mixture.log_mixture_normal(z, g))
 
 
 def log_bf10_anova(

@@ -219,11 +219,18 @@ def replication_measures(score: TestScore, *, bound: float | None = None) -> Rep
 
     State it beforehand: chosen afterwards, it shows nothing.
     """
+    kind, human, agent = score.test.kind, score.test.human, score.test.agent
+    before, after = _sizes(kind, human), _sizes(kind, agent)
+    log_bf, telescopes, equivalence = NAN, None, None
+    if before is not None and after is not None:
+        log_bf = log_replication_bayes_factor(human.statistic, before, agent.statistic, after)
+        if human.statistic:  # the agent's t with the sign of the human effect: positive is the same direction
+            telescopes = small_telescopes(before, math.copysign(1, human.statistic) * agent.statistic, after)
+    se, apart = math.hypot(score.human.d_se, score.agent.d_se), score.agent.d - score.human.d
+    if bound is not None and math.isfinite(apart) and math.isfinite(se) and se > 0:
+        equivalence = equivalence_test(apart, se, low=-bound, high=bound)
     return ReplicationMeasures(
-        log_replication_bf=_new_evidence(score),
-        prediction=_prediction(score),
-        telescopes=_telescopes(score),
-        equivalence=_equivalence(score, bound) if bound is not None else None,
+        log_replication_bf=log_bf, prediction=_prediction(score), telescopes=telescopes, equivalence=equivalence
     )
 
 
@@ -235,23 +242,6 @@ def _sizes(kind: str, side: Side) -> tuple[int, ...] | None:
     return tuple(int(size) for size in sizes) if sum(sizes) > len(sizes) else None
 
 
-def _new_evidence(score: TestScore) -> float:
-    kind, human, agent = score.test.kind, score.test.human, score.test.agent
-    before, after = _sizes(kind, human), _sizes(kind, agent)
-    if before is None or after is None:
-        return NAN
-    return log_replication_bayes_factor(human.statistic, before, agent.statistic, after)
-
-
-def _telescopes(score: TestScore) -> SmallTelescopes | None:
-    """The agent's t with the sign that the human effect has: positive is the same direction."""
-    kind, human, agent = score.test.kind, score.test.human, score.test.agent
-    before, after = _sizes(kind, human), _sizes(kind, agent)
-    if before is None or after is None or not human.statistic:
-        return None
-    return small_telescopes(before, math.copysign(1, human.statistic) * agent.statistic, after)
-
-
 def _prediction(score: TestScore) -> PredictionInterval | None:
     kind, human, agent = score.test.kind, score.human, score.agent
     if kind == "correlation" and abs(human.effect) < 1 and abs(agent.effect) < 1:
@@ -261,11 +251,3 @@ def _prediction(score: TestScore) -> PredictionInterval | None:
     if not all(map(math.isfinite, (human.d, human.d_se, agent.d, agent.d_se))):
         return None
     return prediction_interval(human.d, human.d_se, agent.d, agent.d_se)
-
-
-def _equivalence(score: TestScore, bound: float) -> Equivalence | None:
-    se = math.hypot(score.human.d_se, score.agent.d_se)
-    apart = score.agent.d - score.human.d
-    if not math.isfinite(apart) or not math.isfinite(se) or se == 0:
-        return None
-    return equivalence_test(apart, se, low=-bound, high=bound)

@@ -219,13 +219,16 @@ def log_bf10_contingency(
     y = _whole_tables(y, errors)
     if fixed == "columns":
         y = np.swapaxes(y, -1, -2)
-    shape, kernel = y.shape[:-2], _hypergeometric if sampling == "hypergeometric" else gunel_dickey
+    shape = y.shape[:-2]
     stacked = y.reshape(-1, *y.shape[-2:])
     found = np.empty(stacked.shape[0])
     with np.errstate(all="ignore"):
         for start in range(0, found.size, BLOCK):  # cells first: sums over cells are then sums of whole arrays
             cells = np.ascontiguousarray(np.moveaxis(stacked[start : start + BLOCK], 0, -1))
-            found[start : start + BLOCK] = kernel(cells, prior, sampling)
+            if sampling == "hypergeometric":
+                found[start : start + BLOCK] = [_hypergeometric(cells[..., at], prior) for at in range(cells.shape[-1])]
+            else:
+                found[start : start + BLOCK] = gunel_dickey(cells, prior, sampling)
     return unwrap(np.where(np.isnan(y).any(axis=(-1, -2)), np.nan, found.reshape(shape)))
 
 
@@ -308,11 +311,7 @@ def _remainder(x: Floats) -> Floats:
     return found
 
 
-def _hypergeometric(y: Floats, a: float, _: str) -> Floats:
-    return np.array([_hypergeometric_one(y[..., table], a) for table in range(y.shape[-1])])
-
-
-def _hypergeometric_one(y: Floats, a: float) -> float:
+def _hypergeometric(y: Floats, a: float) -> float:
     if np.isnan(y).any():
         return float("nan")
     (r1, r2), c1 = y.sum(axis=1), y[:, 0].sum()

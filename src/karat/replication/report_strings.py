@@ -122,14 +122,20 @@ def every_reported(text: str) -> list[Reported]:
 
 
 def _reported(plain: str, found: re.Match[str], text: str) -> Reported:
-    kind = _kind(found["name"])
+    name = found["name"].lower()
+    kind = "chi2" if name.startswith("chi") else "r" if name in {"rs", "rho", "ρ"} else _KINDS[name]
     inside = found["inside"]
     rest = plain[: found.start()] + ";" + plain[found.end("value") :]
     sizes = _sizes(f"{inside or ''};{rest}")
     dfs = _degrees(kind, inside, text) if inside is not None else _degrees_beside(kind, plain[found.end() :])
     relation, p, p_decimals = _p_value(_own_words(plain, found), text)
     statistic = _number(found, "value", text)
-    _check(kind, statistic, dfs, text)
+    if kind == "r" and abs(statistic) > 1:
+        raise ValueError(f"reported: r must be between −1 and 1, got {statistic:g} in {text!r}")
+    if kind in {"F", "chi2", "U"} and statistic < 0:
+        raise ValueError(f"reported: {kind} must be at least 0, got {statistic:g} in {text!r}")
+    if not all(0 < value < math.inf for value in dfs):
+        raise ValueError(f"reported: degrees of freedom must be above 0 and finite in {text!r}")
     return Reported(
         kind=kind,
         statistic=statistic,
@@ -162,15 +168,6 @@ def _plain(text: str) -> str:
 def _otherwise_called(found: re.Match[str]) -> bool:
     """Wilcoxon's T and Cohen's f are no t and F: a letter in the other case counts with degrees of freedom only."""
     return found["name"] in {"T", "f"} and found["inside"] is None
-
-
-def _kind(name: str) -> str:
-    low = name.lower()
-    if low.startswith("chi"):
-        return "chi2"
-    if low in {"rs", "rho", "ρ"}:
-        return "r"
-    return _KINDS[low]
 
 
 def _own_words(plain: str, found: re.Match[str]) -> str:
@@ -262,12 +259,3 @@ def _decimals(written: str) -> int:
     """Digits after the point; `1.5e-3` has four. No float has more than 400."""
     mantissa, _, exponent = _as_python(written).lower().partition("e")
     return min(400, max(0, len(mantissa.partition(".")[2]) - int(exponent or 0)))
-
-
-def _check(kind: str, statistic: float, df: tuple[float, ...], text: str) -> None:
-    if kind == "r" and abs(statistic) > 1:
-        raise ValueError(f"reported: r must be between −1 and 1, got {statistic:g} in {text!r}")
-    if kind in {"F", "chi2", "U"} and statistic < 0:
-        raise ValueError(f"reported: {kind} must be at least 0, got {statistic:g} in {text!r}")
-    if not all(0 < value < math.inf for value in df):
-        raise ValueError(f"reported: degrees of freedom must be above 0 and finite in {text!r}")

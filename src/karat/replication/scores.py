@@ -247,7 +247,16 @@ def score_tests(
         _finding(key, [score for score in scored if score.test.finding_id == key], fallbacks)
         for key in dict.fromkeys(score.test.finding_id for score in scored)
     )
-    studies = _studies(scored, findings, fallbacks)
+    studies = []
+    for name in dict.fromkeys(score.test.study for score in scored):
+        members = [score for score in scored if score.test.study == name]
+        within = [finding for finding in findings if finding.id[0] == name]
+        studies.append(_level(name, members, within, domain=members[0].test.domain, alike=True, fallbacks=fallbacks))
+    domains = []
+    for name in dict.fromkeys(study.domain for study in studies if study.domain):
+        members = [score for score in scored if score.test.domain == name]
+        below = [study for study in studies if study.domain == name]
+        domains.append(_level(name, members, below, domain=name, alike=False, fallbacks=fallbacks))
     human, agent = _effects(scored)
     names, ids = [score.test.study for score in scored], [score.test.finding_id for score in scored]
     weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
@@ -255,7 +264,7 @@ def score_tests(
         tests=scored,
         findings=findings,
         studies=tuple(studies),
-        domains=tuple(_domains(scored, studies, fallbacks)),
+        domains=tuple(domains),
         benchmark=_level("benchmark", scored, studies, domain="", alike=False, fallbacks=fallbacks),
         ecs_interval=ecs_interval(human, agent, names, ids, level=level),
         caricature=caricature(human, agent, weights, level=level),
@@ -265,24 +274,6 @@ def score_tests(
         level=level,
         opposed=tuple(finding.id for finding in findings if finding.opposed),
     )
-
-
-def _studies(scored: Sequence[TestScore], findings: Sequence[FindingScore], fallbacks: str | None) -> list[StudyScore]:
-    found = []
-    for name in dict.fromkeys(score.test.study for score in scored):
-        own = [score for score in scored if score.test.study == name]
-        below = [finding for finding in findings if finding.id[0] == name]
-        found.append(_level(name, own, below, domain=own[0].test.domain, alike=True, fallbacks=fallbacks))
-    return found
-
-
-def _domains(scored: Sequence[TestScore], studies: Sequence[StudyScore], fallbacks: str | None) -> list[StudyScore]:
-    found = []
-    for name in dict.fromkeys(study.domain for study in studies if study.domain):
-        own = [score for score in scored if score.test.domain == name]
-        below = [study for study in studies if study.domain == name]
-        found.append(_level(name, own, below, domain=name, alike=False, fallbacks=fallbacks))
-    return found
 
 
 def _covered(tests: tuple[StudyTest, ...], least: float) -> tuple[StudyTest, ...]:

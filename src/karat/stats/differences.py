@@ -57,30 +57,14 @@ def paired_difference(
     asked = {**dict.fromkeys(first.labels), **dict.fromkeys(second.labels)}
     shared = [question for question in asked if question in means_a and question in means_b]
     lost_a, lost_b = (sum(question not in means for question in asked) for means in (means_a, means_b))
-    compared = _compare(
-        np.array([means_a[question] for question in shared], dtype=np.float64),
-        np.array([means_b[question] for question in shared], dtype=np.float64),
-        level,
-    )
-    found = []
+    one = np.array([means_a[question] for question in shared], dtype=np.float64)
+    two = np.array([means_b[question] for question in shared], dtype=np.float64)
+    warning = ""
     if lost_a != lost_b:
-        found.append(f"questions lost under a: {lost_a}, under b: {lost_b}; what is compared may not be like")
+        warning = f"questions lost under a: {lost_a}, under b: {lost_b}"
     elif first.missing != second.missing:
-        found.append(
-            f"answers missing under a: {first.missing}, under b: {second.missing}; what is compared may not be like"
-        )
-    return replace(
-        compared,
-        lost_a=lost_a,
-        lost_b=lost_b,
-        missing_a=first.missing,
-        missing_b=second.missing,
-        warnings=tuple(found),
-    )
-
-
-def _compare(a: Floats, b: Floats, level: float) -> PairedDifference:
-    d = b - a
+        warning = f"answers missing under a: {first.missing}, under b: {second.missing}"
+    d = two - one
     interval = t_interval(d, level=level, observations=d.size)
     statistic, p, reason = _t_test(d, interval.se, interval.reason)
     sd = sample_sd(d)
@@ -95,14 +79,19 @@ def _compare(a: Floats, b: Floats, level: float) -> PairedDifference:
         statistic=statistic,
         df=interval.df,
         p=p,
-        mean_a=centred_mean(a),
-        mean_b=centred_mean(b),
+        mean_a=centred_mean(one),
+        mean_b=centred_mean(two),
         d_z=interval.value / sd if sd > 0 else math.nan,
-        cliffs_delta=cliffs_delta(a, b),
-        correlation=_correlation(a, b),
+        cliffs_delta=cliffs_delta(one, two),
+        correlation=_correlation(one, two),
         better=int(np.count_nonzero(d > 0)),
         worse=int(np.count_nonzero(d < 0)),
         equal=int(np.count_nonzero(d == 0)),
+        lost_a=lost_a,
+        lost_b=lost_b,
+        missing_a=first.missing,
+        missing_b=second.missing,
+        warnings=(f"{warning}; what is compared may not be like",) if warning else (),
         reason=reason,
     )
 

@@ -61,13 +61,10 @@ def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
     Fleiss (1971), Psychol. Bull. 76:378 (observed agreement).
     """
     listed = list(counts)
-    rows: list[Sequence[Any]] = [list(row) for row in listed] if _nested(listed) else [listed]
+    one = not listed or isinstance(listed[0], (int, float, np.number))
+    rows: list[Sequence[Any]] = [listed] if one else [list(row) for row in listed]
     found = np.array([_agreement([whole("counts", cell) for cell in row]) for row in rows], dtype=np.float64)
     return _averaged(found, None, level=level, method="consistency", few="fewer than 2 answers")
-
-
-def _nested(listed: list[Any]) -> bool:
-    return bool(listed) and not isinstance(listed[0], (int, float, np.number))
 
 
 def _agreement(cells: list[int]) -> float:

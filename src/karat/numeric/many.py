@@ -255,17 +255,14 @@ def _read_texts(columns: Columns, at: NDArray[np.intp], texts: list[str]) -> Non
     columns.number[where[is_plain]] = number[is_plain]
     columns.decimals[where[is_plain]] = [_decimals(texts[left[one]]) for one in np.flatnonzero(is_plain).tolist()]
     for one in np.flatnonzero(~is_plain).tolist():
-        _read_one(columns, int(where[one]), texts[left[one]])
-
-
-def _read_one(columns: Columns, at: int, text: str) -> None:
-    found = spelled(text)
-    if found is None:
-        columns.boolean[at] = BOOLEANS.get(" ".join(text.split()).lower(), NO_BOOLEAN)
-    elif not math.isinf(found.number):
-        columns.number[at] = found.number
-        columns.power[at] = found.power
-        columns.decimals[at] = _decimals(found.digits)
+        row, text = int(where[one]), texts[left[one]]
+        found = spelled(text)
+        if found is None:
+            columns.boolean[row] = BOOLEANS.get(" ".join(text.split()).lower(), NO_BOOLEAN)
+        elif not math.isinf(found.number):
+            columns.number[row] = found.number
+            columns.power[row] = found.power
+            columns.decimals[row] = _decimals(found.digits)
 
 
 def _decimals(digits: str) -> int:
@@ -305,8 +302,11 @@ def match_many(
     ([True, False, False], [True, False, True], [None, 'actual', None])
     """
     e, a = read(expected), read(actual)
-    forms = e if printed is None else read(_forms(e.raw, printed))
-    n = e.number.size
+    n, forms = e.number.size, e
+    if printed is not None:
+        if len(printed) != n:
+            raise ValueError(f"printed: must have the length of expected, {n}, got {len(printed)}")
+        forms = read([golden if form is None else form for golden, form in zip(e.raw, printed, strict=True)])
     units = None if declared_unit is None or isinstance(declared_unit, str) else list(declared_unit)
     sizes = {n, a.number.size, forms.number.size, n if units is None else len(units)}
     if len(sizes) != 1:
@@ -321,12 +321,6 @@ def match_many(
             for name, array in found.items():
                 array[part] = rows[name]
     return found
-
-
-def _forms(expected: Values, printed: Values) -> list[Any]:
-    if len(printed) != len(expected):
-        raise ValueError(f"printed: must have the length of expected, {len(expected)}, got {len(printed)}")
-    return [golden if form is None else form for golden, form in zip(expected, printed, strict=True)]
 
 
 def _compare(e: Columns, a: Columns, forms: Columns, units: Units) -> dict[str, NDArray[Any]]:

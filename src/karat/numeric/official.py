@@ -54,18 +54,15 @@ def well_formed(tokens: Sequence[str]) -> bool:
 
 def official_steps(tokens: Sequence[str]) -> list[OfficialStep | None]:
     """The closed steps; None for one that has no opening parenthesis, several, or fewer than two arguments."""
-    return [_cut(step) for step in "|".join(tokens).split(")")[:-1]]
-
-
-def _cut(text: str) -> OfficialStep | None:
-    text = text.strip()
-    parts = text.split("(")
-    if len(parts) != 2:
-        return None
-    arguments = parts[1].strip("|").strip().split("|")
-    if len(arguments) < 2:
-        return None
-    return OfficialStep(text, parts[0].strip("|").strip(), arguments[0].strip(), arguments[1].strip())
+    steps: list[OfficialStep | None] = []
+    for text in map(str.strip, "|".join(tokens).split(")")[:-1]):
+        parts = text.split("(")
+        arguments = parts[1].strip("|").strip().split("|") if len(parts) == 2 else []
+        if len(arguments) < 2:
+            steps.append(None)
+        else:
+            steps.append(OfficialStep(text, parts[0].strip("|").strip(), arguments[0].strip(), arguments[1].strip()))
+    return steps
 
 
 def official_number(text: str) -> float | None:

@@ -531,24 +531,18 @@ def read_json(text: str) -> Program:
 def read_plan(plan: Mapping[str, Any] | Sequence[Any], text: str = "") -> Program:
     """The program that a plan describes; its operations keep their names, its steps are the basic ones."""
     reader = _Planner()
-    steps = _steps_of(plan)
+    steps: Sequence[Any] | None = None if isinstance(plan, Mapping) else plan
+    for wrapped in (plan, *plan.values()) if isinstance(plan, Mapping) else ():  # also `{"plan": {"steps": […]}}`
+        inner = wrapped.get("steps") if isinstance(wrapped, Mapping) else None
+        if isinstance(inner, list | tuple):
+            steps = inner
+            break
     if steps is None:
         reader.error = ExecutionError("malformed", "the plan has no list of steps")
     else:
         for place, step in enumerate(steps[: MAX_STEPS + 1], start=1):
             reader.read(place, step)
     return reader.program(text)
-
-
-def _steps_of(plan: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any] | None:
-    """The list of steps, also one wrapping further in: `{"plan": {"steps": […]}}`."""
-    if not isinstance(plan, Mapping):
-        return plan
-    for found in (plan, *plan.values()):
-        steps = found.get("steps") if isinstance(found, Mapping) else None
-        if isinstance(steps, list | tuple):
-            return steps
-    return None
 
 
 class _Planner:

@@ -58,7 +58,10 @@ def icc(
     if question is None:
         if rater is not None:
             raise ValueError("question: must be given where rater is")
-        rows = [columns("y", row) for row in _rows(y)]
+        listed = list(y)
+        if any(np.ndim(row) != 1 for row in listed):
+            raise ValueError("y: without question, must be a table with a row a thing and a column a rater")
+        rows = [columns("y", row) for row in listed]
         if not rows or len({row.size for row in rows}) != 1 or not rows[0].size:
             raise ValueError("y: without question, must be a table with a row a thing and a column a rater")
         table = np.stack(rows)
@@ -72,13 +75,6 @@ def icc(
         raise ValueError(f"rater: must be given for {model}, or y as a table")
     table, reason = _crossed(y, question, rater)
     return _two_way(table, model, level, reason)
-
-
-def _rows(y: Iterable[Any]) -> list[Any]:
-    rows = list(y)
-    if any(np.ndim(row) != 1 for row in rows):
-        raise ValueError("y: without question, must be a table with a row a thing and a column a rater")
-    return rows
 
 
 def _crossed(y: Iterable[Any], question: Iterable[Any], rater: Iterable[Any]) -> tuple[Floats, str | None]:

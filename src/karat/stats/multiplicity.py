@@ -41,24 +41,17 @@ def adjust(p: float | Iterable[Any], method: Method = "holm") -> float | Floats:
     outside = family[(family < 0) | (family > 1)]
     if outside.size:
         raise ValueError(f"p: must lie between 0 and 1, got {outside[0]}")
-    adjusted = np.full(raw.shape, np.nan)
+    adjusted, name = np.full(raw.shape, np.nan), method.lower()
+    factors = _factors(family.size, name)
     if family.size:
-        adjusted[known] = _adjusted(family, method.lower())
-    else:
-        _factors(1, method.lower())
+        order = np.argsort(family, kind="stable")
+        scaled = family[order] * factors
+        if name == "holm":
+            scaled = np.maximum.accumulate(scaled)
+        elif name != "bonferroni":
+            scaled = np.minimum.accumulate(scaled[::-1])[::-1]
+        adjusted[np.flatnonzero(known)[order]] = np.minimum(scaled, 1.0)
     return adjusted
-
-
-def _adjusted(p: Floats, method: str) -> Floats:
-    order = np.argsort(p, kind="stable")
-    scaled = p[order] * _factors(p.size, method)
-    if method == "holm":
-        scaled = np.maximum.accumulate(scaled)
-    elif method != "bonferroni":
-        scaled = np.minimum.accumulate(scaled[::-1])[::-1]
-    result = np.empty_like(p)
-    result[order] = np.minimum(scaled, 1.0)
-    return result
 
 
 def _factors(m: int, method: str) -> Floats:

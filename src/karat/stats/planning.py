@@ -356,14 +356,10 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     found = _cheapest(questions, variance, questions * each)
     if max_questions is not None and max_questions < 2:
         return replace(found, reason=f"max_questions is {max_questions}: an error needs two questions")
-    return replace(found, reason=found.reason or _at_the_edge(found, judged=var_judge > 0))
-
-
-def _at_the_edge(found: Split, *, judged: bool) -> str | None:
-    """More than what is tried might be better still."""
+    # at the edge of what was tried, more might be better still
     most = [f"{_MOST_REPETITIONS} repetitions"] if found.repetitions == _MOST_REPETITIONS else []
-    most += [f"{_MOST_JUDGEMENTS} judge repeats"] if judged and found.judge_repeats == _MOST_JUDGEMENTS else []
-    return f"no more than {' and '.join(most)} were tried" if most else None
+    most += [f"{_MOST_JUDGEMENTS} judge repeats"] if found.judge_repeats == _MOST_JUDGEMENTS else []
+    return replace(found, reason=found.reason or (f"no more than {' and '.join(most)} were tried" if most else None))
 
 
 def _cheapest(questions: Floats, variance: Floats, cost: Floats) -> Split:

@@ -110,7 +110,9 @@ def sample_size_ttest(
     while reached(high) < power:
         low, high = high, high * 2
     value = rising_root(lambda n: reached(n) - power, low, high)
-    n = _least(reached, power, value)
+    n = max(2, math.ceil(value) - 1)  # at or beside the root: rounding must not cost one
+    while reached(float(n)) < power:
+        n += 1
     return Planned(value=value, n=n, power=reached(float(n)), alpha=alpha, method=method)
 
 
@@ -212,14 +214,6 @@ def check_power(power: float, alpha: float) -> None:
     check_share("power", power)
     if power <= alpha:
         raise ValueError(f"power: must be above alpha ({alpha:g}), got {power:g}")
-
-
-def _least(reached: Callable[[float], float], power: float, value: float) -> int:
-    """The least whole number at or beside the root: rounding must not cost one."""
-    n = max(2, math.ceil(value) - 1)
-    while reached(float(n)) < power:
-        n += 1
-    return n
 
 
 def _sided(alternative: Alternative, d: float) -> int:

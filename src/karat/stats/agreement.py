@@ -219,7 +219,11 @@ def brennan_prediger(
     Brennan and Prediger (1981), Educ. Psychol. Meas. 41:687.
     """
     name = weighted("Brennan–Prediger", weights, spacing)
-    return _interval(raters, clusters, categories, (weights, spacing), _even, name, level, rng)
+
+    def chance(_: Ratings, often: Floats, matrix: Floats) -> tuple[float, Floats]:
+        return float(matrix.mean()), np.zeros(len(often))
+
+    return _interval(raters, clusters, categories, (weights, spacing), chance, name, level, rng)
 
 
 def fleiss_kappa(
@@ -284,7 +288,11 @@ def percent_agreement(
     0.75
     """
     name = weighted("percent agreement", weights, spacing)
-    return _interval(raters, clusters, categories, (weights, spacing), _none, name, level, rng)
+
+    def chance(_: Ratings, often: Floats, __: Floats) -> tuple[float, Floats]:
+        return 0.0, np.zeros(len(often))
+
+    return _interval(raters, clusters, categories, (weights, spacing), chance, name, level, rng)
 
 
 def raters_of_table(table: Any) -> tuple[list[int], list[int]]:
@@ -345,14 +353,6 @@ def _beyond_chance(ratings: Ratings, often: Floats, agreeing: Floats, expected: 
     value = (observed - chance) / (1 - chance)
     reached = np.where(paired, often.sum() / shared * (agreeing - observed), 0.0)
     return Agreed(value, (reached - (1 - value) * moved) / (1 - chance))
-
-
-def _none(ratings: Ratings, often: Floats, matrix: Floats) -> tuple[float, Floats]:  # noqa: ARG001 – a Chance
-    return 0.0, np.zeros(len(often))
-
-
-def _even(ratings: Ratings, often: Floats, matrix: Floats) -> tuple[float, Floats]:  # noqa: ARG001 – a Chance
-    return float(matrix.mean()), np.zeros(len(often))
 
 
 def _gwet(ratings: Ratings, often: Floats, matrix: Floats) -> tuple[float, Floats]:

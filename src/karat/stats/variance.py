@@ -312,20 +312,18 @@ def variance_components(
         parts = data.parts(data.squares) if method == "anova" else reml_parts(data)
         return _three(data, parts, method=method, level=level, size=y.size)
     groups = group(y, question)
-    reason = _unknowable(groups)
+    reason = None
+    if groups.missing:
+        reason = f"{groups.missing} of {groups.values.size} values are missing"
+    elif len(groups.labels) < 2:
+        reason = "needs two questions"
+    elif groups.values.size <= len(groups.labels):
+        reason = "no question was answered twice"
     if reason is not None:
         return _unknown(groups, level=level, method=method, reason=reason)
     if method == "auto":
         method = "anova" if bool((groups.counts == groups.counts[0]).all()) else "reml"
     return _components(groups, method, level)
-
-
-def _unknowable(groups: Groups) -> str | None:
-    if groups.missing:
-        return f"{groups.missing} of {groups.values.size} values are missing"
-    if len(groups.labels) < 2:
-        return "needs two questions"
-    return None if groups.values.size > len(groups.labels) else "no question was answered twice"
 
 
 def _unknown(groups: Groups, *, level: float, method: str, reason: str) -> VarianceComponents:

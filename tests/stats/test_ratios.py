@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.stats import Sums, clustered_se, paired_difference, ratio_difference, ratio_gap, ratio_interval
+from karat.stats import (
+    Sums,
+    clustered_se,
+    paired_difference,
+    ratio_difference,
+    ratio_gap,
+    ratio_interval,
+    sign_flip_test,
+)
 
 CLUSTERS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=6), min_size=2, max_size=12)
 
@@ -112,6 +121,17 @@ def test_with_one_value_a_cluster_the_difference_is_the_paired_t_test(pairs):
 def test_the_same_on_both_sides_is_no_difference(clusters):
     found = ratio_difference(sums(clusters), sums(clusters))
     assert (found.value, found.p, found.low, found.high) == (0, 1, 0, 0)
+
+
+@pytest.mark.parametrize("conversations", [2, 6, 20, 1_074, 1_075, 1_100, 20_000])
+def test_equal_differences_have_the_p_of_their_signs_never_0(conversations):
+    side = [1.0] * conversations
+    found = ratio_difference(Sums.of([0.0] * conversations, side), Sums.of(side, side))
+    exact = Fraction(2, 2**conversations)  # all signs alike, of 2^n equally likely ones
+    assert found.p == max(float(exact), math.ulp(0.0)) > 0
+    assert found.statistic == math.inf
+    if conversations <= 20:
+        assert found.p == sign_flip_test(side).p
 
 
 def test_conversations_without_values_on_a_side_are_lost_and_counted():

@@ -204,7 +204,7 @@ def ratio_difference(a: Sums, b: Sums, *, level: float = 0.95) -> PairedDifferen
     value = second.ratio - first.ratio
     value = 0.0 if abs(value) <= _NOISE else value
     se = _jackknife(pulls) if n > 1 else math.nan
-    statistic, p, reason = _tested(value, se, n)
+    statistic, p, reason = _t_test(value, se, n)
     reach = t_quantile(0.5 + level / 2, n - 1) * se if n > 1 else math.nan
     one, two = (part.totals / part.counts for part in (first, second))
     change = np.where(np.abs(two - one) <= _NOISE, 0.0, two - one)
@@ -256,14 +256,15 @@ def ratio_gap(a: Sums, b: Sums, *, level: float = 0.95) -> Interval:
     return bare.with_error(math.sqrt(variance), df)
 
 
-def _tested(value: float, se: float, n: int) -> tuple[float, float, str | None]:
+def _t_test(value: float, se: float, n: int) -> tuple[float, float, str | None]:
     if n < 2:
         return math.nan, math.nan, "one cluster: its spread cannot be known" if n else "no cluster has values in both"
     if se > 0:
         return value / se, t_two_sided(value / se, n - 1), None
     if value == 0:
         return math.nan, 1.0, f"all {n} clusters have the same rate on both sides"
-    return math.copysign(math.inf, value), 2.0 ** (1 - n), f"all {n} differences are equal: p by sign flips"
+    p = max(2.0 ** (1 - n), math.ulp(0.0))
+    return math.copysign(math.inf, value), p, f"all {n} differences are equal: p by sign flips"
 
 
 def _correlation(one: Floats, two: Floats) -> float:

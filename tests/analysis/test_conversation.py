@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from karat.document.conversations import reasoning
 
 from karat import formats
 from karat.analysis import Summary, compare, summarize
@@ -27,6 +26,7 @@ from karat.journal import Choice
 from karat.kinds.conversation import Conversation
 from karat.kinds.conversation.analysis.model import right_in_words
 from karat.kinds.conversation.exports.convfinqa import Convfinqa
+from karat.kinds.conversation.sections import reasoning
 from karat.records import Reply, Score, Usage
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from karat.cli.sofar import FORMAT_VERSION, ConditionSoFar, LastFailure, MeanSoFar, SoFar
+from karat.cli.output import OUTPUT_FORMAT
+from karat.cli.sofar import ConditionSoFar, LastFailure, MeanSoFar, SoFar
 from karat.journal import Event
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "events.md"
@@ -31,7 +32,7 @@ def test_the_page_names_every_field():
     assert fields(ConditionSoFar) <= named(next(row for row in rows if "`conditions`" in row)) | {"mean"}
     assert fields(LastFailure) <= named(next(row for row in rows if "`last_failure`" in row))
     assert fields(MeanSoFar) <= named(page.rpartition("`mean` is null")[2])
-    assert f"| `format` | {FORMAT_VERSION} |" in page
+    assert f"| `format` | {OUTPUT_FORMAT} |" in page
 
 
 def test_the_page_names_every_event(process, experiment):

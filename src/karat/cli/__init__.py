@@ -88,5 +88,5 @@ def cli() -> None:
 
     Start with `karat init golden`. Results go to standard output, everything else to standard
     error. Exit codes: 0 done, 2 you must change something, 3 some trials failed, 70 a fault of
-    karat itself, 130 stopped, 141 nobody read the output to its end.
+    karat itself, 130 stopped, 141 output pipe closed.
     """

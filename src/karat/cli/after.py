@@ -11,7 +11,7 @@ from karat import kinds
 from karat.analysis import Summary
 from karat.analysis.cached import summarize_cached
 from karat.cli.ending import Exit
-from karat.cli.output import Output, typed
+from karat.cli.output import OUTPUT_FORMAT, Output, typed
 from karat.cli.printed import aside
 from karat.cli.reporting import next_steps, render, screen
 from karat.cli.rescoring import missing_scores
@@ -25,14 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Ended", "show_outcome"]
 
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
-
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """`--json` of `run` and `score`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     run: str  # path of the run folder
     status: str  # done, interrupted, max_failures, budget
     failed: int  # trials that failed in any part of the run

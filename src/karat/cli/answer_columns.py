@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,7 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
         if others:
             raise BadOption(f"--{part}", f"column '{column}' is named for --{others[0]} as well")
     output.say(f"columns used: {', '.join(f'{part} = {column}' for part, column in chosen.items())}")
-    return replace(answers, dataset=file, question=chosen["question"], golden=chosen["golden"], answer=chosen["answer"])
+    return type(answers)(**vars(answers) | {"dataset": file} | chosen)
 
 
 def _column(part: str, named: str | None, columns: list[str], file: Path) -> str:

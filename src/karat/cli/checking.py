@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat import formats, plugins
+from karat.cli.output import OUTPUT_FORMAT
 from karat.execution.plan import Plan, plan
 from karat.records import Sample
 from karat.redact import Redactor
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from karat.mcp import ServerFault, ToolList
 
 __all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "check"]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
 
 _TOOLS_SHOWN = 20
 _SCORER_SECONDS = 10.0  # for one call of a scorer; a slow one is not wrong
@@ -71,7 +69,7 @@ class CheckedServer(msgspec.Struct, frozen=True, kw_only=True):
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """`karat check --json`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     file: str
     name: str
     ready: bool  # `karat run` would begin

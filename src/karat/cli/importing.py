@@ -9,14 +9,12 @@ from pathlib import Path
 import msgspec
 
 from karat import formats, plugins
-from karat.cli.values import parsed
+from karat.cli.output import OUTPUT_FORMAT
+from karat.cli.values import settings_of
 from karat.errors import BadExperiment, BadOption
 from karat.importers import Doubt, Draft, Open, save
 
 __all__ = ["Imported", "ImportedDraft", "import_"]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
 
 _SHOWN = 40  # doubts, and open points, of a draft; DECISIONS.md and --json have all
 _WIDEST = 150  # columns of one of them
@@ -43,7 +41,7 @@ class ImportedDraft(msgspec.Struct, frozen=True, kw_only=True):
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """`karat import --json`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     kind: str
     drafts: tuple[ImportedDraft, ...]
 
@@ -55,13 +53,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 def import_(kind: str, path: Path, *, out: Path | None, force: bool, settings: Sequence[str]) -> Imported:
     """Drafts and writes. Raises BadDataset where nothing can be read, BadOption where files are in the way."""
     plugin = plugins.find("importers", kind, allow_code=False)
-    given = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise BadOption("--set", f"want KEY=VALUE, got '{text}'")
-        given[key] = parsed(f"--set {key}", value)
-    checked, faults = plugins.check_options(plugin, given, place="--set")
+    checked, faults = plugins.check_options(plugin, settings_of(settings), place="--set")
     if faults:
         raise BadExperiment("--set", faults)
     drafts: Sequence[Draft] = plugins.build(plugin, checked).drafts(path)

@@ -11,7 +11,8 @@ import msgspec
 
 from karat import formats, plugins
 from karat import kinds as datasets
-from karat.cli.values import parsed
+from karat.cli.output import OUTPUT_FORMAT
+from karat.cli.values import settings_of
 from karat.errors import BadExperiment, BadOption
 from karat.kinds import Doubted
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from karat.cli.options import Linting
 
 __all__ = ["Lint", "dataset_options", "lint", "write_quarantine"]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
 
 _SHOWN = 50  # turns or samples; --json and --quarantine have all
 _WIDEST = 76  # columns of what shows a reason
@@ -32,7 +30,7 @@ _DOUBTED = {"conversation": "turn", "study": "published number"}
 class Lint(msgspec.Struct, frozen=True, kw_only=True):
     """`karat lint --json`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     file: str
     kind: str
     sha256: str
@@ -120,12 +118,7 @@ def write_quarantine(found: Lint, path: Path) -> str:
 
 def dataset_options(plugin: type[Any], settings: tuple[str, ...]) -> dict[str, Any]:
     """The options that `--set` gives. Raises BadOption and BadExperiment."""
-    given = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise BadOption("--set", f"want KEY=VALUE, got '{text}'")
-        given[key.removeprefix("dataset.")] = parsed(f"--set {key}", value)
+    given = {key.removeprefix("dataset."): value for key, value in settings_of(settings).items()}
     checked, faults = plugins.check_options(plugin, given, place="--set")
     if faults:
         raise BadExperiment("--set", faults)

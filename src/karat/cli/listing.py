@@ -9,13 +9,11 @@ from typing import Any
 import msgspec
 
 from karat import formats, plugins
+from karat.cli.output import OUTPUT_FORMAT
 from karat.config.presets import presets
 from karat.errors import UnknownPlugin
 
 __all__ = ["Listed", "Listing", "Option", "family", "one"]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +29,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """One plug-in: `karat list FAMILY NAME --json`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     family: str
     name: str
     summary: str
@@ -46,7 +44,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """All plug-ins of a family: `karat list FAMILY --json`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     family: str
     plugins: tuple[Listed, ...]
 

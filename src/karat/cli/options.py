@@ -1,10 +1,9 @@
-"""Every flag of every command, declared once."""
+"""Every option that several commands share, or that belongs to a value, declared once."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,190 +17,54 @@ if TYPE_CHECKING:
     from karat.execution import Selection
     from karat.records import AllowCode
 
-__all__ = [
-    "Answers",
-    "Asking",
-    "Chosen",
-    "File",
-    "Linting",
-    "Scorers",
-    "Shown",
-    "StudyTests",
-    "Viewing",
-    "allow_code",
-    "answers",
-    "asking",
-    "dark",
-    "debug",
-    "experiment_file",
-    "import_folder",
-    "import_settings",
-    "linting",
-    "out",
-    "output",
-    "plot_folder",
-    "plot_forms",
-    "rehearsed_results",
-    "report_settings",
-    "results",
-    "run_argument",
-    "scorers",
-    "scoring",
-    "selection",
-    "settings",
-    "show_help",
-    "shown",
-    "shown_and_compared",
-    "study_tests",
-    "viewing",
-]
-
 Command = Callable[..., Any]
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class File:
-    """The experiment file, and what the command line lays over it."""
-
-    file: Path
-    settings: tuple[str, ...]
-    env_file: Path | None
-
-    def load(self) -> Experiment:
-        """Raises BadExperiment with every fault."""
-        from karat.config import load
-
-        experiment = load(self.file, settings=self.settings, env_file=self.env_file)
-        keep_hidden(experiment.secrets)
-        return experiment
+_DIR = click.Path(path_type=Path, file_okay=False)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_PATH = click.Path(path_type=Path)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StudyTests:
-    """What a file of statistical tests is made into."""
+class _Declared:
+    """An option or argument of click; the attribute that holds it is its name."""
 
-    kind: str  # "answers", "conversation", "study", "study-tests"
-    to: str | None
-    out: Path | None
-    convention: str
-    fallbacks: str | None
-    bound: float | None = None  # of equivalence, in d
-    plot: Path | None = None
+    def __init__(self, declare: Callable[..., Callable[[Command], Command]], *names: str, **about: Any) -> None:
+        self._declare, self._names, self._about = declare, names, about
+
+    def named(self, name: str) -> Callable[[Command], Command]:
+        return self._declare(*self._names, name, **self._about)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Viewing:
-    """Where the viewer listens, and who looks."""
-
-    host: str
-    port: int
-    allow_remote: bool
-    open_browser: bool
-    reviewer: str | None  # None: the user's name
+def option(*flags: str, **about: Any) -> Any:
+    """A field of `Options` that is an option; its type is that of the field."""
+    return _Declared(click.option, *flags, **about)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asking:
-    """Where the rows of a query go, and how much it may take."""
-
-    to: str | None
-    out: Path | None
-    seconds: float
-    megabytes: int
+def argument(**about: Any) -> Any:
+    """A field of `Options` that is an argument."""
+    return _Declared(click.argument, **about)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Linting:
-    """A dataset to be looked at, and how."""
+class Options:
+    """Options that belong together: each field declares its own."""
 
-    dataset: Path
-    kind: str | None  # None: the one that the file looks like
-    settings: tuple[str, ...]
-    quarantine: Path | None
+    def __init__(self, **values: object) -> None:
+        vars(self).update(values)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Chosen:
-    """Which part of the plan."""
-
-    limit: int | None
-    only_samples: tuple[str, ...]
-    only_conditions: tuple[str, ...]
-
-    def as_selection(self) -> Selection:
-        """In the engine's words."""
-        from karat.execution import Selection
-
-        return Selection(limit=self.limit, samples=self.only_samples, conditions=self.only_conditions)
-
-    def words(self) -> list[str]:
-        """As they stand on a command line, so that they can be typed again."""
-        named = [f"--only-sample={name}" for name in self.only_samples]
-        named += [f"--only-condition={name}" for name in self.only_conditions]
-        return [*([f"--limit={self.limit}"] if self.limit is not None else []), *named]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scorers:
-    """Scorers named on the command line."""
-
-    judge: str | None
-    scorers: tuple[str, ...]
-    extract: str | None = None  # of the scorer `numeric`
-
-    def __bool__(self) -> bool:
-        return self.judge is not None or bool(self.scorers) or self.extract is not None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
-    """Which numbers of a run are shown."""
-
-    scorings: dict[str, str]  # scorer → digest, or its beginning
-    allow_code: bool  # human studies may run their own
-    allow_changed_code: bool  # … also where it changed since the run was made
-    right: str | None = None  # of conversations: the match that makes a turn right
-    pairs: str = "baseline"  # which conditions are compared: baseline or all
-    baseline: str | None = None  # None: the experiment's, else its first condition
-    full: bool = False  # every section of a report
-
-    @property
-    def code(self) -> AllowCode:
-        """As `karat.summarize` takes it."""
-        return "changed" if self.allow_changed_code else self.allow_code
-
-    @property
-    def compared(self) -> dict[str, Any]:
-        """As `karat.summarize` takes it; nothing where nothing was asked for."""
-        usual = self.pairs == "baseline" and self.baseline is None
-        return {} if usual else {"pairs": self.pairs, "baseline": self.baseline}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Answers:
-    """What is needed besides a file of answers."""
-
-    dataset: Path | None
-    settings: tuple[str, ...]
-    columns: tuple[str, ...] = ()  # TARGET=COLUMN
-    strict: bool = False
-    question: str | None = None  # columns of a file that has all three, or of --dataset and of the answers
-    golden: str | None = None
-    answer: str | None = None
-
-
-def _gathered(into: str, value: type[Any], *declared: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """A decorator that declares several flags and hands them to the command as one value, called `into`."""
+def gathered(into: str, options: type[Options]) -> Callable[[Command], Command]:
+    """Declares the options of a class, and hands them to the command as one value, called `into`."""
+    fields = {name: field for base in reversed(options.__mro__) for name, field in vars(base).items()}
+    declared = {name: field for name, field in fields.items() if isinstance(field, _Declared)}
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def gathering(**given: Any) -> Any:
-            own = {field.name: given.pop(field.name) for field in fields(value) if field.name in given}
-            return command(**{into: value(**own)}, **given)
+            values = {name: given.pop(name) for name in declared}
+            return command(**{into: options(**values)}, **given)
 
         declaring: Command = gathering
-        for option in reversed(declared):
-            declaring = option(declaring)
+        for name, field in reversed(declared.items()):
+            declaring = field.named(name)(declaring)
         return declaring
 
     return decorate
@@ -223,208 +86,203 @@ debug = click.option(
 )
 # Declared on each command, not by the group's context: so a command's help is the same wherever it is asked for.
 show_help = click.help_option("-h", "--help", help="Show this message.")
-settings = click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Lay a setting over the file, e.g. execution.num_repetitions=5; the value is YAML. Repeatable.",
-)
-experiment_file = _gathered(
-    "source",
-    File,
-    click.argument("file", type=click.Path(path_type=Path)),
-    settings,
-    click.option(
+_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+_quiet = click.option("--quiet", "-q", is_flag=True, help="Print only errors on standard error.")
+_events = click.option("--events", is_flag=True, help="Write only events to standard error, each as a line of JSON.")
+
+
+def output(*, events: bool = False) -> Callable[[Command], Command]:
+    """`--json`, `--quiet` and, for commands that take a while, `--events`: as one value, `output`."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def gathering(**given: Any) -> Any:
+            chosen = {name: given.pop(name) for name in ("as_json", "quiet", "events") if name in given}
+            return command(output=Output(**chosen), **given)
+
+        declaring: Command = gathering
+        for declare in (show_help, debug, _quiet, *([_events] if events else []), _json):
+            declaring = declare(declaring)
+        return declaring
+
+    return decorate
+
+
+class File(Options):
+    """The experiment file, and what the command line overrides."""
+
+    file: Path = argument(type=_PATH)
+    settings: tuple[str, ...] = option(
+        "--set",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override a setting of the file, e.g. execution.num_repetitions=5; the value is YAML. Repeatable.",
+    )
+    env_file: Path | None = option(
         "--env-file",
-        type=click.Path(path_type=Path),
+        type=_PATH,
         metavar="PATH",
         help="NAME=value lines for ${NAME}, where the environment has none.",
-    ),
-)
-linting = _gathered(
-    "linting",
-    Linting,
-    click.argument("dataset", type=click.Path(path_type=Path)),
-    click.option(
+    )
+
+    def load(self) -> Experiment:
+        """Raises BadExperiment with every fault."""
+        from karat.config import load
+
+        experiment = load(self.file, settings=self.settings, env_file=self.env_file)
+        keep_hidden(experiment.secrets)
+        return experiment
+
+
+class Linting(Options):
+    """A dataset to check, and how."""
+
+    dataset: Path = argument(type=_PATH)
+    kind: str | None = option(
         "--kind", metavar="NAME", help="The kind: conversation, golden or study; default: what the file looks like."
-    ),
-    click.option(
+    )
+    settings: tuple[str, ...] = option(
         "--set",
-        "settings",
         multiple=True,
         metavar="KEY=VALUE",
         help="An option of the dataset, e.g. split=dev or question_key=prompt. Repeatable.",
-    ),
-    click.option(
+    )
+    quarantine: Path | None = option(
         "--quarantine",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=_FILE,
         metavar="FILE",
-        help="Write what was found as JSON Lines, for `dataset.quarantine` of an experiment.",
-    ),
-)
-viewing = _gathered(
-    "viewing",
-    Viewing,
-    click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen at this address."),
-    click.option(
+        help="Write the doubtful turns as JSON Lines, for `dataset.quarantine` of an experiment.",
+    )
+
+
+class Viewing(Options):
+    """Where the viewer listens, and who reviews."""
+
+    host: str = option(
+        "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen at this address."
+    )
+    port: int = option(
         "--port",
         type=click.IntRange(min=0, max=65535),
         default=0,
         metavar="N",
         help="Listen at this port; default: any free one.",
-    ),
-    click.option(
+    )
+    allow_remote: bool = option(
         "--allow-remote",
         is_flag=True,
         help="Let --host be an address that other machines can reach. The pages travel unencrypted.",
-    ),
-    click.option(
-        "--open/--no-open", "open_browser", default=True, help="Open the address in the browser; default: do."
-    ),
-    click.option("--reviewer", metavar="NAME", help="Who reviews; default: the name of your account."),
-)
-selection = _gathered(
-    "chosen",
-    Chosen,
-    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N samples."),
-    click.option("--only-sample", "only_samples", multiple=True, metavar="ID", help="Only this sample. Repeatable."),
-    click.option(
-        "--only-condition", "only_conditions", multiple=True, metavar="NAME", help="Only this condition. Repeatable."
-    ),
-)
-scorers = _gathered(
-    "wanted",
-    Scorers,
-    click.option(
+    )
+    open_browser: bool = option("--open/--no-open", default=True, help="Open the address in the browser; default: do.")
+    reviewer: str | None = option("--reviewer", metavar="NAME", help="Who reviews; default: the name of your account.")
+
+
+class Chosen(Options):
+    """Which part of the plan."""
+
+    limit: int | None = option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N samples.")
+    only_samples: tuple[str, ...] = option(
+        "--only-sample", multiple=True, metavar="ID", help="Only this sample. Repeatable."
+    )
+    only_conditions: tuple[str, ...] = option(
+        "--only-condition", multiple=True, metavar="NAME", help="Only this condition. Repeatable."
+    )
+
+    def as_selection(self) -> Selection:
+        """As `karat.execution` takes it."""
+        from karat.execution import Selection
+
+        return Selection(limit=self.limit, samples=self.only_samples, conditions=self.only_conditions)
+
+    def words(self) -> list[str]:
+        """As options of a command line, so that they can be typed again."""
+        limit = [f"--limit={self.limit}"] if self.limit is not None else []
+        samples = [f"--only-sample={name}" for name in self.only_samples]
+        return [*limit, *samples, *(f"--only-condition={name}" for name in self.only_conditions)]
+
+
+class Scorers(Options):
+    """Scorers named on the command line."""
+
+    judge: str | None = option(
         "--judge",
         metavar="MODEL|TYPE",
         help="A model as judge, e.g. anthropic:claude-opus-4-5, or a scorer, e.g. overlap; "
         "{model: …, repeats: 3} or {type: …, …} with its options.",
-    ),
-    click.option(
+    )
+    scorers: tuple[str, ...] = option(
         "--scorer",
-        "scorers",
         multiple=True,
         metavar="NAME",
         help="A further scorer, e.g. equals; or {NAME: {…}} with its options. Repeatable.",
-    ),
-    click.option(
+    )
+    extract: str | None = option(
         "--extract",
         metavar="HOW",
         help="How the scorer numeric finds the number in an answer that is more than a number: json (default), "
         "last_number or regex:PATTERN.",
-    ),
-)
-answers = _gathered(
-    "answers",
-    Answers,
-    click.option(
-        "--dataset", type=click.Path(path_type=Path), metavar="FILE", help="ANSWERS: the questions and golden answers."
-    ),
-    click.option(
+    )
+
+    def __bool__(self) -> bool:
+        return self.judge is not None or bool(self.scorers) or self.extract is not None
+
+
+class Answers(Options):
+    """What is needed besides a file of answers."""
+
+    dataset: Path | None = option(
+        "--dataset", type=_PATH, metavar="FILE", help="ANSWERS: the questions and golden answers."
+    )
+    settings: tuple[str, ...] = option(
         "--set",
-        "settings",
         multiple=True,
         metavar="KEY=VALUE",
         help="ANSWERS: e.g. agent.answer_key=output or dataset.question_key=prompt. Repeatable.",
-    ),
-    click.option(
+    )
+    columns: tuple[str, ...] = option(
         "--map",
-        "columns",
         multiple=True,
         metavar="TARGET=COLUMN",
         help="ANSWERS: what a column is called, e.g. answer=predicted_answer. Repeatable.",
-    ),
-    click.option("--strict", is_flag=True, help="ANSWERS: score nothing where the file has faults."),
-    click.option("--question", metavar="COLUMN", help="ANSWERS: the column with the question."),
-    click.option("--golden", metavar="COLUMN", help="ANSWERS: the column with the golden answer."),
-    click.option("--answer", metavar="COLUMN", help="ANSWERS: the column with the answer to score."),
-)
-_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-_quiet = click.option("--quiet", "-q", is_flag=True, help="Say nothing on standard error but errors.")
-_events = click.option(
-    "--events", is_flag=True, help="Write each event to standard error as a line of JSON, and nothing else there."
-)
-
-
-def output(*, events: bool = False) -> Callable[[Command], Command]:
-    """`--json`, `--quiet` and, for commands that take a while, `--events`: as one value, `output`."""
-    return _gathered("output", Output, _json, *([_events] if events else []), _quiet, debug, show_help)
-
-
-def _results(default: Path) -> Callable[[Command], Command]:
-    return click.option(
-        "--results",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=default,
-        show_default=True,
-        metavar="DIR",
-        help="The folder of the run folders.",
     )
+    strict: bool = option("--strict", is_flag=True, help="ANSWERS: score nothing where the file has faults.")
+    question: str | None = option("--question", metavar="COLUMN", help="ANSWERS: the column with the question.")
+    golden: str | None = option("--golden", metavar="COLUMN", help="ANSWERS: the column with the golden answer.")
+    answer: str | None = option("--answer", metavar="COLUMN", help="ANSWERS: the column with the answer to score.")
 
 
-results = _results(Path("results"))
-rehearsed_results = _results(Path("results", "rehearsed"))  # apart: `latest` is then never a rehearsal
-run_argument = click.argument("run", metavar="RUN")
-out = click.option(
-    "--out", type=click.Path(path_type=Path), metavar="PATH", help="Write there instead of standard output."
-)
-asking = _gathered(
-    "asking",
-    Asking,
-    click.option(
+_OUT = option("--out", type=_PATH, metavar="PATH", help="Write there instead of standard output.")
+
+
+class Asking(Options):
+    """Where the rows of a query go, and how much it may take."""
+
+    to: str | None = option(
         "--to", type=click.Choice(["csv", "parquet"]), help="Write the rows as this; without SQL every table."
-    ),
-    out,
-    click.option(
+    )
+    out: Path | None = _OUT
+    seconds: float = option(
         "--seconds",
         type=click.FloatRange(min=0, min_open=True, max=86400),
         default=60,
         show_default=True,
         metavar="N",
         help="End the query after so many seconds.",
-    ),
-    click.option(
+    )
+    megabytes: int = option(
         "--megabytes",
         type=click.IntRange(min=64, max=1 << 20),
         default=512,
         show_default=True,
         metavar="N",
         help="How much memory it may take.",
-    ),
-)
-import_folder = click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="The folder for the draft (of several: their folders); default: the draft's name, in this one.",
-)
-import_settings = click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="An option of the importer (`karat list importers NAME` shows them). Repeatable.",
-)
-plot_folder = click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="The folder for the charts, made where it is missing; default: the name of the run and -charts.",
-)
-plot_forms = click.option(
-    "--format",
-    "forms",
-    type=click.Choice(["png", "svg", "json"]),
-    multiple=True,
-    help="Only this form; json is the Vega-Lite spec. Repeatable; default: all three.",
-)
-dark = click.option("--dark", is_flag=True, help="Light on dark.")
-study_tests = _gathered(
-    "tests",
-    StudyTests,
-    click.option(
+    )
+
+
+class StudyTests(Options):
+    """How a file of statistical tests is scored."""
+
+    kind: str = option(
         "--kind",
         type=click.Choice(["answers", "conversation", "study", "study-tests"]),
         default="answers",
@@ -432,104 +290,140 @@ study_tests = _gathered(
         help="What the file holds. conversation: one turn of a conversation a row, with numbers as answers. "
         "study: what a participant of a human study answered a row. "
         "study-tests: one statistical test a row, people beside an agent.",
-    ),
-    click.option("--to", metavar="NAME", help="Of study tests. humanstudy: the three files of HumanStudy-Bench."),
-    out,
-    click.option(
+    )
+    to: str | None = option(
+        "--to", metavar="NAME", help="Of study tests. humanstudy: the three files of HumanStudy-Bench."
+    )
+    out: Path | None = _OUT
+    convention: str = option(
         "--convention",
         type=click.Choice(["humanstudy", "standard"]),
         default="humanstudy",
         show_default=True,
         help="Of study tests: how shares and ranks become Cohen's d.",
-    ),
-    click.option(
+    )
+    fallbacks: str | None = option(
         "--fallbacks",
         type=click.Choice(["documented"]),
         help="Of study tests: numbers for what is missing, as HumanStudy-Bench documents them.",
-    ),
-    click.option(
+    )
+    bound: float | None = option(
         "--bound",
         type=click.FloatRange(min=0, min_open=True),
         metavar="D",
         help="Of study tests: test that agent and people differ by less than this Cohen's d; state it beforehand.",
-    ),
-    click.option(
+    )
+    plot: Path | None = option(
         "--plot",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=_DIR,
         metavar="DIR",
         help="Of study tests: also write the charts there, as PNG, SVG and Vega-Lite (extra plots).",
-    ),
-)
-
-
-def _keys(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
-    if not given:
-        return {}
-    from karat.cli.values import parsed
-
-    values: dict[str, Any] = {}
-    for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise click.BadParameter(f"want KEY=VALUE, got '{text}'", param=option)
-        values[key] = parsed(f"--set {key}", value)
-    return values
-
-
-allow_code = click.option(
-    "--allow-code",
-    is_flag=True,
-    help="Let human studies run their own code, `reducer`, from the folder they lay in. Look at it first.",
-)
-allow_changed_code = click.option(
-    "--allow-changed-code",
-    is_flag=True,
-    help="Likewise, even if it is not the code that was there when the run was made: numbers may differ.",
-)
-report_settings = click.option(
-    "--set",
-    "asked",
-    multiple=True,
-    callback=_keys,
-    metavar="KEY=VALUE",
-    help="An option of the report (`karat list reports NAME` shows them). Repeatable.",
-)
+    )
 
 
 def _scorings(_: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    pairs = [text.rpartition("=") for text in given]
-    for text, (name, _equals, digest) in zip(given, pairs, strict=True):
+    scorings = {}
+    for text in given:
+        name, _equals, digest = text.rpartition("=")
         if not name or not digest:
             raise click.BadParameter(f"want SCORER=DIGEST, got '{text}'", param=option)
-    return {name: digest for name, _, digest in pairs}
+        scorings[name] = digest
+    return scorings
 
 
-scoring = click.option(
+_SCORINGS = option(
     "--scoring",
-    "scorings",
     multiple=True,
     callback=_scorings,
     metavar="SCORER=DIGEST",
     help="Show this scoring instead of the newest (the beginning of its digest is enough). Repeatable.",
 )
-right = click.option(
-    "--right",
-    metavar="RULE",
-    help="Of conversations, what makes a turn right: numerical, soft, unit_agnostic, sign_agnostic, general, exact or "
-    "declared; default: `dataset.right` of the experiment, else numerical.",
+_ALLOW_CODE = option(
+    "--allow-code",
+    is_flag=True,
+    help="Let human studies run their own code, `reducer`, from their own folder. Read it first.",
 )
-shown = _gathered("shown", Shown, scoring, right, allow_code, allow_changed_code)
 
-pairs = click.option(
-    "--pairs",
-    type=click.Choice(["baseline", "all"]),
-    default="baseline",
-    show_default=True,
-    help="Compare each condition with the baseline and the best, or each with each.",
-)
-baseline = click.option(
-    "--baseline",
-    metavar="CONDITION",
-    help="Compare with this condition. Default: the experiment's `baseline`, else its first.",
-)
-shown_and_compared = _gathered("shown", Shown, scoring, right, allow_code, allow_changed_code, pairs, baseline)
+
+class Shown(Options):
+    """Which numbers of a run are shown."""
+
+    scorings: dict[str, str] = _SCORINGS  # scorer → digest, or its beginning
+    right: str | None = option(
+        "--right",
+        metavar="RULE",
+        help="Of conversations, what makes a turn right: numerical, soft, unit_agnostic, sign_agnostic, general, exact "
+        "or declared; default: `dataset.right` of the experiment, else numerical.",
+    )
+    allow_code: bool = _ALLOW_CODE
+    allow_changed_code: bool = option(
+        "--allow-changed-code",
+        is_flag=True,
+        help="Likewise, even if the code has changed since the run was made: numbers may differ.",
+    )
+
+    @property
+    def code(self) -> AllowCode:
+        """As `karat.summarize` takes it."""
+        return "changed" if self.allow_changed_code else self.allow_code
+
+
+class Compared(Shown):
+    """Which numbers of a run are shown, and which conditions are compared."""
+
+    pairs: str = option(
+        "--pairs",
+        type=click.Choice(["baseline", "all"]),
+        default="baseline",
+        show_default=True,
+        help="Compare each condition with the baseline and the best, or each with each.",
+    )
+    baseline: str | None = option(
+        "--baseline",
+        metavar="CONDITION",
+        help="Compare with this condition. Default: the experiment's `baseline`, else its first.",
+    )
+
+    def chosen(self) -> dict[str, Any]:
+        """As `karat.summarize` takes it; pairs and baseline only where they were given."""
+        usual = self.pairs == "baseline" and self.baseline is None
+        compared = {} if usual else {"pairs": self.pairs, "baseline": self.baseline}
+        return {"scorings": self.scorings, "allow_code": self.code, "right": self.right, **compared}
+
+
+def _settings(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+    if not given:
+        return {}
+    from karat.cli.values import settings_of
+
+    return settings_of(given)
+
+
+class Reported(Compared):
+    """Which numbers a report shows, and how."""
+
+    asked: dict[str, Any] = option(
+        "--set",
+        multiple=True,
+        callback=_settings,
+        metavar="KEY=VALUE",
+        help="An option of the report (`karat list reports NAME` shows them). Repeatable.",
+    )
+    full: bool = option("--full", is_flag=True, help="Show every section: differences, variation, lowest questions, "
+                        "cost.")  # fmt: skip
+
+
+def _results(default: Path) -> Callable[[Command], Command]:
+    return click.option(
+        "--results", type=_DIR, default=default, show_default=True, metavar="DIR", help="The folder of the run folders."
+    )
+
+
+results = _results(Path("results"))
+rehearsed_results = _results(Path("results", "rehearsed"))  # apart: `latest` is then never a rehearsal
+run_argument = click.argument("run", metavar="RUN")
+out: Callable[[Command], Command] = _OUT.named("out")
+scoring: Callable[[Command], Command] = _SCORINGS.named("scorings")
+allow_code: Callable[[Command], Command] = _ALLOW_CODE.named("allow_code")
+experiment_file = gathered("source", File)
+selection = gathered("chosen", Chosen)

@@ -13,7 +13,7 @@ import click
 
 from karat.installation import shown_path
 
-__all__ = ["Output", "program", "typed", "whisper"]
+__all__ = ["OUTPUT_FORMAT", "Output", "program", "typed", "whisper"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +69,9 @@ class Output:
         """Whether someone sits there and watches."""
         return sys.stderr.isatty() and not (self.quiet or self.events)
 
+
+OUTPUT_FORMAT = 1
+"""The format of everything that `--json` prints. 1: 2026-11, the first."""
 
 _COLORS = re.compile("(\x1b\\[[0-9;]*m)")
 

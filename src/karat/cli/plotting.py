@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat.cli.output import Output
+from karat.cli.output import OUTPUT_FORMAT, Output
 from karat.errors import BadOption
 
 if TYPE_CHECKING:
     from karat.document.charts import Chart
 
 __all__ = ["FORMATS", "Drawn", "Plotted", "draw"]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
 
 FORMATS = ("png", "svg", "json")
 ENDINGS = {"png": ".png", "svg": ".svg", "json": ".vl.json"}
@@ -37,7 +34,7 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
 class Plotted(msgspec.Struct, frozen=True, kw_only=True):
     """`--json` of `plot`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     charts: tuple[Drawn, ...]
 
     def __str__(self) -> str:

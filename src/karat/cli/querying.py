@@ -17,7 +17,7 @@ import msgspec
 
 from karat import formats
 from karat.cli.options import Asking
-from karat.cli.output import Output
+from karat.cli.output import OUTPUT_FORMAT, Output
 from karat.errors import BadOption
 from karat.sql import SQL_TYPES, Limits
 from karat.tables import LIMITS, TABLES, ask, write, write_rows, write_tables
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from karat.sql import Stream
 
 __all__ = ["answer", "list_tables", "take_tables"]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
 
 _SHOWN = 1000  # rows on a screen
 _WIDEST = 60  # columns of a cell where the screen does not say how wide it is
@@ -51,14 +48,14 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """`karat query RUN --json`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     tables: tuple[Told, ...]
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """`--json` where the rows went into files."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     files: dict[str, int]  # path → rows
 
 
@@ -141,7 +138,7 @@ def _csv(rows: list[list[Any]]) -> str:
 
 def _print_json(stream: Stream) -> None:
     types = {name: SQL_TYPES[kind] for name, kind in stream.columns.items()}
-    head = msgspec.json.encode({"format": FORMAT_VERSION, "columns": types}).decode()
+    head = msgspec.json.encode({"format": OUTPUT_FORMAT, "columns": types}).decode()
     encode = _json_of_any_size if "huge" in stream.columns.values() else _json
     names, comma = tuple(stream.columns), "\n"
     with _printed_whole() as file:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import formats, plugins
-from karat.cli.output import Output, typed
+from karat.cli.output import OUTPUT_FORMAT, Output, typed
 from karat.errors import BadOption
 from karat.exports import save
 from karat.index import trusted
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Written", "check", "deliver", "next_steps", "render", "screen"]
 
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
-
 _RUNS = {"golden": "golden answers", "conversation": "conversations", "study": "human studies"}
 MANY_FILES = 10
 SCREENFULS = 500_000  # characters that nobody reads on a terminal
@@ -35,7 +32,7 @@ SCREENFULS = 500_000  # characters that nobody reads on a terminal
 class Written(msgspec.Struct, frozen=True, kw_only=True):
     """`karat report --json`, unless the report itself is JSON and goes to standard output."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     report: str
     paths: list[str] = []  # with --out: what was written
     texts: dict[str, str] = {}  # without: file name → text

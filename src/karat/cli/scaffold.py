@@ -14,13 +14,11 @@ from pathlib import Path
 import msgspec
 
 from karat import plugins
+from karat.cli.output import OUTPUT_FORMAT
 from karat.config.schema import schema_of, schema_text
 from karat.errors import BadOption, did_you_mean
 
 __all__ = ["Scaffolded", "scaffold"]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
 
 _SCHEMAS = {"experiment.yaml": "experiment", "study.yaml": "study"}
 """Files in which an editor marks mistakes → what they are a file of."""
@@ -29,7 +27,7 @@ _SCHEMAS = {"experiment.yaml": "experiment", "study.yaml": "study"}
 class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
     """`karat init --json`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     kind: str
     folder: str
     files: tuple[str, ...]  # paths, as written

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from karat.cli.output import OUTPUT_FORMAT
 from karat.cli.pace import Pace, in_all
 from karat.cli.running import Running
 from karat.execution import RunStatus
@@ -16,10 +17,7 @@ if TYPE_CHECKING:
     from karat.analysis.model import Estimate
     from karat.execution.progress import ConditionProgress, Spending
 
-__all__ = ["FORMAT_VERSION", "ConditionSoFar", "LastFailure", "Look", "MeanSoFar", "SoFar"]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
+__all__ = ["ConditionSoFar", "LastFailure", "Look", "MeanSoFar", "SoFar"]
 
 _SHARE_OF_TIME = 0.01  # that the means may take
 _FIRST_LOOKS = 3
@@ -58,7 +56,7 @@ class LastFailure(msgspec.Struct, frozen=True, kw_only=True):
 class SoFar(msgspec.Struct, frozen=True, kw_only=True, tag="progress", tag_field="event"):
     """The whole run. Money and tokens include earlier parts; a sum that is only a lower bound is `…_unknown`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     seconds: float  # since the command began
     planned: int  # 0: nothing has begun yet
     done: int

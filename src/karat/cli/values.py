@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from karat.errors import BadOption
 
-__all__ = ["parsed"]
+__all__ = ["parsed", "settings_of"]
 
 
 def parsed(option: str, text: str) -> Any:
@@ -21,3 +22,14 @@ def parsed(option: str, text: str) -> Any:
     if node is None:
         raise BadOption(option, f"the value is {problem}")
     return nodes.plain(node)
+
+
+def settings_of(texts: Iterable[str]) -> dict[str, Any]:
+    """KEY=VALUE texts by key, the last of equal keys. Raises BadOption."""
+    settings = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise BadOption("--set", f"want KEY=VALUE, got '{text}'")
+        settings[key] = parsed(f"--set {key}", value)
+    return settings

@@ -8,18 +8,16 @@ from pathlib import Path
 import msgspec
 
 from karat import formats
+from karat.cli.output import OUTPUT_FORMAT
 from karat.journal import Verified, verify
 
 __all__ = ["Checked", "check"]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """`--json` of `verify`."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     ok: bool
     runs: tuple[Verified, ...]
 

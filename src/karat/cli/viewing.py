@@ -8,21 +8,18 @@ from pathlib import Path
 import msgspec
 
 from karat.cli.options import Viewing
-from karat.cli.output import Output
+from karat.cli.output import OUTPUT_FORMAT, Output
 from karat.errors import BadRun
 from karat.formats import clean
 from karat.viewer import Listening, serve
 
 __all__ = ["Served", "view"]
 
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
-
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
     """`--json` of `view`, printed once it listens."""
 
-    format: int = FORMAT_VERSION
+    format: int = OUTPUT_FORMAT
     url: str  # works once
     host: str
     port: int

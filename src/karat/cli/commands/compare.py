@@ -16,7 +16,7 @@ __all__ = ["command"]
 @click.command("compare")
 @click.argument("first", metavar="RUN[:CONDITION]")
 @click.argument("second", metavar="RUN[:CONDITION]")
-@options.shown
+@options.gathered("shown", options.Shown)
 @options.results
 @options.output()
 def command(first: str, second: str, shown: options.Shown, results: Path, output: Output) -> Exit:

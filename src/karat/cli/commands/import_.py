@@ -16,9 +16,20 @@ __all__ = ["command"]
 @click.command("import")
 @click.argument("kind")
 @click.argument("path", type=click.Path(path_type=Path))
-@options.import_folder
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder for the draft (of several: their folders); default: the draft's name, in this one.",
+)
 @click.option("--force", is_flag=True, help="Write over files that are there.")
-@options.import_settings
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the importer (`karat list importers NAME` shows them). Repeatable.",
+)
 @options.output()
 def command(kind: str, path: Path, out: Path | None, force: bool, settings: tuple[str, ...], output: Output) -> Exit:
     """Draft a dataset from PATH, which is material of KIND, and list what a person must decide.

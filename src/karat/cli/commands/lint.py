@@ -12,7 +12,7 @@ __all__ = ["command"]
 
 
 @click.command("lint")
-@options.linting
+@options.gathered("linting", options.Linting)
 @options.output()
 def command(linting: options.Linting, output: Output) -> Exit:
     """Show where the golden answers in DATASET contradict themselves; nothing is asked, nothing changed.

@@ -41,7 +41,7 @@ def _kinds() -> dict[str, type[Kind]]:
 @click.argument("name", required=False)
 @options.output()
 def command(family: str, name: str | None, output: Output) -> Exit:
-    """Show the plug-ins of a family, or with NAME all that one can be told.
+    """List the plug-ins of a family. With NAME, show its options.
 
     Those of other packages that are installed here are listed too, with where they come from.
     Also the human studies that come with karat, and the presets, which say who takes part in one.

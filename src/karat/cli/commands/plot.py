@@ -15,10 +15,21 @@ __all__ = ["command"]
 
 @click.command("plot")
 @options.run_argument
-@options.plot_folder
-@options.plot_forms
-@options.dark
-@options.shown_and_compared
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder for the charts, made where it is missing; default: the name of the run and -charts.",
+)
+@click.option(
+    "--format",
+    "forms",
+    type=click.Choice(["png", "svg", "json"]),
+    multiple=True,
+    help="Only this form; json is the Vega-Lite spec. Repeatable; default: all three.",
+)
+@click.option("--dark", is_flag=True, help="Light on dark.")
+@options.gathered("shown", options.Compared)
 @options.results
 @options.output()
 def command(
@@ -26,7 +37,7 @@ def command(
     out: Path | None,
     forms: tuple[str, ...],
     dark: bool,
-    shown: options.Shown,
+    shown: options.Compared,
     results: Path,
     output: Output,
 ) -> Exit:
@@ -44,9 +55,7 @@ def command(
 
     opened = api.open(run, results=results)
     with aside():
-        found = charts(
-            api.summarize(opened, scorings=shown.scorings, allow_code=shown.code, right=shown.right, **shown.compared)
-        )
+        found = charts(api.summarize(opened, **shown.chosen()))
     folder = out or Path(f"{opened.path.resolve().name}-charts")
     drawn = draw(found, folder, forms, dark=dark, output=output)
     output.result(str(drawn), drawn)

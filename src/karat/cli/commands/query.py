@@ -16,7 +16,7 @@ __all__ = ["command"]
 @click.command("query")
 @options.run_argument
 @click.argument("sql", metavar="[SQL]", required=False)
-@options.asking
+@options.gathered("asking", options.Asking)
 @options.scoring
 @options.results
 @options.output()

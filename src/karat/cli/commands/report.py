@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,18 +16,15 @@ __all__ = ["command"]
 @click.command("report")
 @options.run_argument
 @click.option("--to", metavar="NAME", help="terminal (default), html, json, csv, …; `karat list reports` shows all.")
-@click.option("--full", is_flag=True, help="Show every section: differences, variation, lowest questions, cost.")
 @options.out
-@options.report_settings
-@options.shown_and_compared
+@options.gathered("shown", options.Reported)
 @options.results
 @options.output()
 def command(
     run: str,
     to: str | None,
     out: Path | None,
-    asked: dict[str, Any],
-    shown: options.Shown,
+    shown: options.Reported,
     results: Path,
     output: Output,
 ) -> Exit:
@@ -49,14 +45,12 @@ def command(
 
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
-    if shown.full:
-        if name != "terminal":
-            raise BadOption("--full", f"is for the terminal; the report {name} is always whole")
-        asked = {**asked, "full": True}
+    if shown.full and name != "terminal":
+        raise BadOption("--full", f"is for the terminal; the report {name} is always whole")
+    asked = {**shown.asked, **({"full": True} if shown.full else {})}
     reporting.check(name, folder, asked)
-    chosen: dict[str, Any] = {"scorings": shown.scorings, "allow_code": shown.code, "right": shown.right}
     with aside():
-        summary = summarize_cached(folder, **chosen, **shown.compared)
+        summary = summarize_cached(folder, **shown.chosen())
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
     if folder.info.rehearsed and name != "terminal":  # a spreadsheet has no place for it

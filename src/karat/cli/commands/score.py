@@ -16,11 +16,11 @@ __all__ = ["command"]
 
 @click.command("score")
 @click.argument("target", metavar="RUN|ANSWERS")
-@options.scorers
-@options.answers
-@options.study_tests
+@options.gathered("wanted", options.Scorers)
+@options.gathered("answers", options.Answers)
+@options.gathered("tests", options.StudyTests)
 @options.results
-@options.shown
+@options.gathered("shown", options.Shown)
 @options.output(events=True)
 def command(
     target: str,

@@ -15,7 +15,7 @@ __all__ = ["command"]
 
 @click.command("view")
 @click.argument("run", metavar="[RUN|FOLDER]", required=False)
-@options.viewing
+@options.gathered("viewing", options.Viewing)
 @options.results
 @options.output()
 def command(run: str | None, viewing: options.Viewing, results: Path, output: Output) -> Exit:

@@ -16,7 +16,7 @@ from karat.files import open_regular
 
 if TYPE_CHECKING:
     from karat.cli.options import StudyTests
-    from karat.replication import Agreement, Draws, Reported, Side, StudyTest, Uncertainty
+    from karat.replication import Agreement, Reported, Side, StudyTest, Uncertainty
 
     Scored = dict[str, tuple[Agreement, Uncertainty]]
 
@@ -30,10 +30,17 @@ SEED = 20_240_101  # of the bootstrap: one file, one result
 
 
 def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
-    """Reads, scores, and writes the tests of each condition, and their charts where they are asked for."""
+    """Reads, scores, and writes the tests of each condition, then each further condition against the first."""
     import numpy as np
 
-    from karat.replication import draw_scores, score_tests, score_uncertainty
+    from karat.cli import study_test_report as report
+    from karat.replication import (
+        difference_uncertainty,
+        draw_scores,
+        ecs_difference_uncertainty,
+        score_tests,
+        score_uncertainty,
+    )
 
     if asked.to not in {None, "humanstudy"}:
         raise BadOption("--to", f"'{asked.to}' is no form of study tests{did_you_mean(asked.to or '', ['humanstudy'])}")
@@ -50,7 +57,11 @@ def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
         draws[condition] = draw_scores(agreement, rng=rng)
         scored[condition] = agreement, score_uncertainty(agreement, rng=rng, draws=draws[condition])
     if asked.plot is not None:
-        _plot(scored, asked.plot, output)
+        from karat.cli.plotting import draw
+        from karat.document.charts import study_charts
+
+        charts = [chart for name, both in scored.items() for chart in study_charts(*both, condition=name)]
+        draw(charts, asked.plot, (), dark=False, output=output)
     if asked.to == "humanstudy" and asked.out is not None:
         from karat.exports import save
 
@@ -58,34 +69,16 @@ def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
         for written in save(files, asked.out):
             output.say(f"wrote {written}")
         return
-    _show(scored, draws, asked, output)
-
-
-def _show(scored: Scored, draws: Mapping[str, Draws], asked: StudyTests, output: Output) -> None:
-    """Each condition, then each further one against the first."""
-    from karat.cli import replication_text
-    from karat.replication import difference_uncertainty, ecs_difference_uncertainty
-
-    parts = [replication_text.told(name, *found, bound=asked.bound) for name, found in scored.items()]
-    data: dict[str, Any] = {name: replication_text.as_data(*found, bound=asked.bound) for name, found in scored.items()}
-    first = next(iter(scored))
-    for name in list(scored)[1:]:
-        one, two = scored[first][0], scored[name][0]
-        drawn: dict[str, Any] = {"first_draws": draws[first], "second_draws": draws[name]}
-        pas = difference_uncertainty(one, two, paired=False, **drawn)
-        ecs = ecs_difference_uncertainty(one, two, paired=False, **drawn)
-        parts.append(replication_text.compared((first, name), pas, ecs))
-        data[name]["against"] = {"condition": first, "pas": replication_text.plain(pas),
-                                 "ecs": replication_text.plain(ecs)}  # fmt: skip
+    parts = [report.agreement_text(name, *both, bound=asked.bound) for name, both in scored.items()]
+    data = {name: report.agreement_data(*both, bound=asked.bound) for name, both in scored.items()}
+    first, *others = scored
+    for name in others:
+        pair: dict[str, Any] = {"paired": False, "first_draws": draws[first], "second_draws": draws[name]}
+        pas = difference_uncertainty(scored[first][0], scored[name][0], **pair)
+        ecs = ecs_difference_uncertainty(scored[first][0], scored[name][0], **pair)
+        parts.append(report.difference_text(first, name, pas, ecs))
+        data[name]["against"] = report.difference_data(first, pas, ecs)
     output.result("\n\n".join(parts), data)
-
-
-def _plot(scored: Scored, folder: Path, output: Output) -> None:
-    from karat.cli.plotting import draw
-    from karat.document.charts import study_charts
-
-    found = [chart for name, both in scored.items() for chart in study_charts(*both, condition=name)]
-    draw(found, folder, (), dark=False, output=output)
 
 
 def read_tests(path: Path) -> dict[str, list[StudyTest]]:
@@ -145,6 +138,9 @@ def _test(given: Mapping[str, str]) -> StudyTest:
     kind = given["kind"]
     if kind not in KINDS:
         raise ValueError(f"kind: is none of the kinds of tests: '{kind}'{did_you_mean(kind, KINDS)}")
+    coverage = _number("coverage", given, math.nan)
+    if coverage < 0 or coverage > 1:
+        raise ValueError(f"coverage: must be a share between 0 and 1, got '{given['coverage']}'")
     return StudyTest(
         study=given["study"],
         sub_study=given.get("sub_study", ""),
@@ -156,15 +152,8 @@ def _test(given: Mapping[str, str]) -> StudyTest:
         agent=_side("agent", kind, given),
         prior_odds_human=_number("prior_odds", given, 1.0),
         prior_odds_agent=_number("prior_odds", given, 1.0),
-        coverage=_coverage(given),
+        coverage=coverage,
     )
-
-
-def _coverage(given: Mapping[str, str]) -> float:
-    share = _number("coverage", given, math.nan)
-    if share < 0 or share > 1:
-        raise ValueError(f"coverage: must be a share between 0 and 1, got '{given['coverage']}'")
-    return share
 
 
 def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from karat.cli.output import OUTPUT_FORMAT
-from karat.cli.sofar import ConditionSoFar, LastFailure, MeanSoFar, SoFar
+from karat.cli.progress import ConditionCounts, LastFailure, Progress, RunningMean
 from karat.journal import Event
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "events.md"
@@ -28,10 +28,10 @@ def test_the_page_names_every_field():
     page = PAGE.read_text(encoding="utf-8")
     rows = [line for line in page.split("## progress")[1].splitlines() if line.startswith("| `")]
     first = {name for row in rows for name in named(row.split("|")[1])}
-    assert first == fields(SoFar)
-    assert fields(ConditionSoFar) <= named(next(row for row in rows if "`conditions`" in row)) | {"mean"}
+    assert first == fields(Progress)
+    assert fields(ConditionCounts) <= named(next(row for row in rows if "`conditions`" in row)) | {"mean"}
     assert fields(LastFailure) <= named(next(row for row in rows if "`last_failure`" in row))
-    assert fields(MeanSoFar) <= named(page.rpartition("`mean` is null")[2])
+    assert fields(RunningMean) <= named(page.rpartition("`mean` is null")[2])
     assert f"| `format` | {OUTPUT_FORMAT} |" in page
 
 
@@ -46,8 +46,8 @@ def test_the_page_names_every_event(process, experiment):
 
 def test_the_last_event_is_how_things_ended(process, experiment):
     done = process("run", experiment.name, "--events", "--json")
-    last = msgspec.json.decode(done.err.splitlines()[-1], type=SoFar)
-    assert set(json.loads(done.err.splitlines()[-1])) == fields(SoFar) | {"event"}
+    last = msgspec.json.decode(done.err.splitlines()[-1], type=Progress)
+    assert set(json.loads(done.err.splitlines()[-1])) == fields(Progress) | {"event"}
     assert (last.planned, last.done, last.failed, last.in_flight, last.scoring) == (8, 8, 0, 0, 0)
     assert last.seconds_left == 0
     results = {one["condition"]: one["mean"]["value"] for one in done.json["summary"]["results"]
@@ -58,7 +58,7 @@ def test_the_last_event_is_how_things_ended(process, experiment):
 def test_scoring_again_tells_of_what_needs_a_score(process, experiment):
     run = process("run", experiment.name, "--json", "-q").json["run"]
     done = process("score", run, "--scorer", "equals", "--events")
-    last = msgspec.json.decode(done.err.splitlines()[-1], type=SoFar)
+    last = msgspec.json.decode(done.err.splitlines()[-1], type=Progress)
     assert (last.planned, last.done, last.most_in_flight, last.metric) == (8, 8, 0, "equals")
     assert {name: (one.planned, one.done) for name, one in last.conditions.items()} == {
         "guess": (None, 4),

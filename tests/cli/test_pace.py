@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from karat.cli.pace import Pace, in_all
-from karat.cli.running import Running
-from karat.cli.sofar import Look
+from karat.cli.progress import Pace, ProgressReader, projected
+from karat.cli.running_means import RunningMeans
 from karat.execution import RunStatus
 from karat.journal import Attempt
 from karat.records import Answer, Reply, Sample, Score, Turn, Usage
@@ -72,7 +71,7 @@ def test_a_long_run_keeps_few_notes():
     [(2.0, 10, 30, 8.0), (2.0, 2, 30, None), (2.0, 0, 0, 2.0), (0.0, 10, 30, 0.0), (2.0, 10, -1, 2.0)],
 )
 def test_what_is_left_costs_what_was_there_did(spent, over, left, whole):
-    assert in_all(spent, over=over, left=left) == whole
+    assert projected(spent, over=over, left=left) == whole
 
 
 QUESTION = Sample(id="q", position=0, digest="", turns=(Turn(question="?"),))
@@ -87,38 +86,38 @@ def judged(trial: str, dollars: float | None = 0.01) -> Score:
     return Score(trial=trial, scorer="s", scoring="d", values={"m": 1.0}, dollars=dollars)
 
 
-def watched(planned: int, before: int = 0, most: int = 4) -> tuple[RunStatus, Look, Clock]:
-    watch, running = RunStatus(), Running()
+def watched(planned: int, before: int = 0, most: int = 4) -> tuple[RunStatus, ProgressReader, Clock]:
+    watch, running = RunStatus(), RunningMeans()
     clock = Clock(watch.started)
     watch.expects({"a": planned}, {"a": before})
     watch.begins(most)
     watch.began = clock.now
-    return watch, Look(watch, running, clock=clock), clock
+    return watch, ProgressReader(watch, running, clock=clock), clock
 
 
 def test_agent_and_judge_are_projected_apart():
     """Ten answers are paid for, four of them are judged, two are being judged: 40 more of each, or so, are to come."""
-    watch, look, _ = watched(50)
+    watch, reader, _ = watched(50)
     for number in range(10):
         watch.journalled(answer(f"t{number}"))
     for number in range(4):
         watch.journalled(judged(f"t{number}"))
         watch.settled_trial(f"t{number}", "a", QUESTION, failed=False)
     watch.scoring = 2
-    now = look()
+    now = reader.read()
     assert now.dollars == pytest.approx(1.04)
     assert now.dollars_in_all == pytest.approx(50 * 0.1 + 0.04 / 5 * 50)
 
 
 def test_what_failed_attempts_cost_is_part_of_what_the_rest_will_cost():
-    watch, look, _ = watched(8)
+    watch, reader, _ = watched(8)
     for number in range(4):
         usage = Usage(input_tokens=10, output_tokens=1)
         failed = {"cls": "infrastructure", "kind": "timeout", "message": "", "retriable": True, "dollars": 0.1}
         watch.journalled(Attempt(trial=f"t{number}", n=1, usage=usage, **failed))
         watch.journalled(answer(f"t{number}", usage=Usage(input_tokens=10, output_tokens=1)))
         watch.settled_trial(f"t{number}", "a", QUESTION, failed=False)
-    now = look()
+    now = reader.read()
     assert (now.retries, now.dollars, now.tokens) == (4, pytest.approx(0.8), 88)
     assert (now.dollars_in_all, now.tokens_in_all) == (pytest.approx(1.6), pytest.approx(176.0))
     assert now.last_failure is not None
@@ -126,47 +125,47 @@ def test_what_failed_attempts_cost_is_part_of_what_the_rest_will_cost():
 
 
 def test_earlier_parts_are_paid_for_and_not_projected():
-    watch, look, clock = watched(20, before=10)
+    watch, reader, clock = watched(20, before=10)
     watch.past.dollars = 5.0
     for number in range(5):
         clock.now += 2.0
-        look()
+        reader.read()
         watch.journalled(answer(f"t{number}"))
         watch.settled_trial(f"t{number}", "a", QUESTION, failed=False)
-    now = look()
+    now = reader.read()
     assert (now.done, now.dollars, now.dollars_in_all) == (15, 5.5, pytest.approx(6.0))
     assert now.seconds_left == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("dollars", [None, 0.1])
 def test_a_price_that_nobody_told_is_not_projected_from(dollars):
-    watch, look, _ = watched(10)
+    watch, reader, _ = watched(10)
     for number in range(4):
         watch.journalled(answer(f"t{number}", dollars))
         watch.settled_trial(f"t{number}", "a", QUESTION, failed=False)
     watch.journalled(answer("last", None))
-    now = look()
+    now = reader.read()
     assert now.dollars_unknown
     assert (now.dollars_in_all is None) == (dollars is None)
 
 
 def test_a_run_that_is_finishing_promises_nothing():
-    watch, look, clock = watched(100)
+    watch, reader, clock = watched(100)
     for number in range(9):
         watch.journalled(answer(f"t{number}"))
         watch.settled_trial(f"t{number}", "a", QUESTION, failed=False)
     clock.now += 9.0
-    assert look().seconds_left == pytest.approx(91.0)
+    assert reader.read().seconds_left == pytest.approx(91.0)
     watch.draining = "interrupted"
-    now = look()
+    now = reader.read()
     assert (now.finishing, now.seconds_left, now.dollars_in_all) == ("interrupted", None, None)
 
 
 def test_failed_trials_are_counted_once_each():
-    watch, look, _ = watched(4)
+    watch, reader, _ = watched(4)
     values: list[tuple[Any, ...]] = []
     watch.settled_trial("t", "a", QUESTION, answered=False, failed=True)
     watch.failed += 1  # the run's own count, which decides when it gives up
-    now = look()
+    now = reader.read()
     values.append((now.done, now.failed, now.ended, now.conditions["a"].done, now.conditions["a"].failed))
     assert values == [(0, 1, 1, 0, 1)]

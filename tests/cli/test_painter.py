@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from karat.cli.painter import Painter, can_paint, size_of
+from karat.cli.live import Painter, can_paint, size_of
 
 from .screen import CODES, Screen
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from karat import formats
+from karat.cli.progress import ConditionCounts, LastFailure, Progress, RunningMean
 from karat.cli.progress_lines import bar, block, log_line
-from karat.cli.sofar import ConditionSoFar, LastFailure, MeanSoFar, SoFar
 
-NOTHING = SoFar(
+NOTHING = Progress(
     seconds=0.0,
     planned=0,
     done=0,
@@ -40,17 +40,17 @@ NOTHING = SoFar(
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp\u2066\x9b31m\r\n\t\x00x\ud800"
 
 
-def standing(**counts: Any) -> SoFar:
+def standing(**counts: Any) -> Progress:
     return msgspec.structs.replace(NOTHING, **counts)
 
 
-def condition(**counts: Any) -> ConditionSoFar:
+def condition(**counts: Any) -> ConditionCounts:
     made: dict[str, Any] = {"planned": 225, "done": 0, "failed": 0, "in_flight": 0, "mean": None}
-    return ConditionSoFar(**made | counts)
+    return ConditionCounts(**made | counts)
 
 
-def mean(value: float, low: float | None, high: float | None, n: int = 53) -> MeanSoFar:
-    return MeanSoFar(value=value, low=low, high=high, level=0.95, n=n)
+def mean(value: float, low: float | None, high: float | None, n: int = 53) -> RunningMean:
+    return RunningMean(value=value, low=low, high=high, level=0.95, n=n)
 
 
 RUNNING = standing(
@@ -98,18 +98,16 @@ def test_eighty_columns_show_everything():
     ]
 
 
-def test_forty_columns_show_the_same_on_more_lines():
+def test_forty_columns_leave_out_what_of_a_condition_failed_and_is_in_flight():
     assert block(RUNNING, columns=39, rows=23) == [
         "━━━━────── 212/450 · 1 min 53 s left",
         "in flight 20 of 20 · being scored 3",
         "failed 6 · retries 11",
         "$1.23 of about $2.60",
         "1,234,567 of about 2,600,000 tokens",
-        "completeness so far",
-        "baseline 4.21 [3.90, 4.52]",
-        "  104/225 · failed 2 · in flight 9",
-        "with-docs 4.61 [4.40, 4.80]",
-        "  102/225 · failed 4 · in flight 11",
+        "              done  completeness so far",
+        "baseline   104/225  4.21 [3.90, 4.52]",
+        "with-docs  102/225  4.61 [4.40, 4.80]",
         "openai at most 10 at a time: it refuse…",
         "last failure 12.0 s ago: rate_limit: 4…",
     ]
@@ -161,7 +159,7 @@ def test_rates_of_conversations_are_percentages_and_a_part_says_that_it_is_one()
     assert block(rate, columns=79, rows=9)[-1] == "only  0/225       0  71.9 % [60.0 %, 100.0 %] over 1 conversation"
 
 
-def many(count: int, name: str = "condition {}") -> SoFar:
+def many(count: int, name: str = "condition {}") -> Progress:
     conditions = {
         name.format(n): condition(done=n, failed=n % 3, in_flight=n % 2, mean=mean(4.0, 3.0, 5.0)) for n in range(count)
     }

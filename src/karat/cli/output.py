@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,7 +13,7 @@ import click
 
 from karat.installation import shown_path
 
-__all__ = ["OUTPUT_FORMAT", "Output", "program", "typed", "whisper"]
+__all__ = ["OUTPUT_FORMAT", "Output", "aligned", "program", "typed", "whisper"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +93,23 @@ def whisper(line: str, stream: TextIO | None = None) -> None:
         click.echo(line, file=stream, err=True)
     except OSError:
         return
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """Rows of cleaned cells as lines, two spaces between columns; those in `right` are set right.
+
+    >>> aligned([("a", "1"), ("long", "10")], right={1})
+    ['a      1', 'long  10']
+    """
+    from karat.formats import width
+
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        pairs = [(cell, " " * (wide - width(cell))) for cell, wide in zip(row, widths, strict=True)]
+        cells = (blank + cell if at in right else cell + blank for at, (cell, blank) in enumerate(pairs))
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 def program() -> tuple[str, ...]:

@@ -1,148 +1,237 @@
-"""What a person sees while a run goes on: live lines on a terminal, a sparse line elsewhere, or JSON events."""
+"""How far a run is, as one value: what a terminal draws, log lines say, and `--events` streams as `progress`."""
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
 
-from karat import formats
-from karat.cli.output import Output, whisper
-from karat.cli.painter import Painter, can_paint
-from karat.cli.printed import printed
-from karat.cli.progress_lines import block, log_line
-from karat.cli.running import Running
-from karat.cli.sofar import Look
+import msgspec
+
+from karat.cli.output import OUTPUT_FORMAT
+from karat.cli.running_means import RunningMeans
 from karat.execution import RunStatus
 
 if TYPE_CHECKING:
-    from karat.redact import Redactor
+    from karat.analysis.model import Estimate
 
-__all__ = ["following"]
+__all__ = ["ConditionCounts", "LastFailure", "Pace", "Progress", "ProgressReader", "RunningMean", "projected"]
 
-Show = Callable[[str], None]
-
-_FIRST_LINE_SECONDS = 10.0
-_LONGEST_SILENCE_SECONDS = 300.0
-_DRAWN_EVERY_SECONDS = 0.25
-_EVENT_EVERY_SECONDS = 10.0
+_ENOUGH = 3  # trials: from fewer nothing can be said of the rest
+_SHARE_OF_TIME = 0.01  # that the means may take
+_FIRST_READINGS = 3  # whose time says nothing: they load what computes the means
 
 
-@contextmanager
-def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
-    """A RunStatus whose counts and notices are shown, for as long as the block runs.
+class RunningMean(msgspec.Struct, frozen=True, kw_only=True):
+    """The main metric of one condition; numbers are null where they cannot be known."""
 
-    What agents written in Python print goes to standard error meanwhile (standard output is
-    for the result): without what a terminal obeys, and as an event among events.
+    value: float | None
+    low: float | None  # with `high` the interval at `level`
+    high: float | None
+    level: float
+    n: int  # questions, or conversations
+
+
+class ConditionCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition. What is neither done nor failed nor in flight waits, or is being scored."""
+
+    planned: int | None  # None: not known, as when answers are scored again
+    done: int  # trials with an answer and its scores, of earlier parts too
+    failed: int  # trials of this part that ended without an answer or without a score
+    in_flight: int  # trials at the agent now
+    mean: RunningMean | None  # of this part; None: nothing is scored yet
+
+
+class LastFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest failed attempt, or failed trial."""
+
+    seconds_ago: float
+    stage: str  # agent, score or preflight
+    cls: str = msgspec.field(name="class")
+    kind: str
+    message: str
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress", tag_field="event"):
+    """The whole run. Money and tokens include earlier parts; a sum that is only a lower bound is `…_unknown`."""
+
+    format: int = OUTPUT_FORMAT
+    seconds: float  # since the command began
+    planned: int  # 0: nothing has begun yet
+    done: int
+    failed: int
+    in_flight: int
+    most_in_flight: int  # 0: nothing is asked, answers are scored
+    scoring: int  # answers that wait for their scores
+    retries: int
+    dollars: float
+    dollars_unknown: bool
+    dollars_in_all: float | None  # projected; None: too early to say
+    tokens: int  # input and output
+    tokens_unknown: bool
+    tokens_in_all: float | None
+    per_second: float | None  # trials that ended, lately
+    seconds_left: float | None
+    slowed: dict[str, int]  # providers that refused → requests at a time that they get now
+    finishing: str | None  # why nothing new is begun
+    continued: bool  # the run has earlier parts, which the means leave out
+    metric: str | None  # what `mean` is of
+    metric_kind: Literal["ordinal", "share", "number"] | None
+    unit: Literal["question", "turn"]
+    conditions: dict[str, ConditionCounts]
+    last_failure: LastFailure | None
+
+    @property
+    def ended(self) -> int:
+        """Trials that need nothing more."""
+        return self.done + self.failed
+
+
+class Pace:
+    """The rate at which trials were settled lately.
+
+    Trials come in crowds, one after each wait for a model, and a provider that refuses stops
+    them for minutes. So the stretch that counts is at least half a minute long, has
+    seen at least thirty trials end and three times those in flight, and reaches to now,
+    also where nothing happens. Attempts do not count: what is tried again has not ended.
     """
-    stream = sys.stderr  # this very one: later sys.stderr is what takes in the agents' prints
-    descriptors: tuple[int, ...] = (1,)
-    if output.events:
-        if _descriptor(stream) == 2:  # what programs of the agent write there must be events, too
-            descriptors, stream = (1, 2), os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
-        shown = _as_events(redact, stream)
-    elif output.quiet:
-        shown = _silent(redact, stream)
-    elif output.live and can_paint(stream):
-        shown = _live(redact, stream)
-    else:
-        shown = _sparse(redact, stream)
-    with shown as (watch, show), printed(show, behind=stream, descriptors=descriptors):
-        yield watch
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, settled: int) -> None:
+        """What a clock and the count of settled trials show; the first note is where the run begins."""
+        if self._marks and now < self._marks[-1][0] + 1.0:
+            return
+        self._marks.append((now, settled))
+        if len(self._marks) > 1000:
+            # Every second one: far back, whole seconds make no difference.
+            self._marks = deque(mark for index, mark in enumerate(self._marks) if index % 2 == 0)
+
+    def per_second(self, now: float, settled: int, *, in_flight: int) -> float | None:
+        """Trials a second; None where too few have ended."""
+        if not self._marks:
+            return None
+        wanted = max(30, 3 * in_flight)
+        since, before = self._marks[0]
+        enough = False
+        for at, count in reversed(self._marks):
+            if enough and count != before:
+                break  # the stretch begins where a crowd has just come in, not where the next one does
+            if enough or (settled - count >= wanted and now - at >= 30.0):
+                since, before, enough = at, count, True
+        return (settled - before) / (now - since) if settled - before >= _ENOUGH and now > since else None
 
 
-def _descriptor(stream: TextIO) -> int | None:
-    try:
-        return stream.fileno()
-    except OSError:
-        return None
+def projected(spent: float, *, over: float, left: float) -> float | None:
+    """What will have been spent, if each of those that are left costs what each of `over` cost.
+
+    >>> projected(2.0, over=10, left=30), projected(2.0, over=2, left=30), projected(2.0, over=2, left=0)
+    (8.0, None, 2.0)
+    """
+    if left <= 0:
+        return spent
+    return spent * (over + left) / over if over >= _ENOUGH else None
 
 
-@contextmanager
-def _silent(redact: Redactor, stream: TextIO) -> Iterator[tuple[RunStatus, Show]]:
-    yield RunStatus(), lambda text: whisper(redact(text), stream)
+class ProgressReader:
+    """`read()`: how far the run is now. One thread may read while the run goes on in another."""
 
+    def __init__(
+        self,
+        status: RunStatus,
+        means: RunningMeans,
+        *,
+        redact: Callable[[str], str] = str,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._status, self._running, self._redact, self._clock = status, means, redact, clock
+        self._pace = Pace()
+        self._means: dict[str, Estimate] = {}
+        self._means_of = -1  # at so many settled trials
+        self._next_means, self._readings = 0.0, 0
 
-@contextmanager
-def _as_events(redact: Redactor, stream: TextIO) -> Iterator[tuple[RunStatus, Show]]:
-    """Every journalled event as it comes; how things stand at the beginning, now and then, and at the end."""
-    from karat.journal import Codec
+    def read(self, *, exact: bool = False) -> Progress:
+        """`exact`: with means of this very moment, whatever they cost."""
+        status, now = self._status, self._clock()
+        planned, settled = status.planned, status.settled
+        if status.began is not None:
+            self._pace.note(status.began, 0)
+            self._pace.note(now, settled)
+        # An earlier part's answer that is scored now counts in both: the sum is never shown above the plan.
+        ended = min(planned, status.before + settled)
+        failed = min(status.failed, ended)
+        rate = self._pace.per_second(now, settled, in_flight=status.in_flight)
+        left = None if status.draining or not rate else (planned - ended) / rate
+        spent = status.past, status.agent, status.judge
+        unpriced = any(part.dollars_unknown for part in spent)
+        uncounted = any(part.tokens_unknown for part in spent)
+        dollars = self._in_all(ended, [part.dollars for part in spent], unknown=unpriced)
+        tokens = self._in_all(ended, [part.tokens for part in spent], unknown=uncounted)
+        self._update_means(now, settled, exact=exact)
+        metric = self._running.metric
+        failure = None
+        if status.last_failure is not None:
+            at, event = status.last_failure
+            failure = LastFailure(
+                seconds_ago=round(max(0.0, now - at), 3), stage=event.stage, cls=event.cls, kind=event.kind,
+                message=self._redact(event.message),
+            )  # fmt: skip
+        return Progress(
+            seconds=round(now - status.started, 3), planned=planned, done=ended - failed, failed=failed,
+            in_flight=status.in_flight, most_in_flight=status.most, scoring=status.scoring, retries=status.retries,
+            dollars=sum(part.dollars for part in spent), dollars_in_all=dollars, dollars_unknown=unpriced,
+            tokens=sum(part.tokens for part in spent), tokens_in_all=tokens, tokens_unknown=uncounted,
+            per_second=rate and round(rate, 4), seconds_left=left and round(left, 1), finishing=status.draining,
+            slowed={self._redact(name): limit for name, limit in status.slowed.items()},
+            continued=status.before > 0, metric=None if metric is None else metric.name,
+            metric_kind=self._running.kind, unit=self._running.unit,
+            conditions={self._redact(name): self._condition(name) for name in list(status.conditions)},
+            last_failure=failure,
+        )  # fmt: skip
 
-    codec = Codec(redact)
+    def _in_all(self, ended: int, spent: list[float], *, unknown: bool) -> float | None:
+        """What the run will have spent, if what is left costs what was there did, retries included.
 
-    def write(event: Any) -> None:
-        whisper(formats.escaped(codec.encode(event).decode()), stream)
+        `spent`: by earlier parts, agent and judge. The last two are projected apart: at any moment more answers are
+        paid for than are scored.
+        """
+        status = self._status
+        if status.draining:
+            return None
+        asked = status.answered + status.unasked
+        to_ask = max(0, status.planned - status.before - asked) if status.most else 0
+        waiting = status.scoring / 2
+        past, agent, judge = spent
+        of_agent = projected(agent, over=asked, left=to_ask)
+        of_judge = projected(
+            judge, over=status.settled - status.unasked + waiting, left=status.planned - ended - waiting
+        )
+        if of_agent is None or of_judge is None or (unknown and not sum(spent)):
+            return None
+        return past + of_agent + of_judge
 
-    def listen(event: Any) -> None:
-        write({"event": "notice", "text": event} if isinstance(event, str) else event)
+    def _update_means(self, now: float, settled: int, *, exact: bool) -> None:
+        if settled == self._means_of or (now < self._next_means and not exact):
+            return
+        started = self._clock()
+        self._means, self._means_of = self._running.estimates(), settled
+        ended = self._clock()
+        self._readings += 1
+        cost = (ended - started) / _SHARE_OF_TIME if self._readings > _FIRST_READINGS else 0.0
+        self._next_means = ended + max(1.0, cost)
 
-    running = Running()
-    watch = RunStatus(listen, running)
-    look = Look(watch, running)
-
-    def tell() -> None:
-        if watch.planned:
-            write(look(exact=True))
-
-    with _every(_EVENT_EVERY_SECONDS, tell):
-        yield watch, lambda text: write({"event": "output", "text": text})
-    tell()
-
-
-@contextmanager
-def _live(redact: Redactor, stream: TextIO) -> Iterator[tuple[RunStatus, Show]]:
-    running = Running()
-    watch = RunStatus(_notices(lambda text: painter.above(text, notice=True), redact), running)
-    look = Look(watch, running, redact=redact)
-    painter = Painter(stream, lambda columns, rows: block(look(), columns=columns, rows=rows))
-    painter.draw()
-    try:
-        with _every(_DRAWN_EVERY_SECONDS, painter.draw):
-            yield watch, lambda text: painter.above(redact(text))
-    finally:
-        painter.end()
-
-
-@contextmanager
-def _sparse(redact: Redactor, stream: TextIO) -> Iterator[tuple[RunStatus, Show]]:
-    """A line after ten seconds, then ever more rarely: a log file is read afterwards."""
-    running = Running()
-    watch = RunStatus(_notices(lambda text: whisper(text, stream), redact), running)
-    look = Look(watch, running, redact=redact)
-
-    def tell() -> None:
-        whisper(log_line(look()), stream)
-
-    with _every(_FIRST_LINE_SECONDS, tell, slower=1.5):
-        yield watch, lambda text: whisper(redact(text), stream)
-
-
-def _notices(show: Show, redact: Redactor) -> Callable[[Any], None]:
-    def listener(event: Any) -> None:
-        if isinstance(event, str):
-            show(redact(formats.clean(event)))
-
-    return listener
-
-
-@contextmanager
-def _every(seconds: float, act: Callable[[], None], *, slower: float = 1.0) -> Iterator[None]:
-    """Calls `act` again and again on a thread of its own, `slower` times more rarely each time."""
-    over = threading.Event()
-
-    def tick() -> None:
-        pause = seconds
-        while not over.wait(pause):
-            act()
-            pause = min(slower * pause, max(seconds, _LONGEST_SILENCE_SECONDS))
-
-    thread = threading.Thread(target=tick, name="karat-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    def _condition(self, name: str) -> ConditionCounts:
+        counts, estimate = self._status.conditions[name], self._means.get(name)
+        ended = counts.before + counts.settled
+        ended = ended if counts.planned is None else min(ended, counts.planned)
+        failed = min(counts.failed, ended)
+        mean = None
+        if estimate is not None and estimate.value is not None:
+            mean = RunningMean(
+                value=estimate.value, low=estimate.low, high=estimate.high, level=estimate.level, n=estimate.n
+            )
+        return ConditionCounts(
+            planned=counts.planned, done=ended - failed, failed=failed, in_flight=counts.in_flight, mean=mean
+        )

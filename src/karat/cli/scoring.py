@@ -12,9 +12,9 @@ from karat import api, plugins
 from karat.cli import turn_answers
 from karat.cli.answer_columns import in_one_file, named_columns
 from karat.cli.ending import keep_hidden
+from karat.cli.live import following
 from karat.cli.output import Output, typed
 from karat.cli.printed import aside
-from karat.cli.progress import following
 from karat.cli.rescoring import check_answers, execution_of, in_words, own_scorers, secrets_of
 from karat.cli.values import parsed
 from karat.config import Experiment

@@ -49,8 +49,8 @@ def command(
 
     from karat import api
     from karat.cli.after import show_outcome
+    from karat.cli.live import following
     from karat.cli.printed import aside
-    from karat.cli.progress import following
     from karat.config import rehearsal
     from karat.redact import Redactor
 

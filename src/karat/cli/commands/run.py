@@ -40,8 +40,8 @@ def command(
 
     from karat import api
     from karat.cli.after import show_outcome
+    from karat.cli.live import following
     from karat.cli.printed import aside
-    from karat.cli.progress import following
     from karat.redact import Redactor
 
     if retry_failed and resume is None:

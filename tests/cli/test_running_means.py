@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import karat
-from karat.cli.running import Running
-from karat.cli.sofar import Look
+from karat.cli.progress import ProgressReader
+from karat.cli.running_means import RunningMeans
 from karat.execution import RunStatus
 from karat.journal import ScorerInfo
 from karat.records import Metric, Sample, Score, Turn
 
-Rows = Callable[..., Running]
+Rows = Callable[..., RunningMeans]
 
 
 def sample(name: str, *, turns: int = 1, weight: float = 1.0) -> Sample:
@@ -30,14 +30,14 @@ def score(trial: str, value: float | bool | None, **more: Any) -> Score:
     return Score(trial=trial, scorer="s", scoring="d", values={"m": value}, **more)
 
 
-def following(kind: str = "golden", *metrics: Metric, of_type: str = "x") -> Running:
-    running = Running()
+def following(kind: str = "golden", *metrics: Metric, of_type: str = "x") -> RunningMeans:
+    running = RunningMeans()
     info = ScorerInfo(name="s", type=of_type, scoring="d", metrics=metrics or (Metric(name="m"),))
     running.expects(info, kind)
     return running
 
 
-def add(running: Running, trial: str, question: Sample, *rows: Score, condition: str = "a") -> None:
+def add(running: RunningMeans, trial: str, question: Sample, *rows: Score, condition: str = "a") -> None:
     for row in rows:
         running.scored(row)
     running.settled(trial, condition, question, answered=True)
@@ -95,13 +95,13 @@ def test_another_scoring_is_not_mixed_in():
     assert running.estimates() == {}
 
 
-def watched(file: Path, folder: Path, **options: Any) -> tuple[karat.RunFolder, Look]:
-    running = Running()
+def watched(file: Path, folder: Path, **options: Any) -> tuple[karat.RunFolder, ProgressReader]:
+    running = RunningMeans()
     watch = RunStatus(None, running)
     from karat import api
 
     outcome = asyncio.run(api.carry_out(file, results=folder / "results", status=watch, **options))
-    return outcome.run, Look(watch, running)
+    return outcome.run, ProgressReader(watch, running)
 
 
 def as_told(run: karat.RunFolder) -> dict[str, tuple[float | None, float | None, float | None, int]]:
@@ -111,8 +111,8 @@ def as_told(run: karat.RunFolder) -> dict[str, tuple[float | None, float | None,
     return {name: (one.value, one.low, one.high, one.n) for name, one in found.items()}
 
 
-def as_followed(look: Look) -> dict[str, tuple[float | None, float | None, float | None, int]]:
-    now = look(exact=True)
+def as_followed(reader: ProgressReader) -> dict[str, tuple[float | None, float | None, float | None, int]]:
+    now = reader.read(exact=True)
     return {
         name: (one.mean.value, one.mean.low, one.mean.high, one.mean.n)
         for name, one in now.conditions.items()
@@ -149,9 +149,9 @@ def test_at_the_end_of_a_run_over_questions_it_is_what_the_summary_says(here, ju
         """),
         encoding="utf-8",
     )
-    run, look = watched(here / "experiment.yaml", here)
+    run, reader = watched(here / "experiment.yaml", here)
     assert as_told(run)
-    assert close(as_told(run), as_followed(look))
+    assert close(as_told(run), as_followed(reader))
 
 
 CONVERSATIONS = Path(__file__).parents[2] / "examples" / "convfinqa" / "conversations.json"
@@ -178,11 +178,11 @@ def test_at_the_end_of_a_run_over_conversations_it_is_what_the_summary_says(here
         """),
         encoding="utf-8",
     )
-    run, look = watched(here / "experiment.yaml", here)
-    now = look(exact=True)
+    run, reader = watched(here / "experiment.yaml", here)
+    now = reader.read(exact=True)
     assert now.failed
     assert (now.metric, now.metric_kind, now.unit) == ("numerical", "share", "turn")
-    assert close(as_told(run), as_followed(look))
+    assert close(as_told(run), as_followed(reader))
 
 
 def test_a_resumed_run_tells_of_its_own_part_and_says_so(here):
@@ -195,11 +195,11 @@ def test_a_resumed_run_tells_of_its_own_part_and_says_so(here):
     )
     from karat.execution import Selection
 
-    run, look = watched(here / "experiment.yaml", here, selection=Selection(limit=2))
-    first = look(exact=True)
+    run, reader = watched(here / "experiment.yaml", here, selection=Selection(limit=2))
+    first = reader.read(exact=True)
     assert (first.planned, first.done, first.continued) == (12, 12, False)
-    _, look = watched(here / "experiment.yaml", here, resume=run)
-    now = look(exact=True)
+    _, reader = watched(here / "experiment.yaml", here, resume=run)
+    now = reader.read(exact=True)
     assert (now.planned, now.done, now.failed, now.continued) == (36, 36, 0, True)
     assert {name: (one.planned, one.done) for name, one in now.conditions.items()} == {"a": (18, 18), "b": (18, 18)}
     assert {one.mean.n for one in now.conditions.values() if one.mean is not None} == {4}

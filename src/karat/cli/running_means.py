@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from array import array
+from collections import defaultdict
 from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Literal
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from karat.analysis.model import Estimate
     from karat.stats import Interval
 
-__all__ = ["Running"]
+__all__ = ["RunningMeans"]
 
 LEVEL = 0.95
 
 
-class Running:
+class RunningMeans:
     """A Follower: the first metric of the first scorer, by condition."""
 
     def __init__(self) -> None:
@@ -38,7 +39,7 @@ class Running:
         self._rows: dict[str, list[Score]] = {}  # trial → what is there, until it is complete
         self._questions: dict[str, int] = {}  # sample → its place in the sums
         self._weights: array[float] = array("d")
-        self._sums: dict[str, _Sums] = {}  # by condition
+        self._sums: defaultdict[str, _Sums] = defaultdict(_Sums)  # by condition
         self._only_flags = True  # no value was ever more than true or false
         self._lock = threading.Lock()  # who looks must not see half a trial
 
@@ -69,29 +70,22 @@ class Running:
         rows = self._rows.pop(trial, None)
         if rows is None and (answered or not self._by_turn):
             return
-        if self.metric is None and rows:
-            self._choose(rows)
+        if self.metric is None and rows:  # the first announced metric that is measured, else the first by name
+            measured = {name for row in rows for name in row.values}
+            announced = self._scorer.metrics if self._scorer is not None else ()
+            by_name = Metric(name=min(measured)) if measured else None
+            self.metric = next((metric for metric in announced if metric.name in measured), by_name)
         values = self._values(rows or ())
         with self._lock:
             place = self._questions.setdefault(sample.id, len(self._questions))
             if place == len(self._weights):
                 self._weights.append(sample.weight)
-            sums = self._sums.get(condition)
-            if sums is None:
-                sums = self._sums[condition] = _Sums()
-            if place >= len(sums.totals):
-                sums.reach(place)
+            sums = self._sums[condition]
+            sums.reach(place)
             if not answered:
                 sums.lost[place] += len(sample.turns)
             elif values:
-                sums.add(place, values if self._by_turn else (_mean(values),))
-
-    def _choose(self, rows: Sequence[Score]) -> None:
-        """The first announced metric that is measured; of a scorer that keeps to nothing, the first by name."""
-        measured = {name for row in rows for name in row.values}
-        announced = () if self._scorer is None else self._scorer.metrics
-        found = [metric for metric in announced if metric.name in measured]
-        self.metric = found[0] if found else Metric(name=min(measured)) if measured else None
+                sums.add(place, values if self._by_turn else (sum(values) / len(values),))
 
     def _values(self, rows: Sequence[Score]) -> list[float]:
         """One number a turn: the mean over the repeats of each judge, then over judges."""
@@ -121,23 +115,33 @@ class Running:
         low, high = msgspec.structs.replace(metric, kind="share").bounds if share else metric.bounds
         with self._lock:
             weights = array("d", self._weights)
-            copies = {condition: sums.copy(len(weights)) for condition, sums in self._sums.items()}
-        make = self._rate if self._by_turn else _mean_of_questions
-        return {name: estimated(make(sums, weights, share=share), low, high) for name, sums in copies.items()}
+            columns = {condition: sums.columns(len(weights)) for condition, sums in self._sums.items()}
+        return {name: estimated(self._interval(*each, weights), low, high) for name, each in columns.items()}
 
-    def _rate(self, sums: _Sums, weights: array[float], *, share: bool) -> Interval:
-        """Over turns. Those that were never reached are wrong where the report counts them so."""
+    def _interval(self, *columns: array[float]) -> Interval:
+        """Over turns, clustered by conversation, or over questions, of which weights play no part."""
         import numpy as np
 
         from karat.analysis.grids import RATES
         from karat.stats import Sums, ratio_interval
+        from karat.stats.intervals import t_interval
+        from karat.stats.shares import share_of_means
 
-        totals, counts, squares = (np.frombuffer(part) for part in (sums.totals, sums.counts, sums.squares))
-        if self._scorer is not None and self.metric is not None:
-            wrong = self._scorer.type == "numeric" and self.metric.name in RATES
-            counts = counts + np.frombuffer(sums.lost) if wrong else counts
-        found = Sums.of(totals, counts, squares=squares, weights=np.frombuffer(weights))
-        return ratio_interval(found, share=share and np.array_equal(totals, squares), level=LEVEL).interval
+        totals, counts, squares, lost, weights = map(np.frombuffer, columns)
+        flags = self.kind == "share" and bool(np.array_equal(totals, squares))
+        if self._by_turn:
+            if self._scorer is not None and self.metric is not None:
+                # Turns that were never reached are wrong where the report counts them so.
+                wrong = self._scorer.type == "numeric" and self.metric.name in RATES
+                counts = counts + lost if wrong else counts
+            return ratio_interval(
+                Sums.of(totals, counts, squares=squares, weights=weights), share=flags, level=LEVEL
+            ).interval
+        answered = counts > 0
+        means, answers = totals[answered] / counts[answered], int(counts.sum())
+        if flags and answers:
+            return share_of_means(means, observations=answers, level=LEVEL)
+        return t_interval(means, level=LEVEL, observations=answers)
 
 
 class _Sums:
@@ -164,28 +168,7 @@ class _Sums:
             self.totals[place] += value
             self.squares[place] += value * value
 
-    def copy(self, size: int) -> _Sums:
-        """The same, with room for so many questions."""
-        made = _Sums()
-        made.totals, made.counts = array("d", self.totals), array("d", self.counts)
-        made.squares, made.lost = array("d", self.squares), array("d", self.lost)
-        made.reach(size - 1)
-        return made
-
-
-def _mean(values: Sequence[float]) -> float:
-    return values[0] if len(values) == 1 else sum(values) / len(values)
-
-
-def _mean_of_questions(sums: _Sums, weights: array[float], *, share: bool) -> Interval:  # noqa: ARG001 - as `_rate`: of single questions the weights play no part
-    import numpy as np
-
-    from karat.stats.intervals import t_interval
-    from karat.stats.shares import share_of_means
-
-    totals, counts, squares = (np.frombuffer(part) for part in (sums.totals, sums.counts, sums.squares))
-    there = counts > 0
-    means, answers = totals[there] / counts[there], int(counts.sum())
-    if share and answers and np.array_equal(totals, squares):
-        return share_of_means(means, observations=answers, level=LEVEL)
-    return t_interval(means, level=LEVEL, observations=answers)
+    def columns(self, size: int) -> tuple[array[float], ...]:
+        """Copies of totals, counts, squares and lost turns of so many questions."""
+        self.reach(size - 1)
+        return tuple(array("d", column) for column in (self.totals, self.counts, self.squares, self.lost))

@@ -1,0 +1,213 @@
+"""What a person sees while a run goes on: live lines on a terminal, a sparse line elsewhere, or JSON events.
+
+Live lines are drawn again and again at the bottom of the terminal, with other text passing above them. Nothing is
+erased before it is drawn: each line is written over the one before, then the rest of that is cleared, all in one write,
+and only when something has changed. So it does not flicker. No line reaches the last column, where terminals differ in
+what comes next.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from karat import formats
+from karat.cli.output import Output, whisper
+from karat.cli.printed import printed
+from karat.cli.progress import ProgressReader
+from karat.cli.progress_lines import block, log_line
+from karat.cli.running_means import RunningMeans
+from karat.execution import RunStatus
+
+if TYPE_CHECKING:
+    from karat.redact import Redactor
+
+__all__ = ["Painter", "can_paint", "following", "size_of"]
+
+_UP, _END_OF_LINE, _BELOW = "\x1b[{}A", "\x1b[K", "\x1b[J"
+_BAR, _NOTICE, _PLAIN = "\x1b[36m", "\x1b[33m", "\x1b[0m"
+
+Show = Callable[[str], None]
+Compose = Callable[[int, int], Sequence[str]]
+"""Columns and rows that there are → lines without anything that a terminal obeys."""
+
+_FIRST_LINE_SECONDS = 10.0
+_LONGEST_SILENCE_SECONDS = 300.0
+_DRAWN_EVERY_SECONDS = 0.25
+_EVENT_EVERY_SECONDS = 10.0
+
+
+@contextmanager
+def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
+    """A RunStatus whose counts and notices are shown, for as long as the block runs.
+
+    What agents written in Python print goes to standard error meanwhile (standard output is
+    for the result): without what a terminal obeys, and as an event among events.
+    """
+    stream = sys.stderr  # this very one: later sys.stderr is what takes in the agents' prints
+    descriptors: tuple[int, ...] = (1,)
+    if output.events and _descriptor(stream) == 2:  # what programs of the agent write there must be events, too
+        descriptors, stream = (1, 2), os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
+    with _shown(output, redact, stream) as (status, show), printed(show, behind=stream, descriptors=descriptors):
+        yield status
+
+
+def _descriptor(stream: TextIO) -> int | None:
+    try:
+        return stream.fileno()
+    except OSError:
+        return None
+
+
+@contextmanager
+def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[RunStatus, Show]]:
+    """The status, and what shows a line that an agent prints."""
+    means = RunningMeans()
+
+    def show(text: str) -> None:
+        whisper(redact(text), stream)
+
+    def listener(write: Show) -> Callable[[object], None]:
+        return lambda event: write(redact(formats.clean(event))) if isinstance(event, str) else None
+
+    if output.events:
+        with _as_events(redact, stream, means) as shown:
+            yield shown
+    elif output.quiet:
+        yield RunStatus(), show
+    elif output.live and can_paint(stream):
+        status = RunStatus(listener(lambda text: painter.above(text, notice=True)), means)
+        reader = ProgressReader(status, means, redact=redact)
+        painter = Painter(stream, lambda columns, rows: block(reader.read(), columns=columns, rows=rows))
+        painter.draw()
+        try:
+            with _every(_DRAWN_EVERY_SECONDS, painter.draw):
+                yield status, lambda text: painter.above(redact(text))
+        finally:
+            painter.end()
+    else:  # a line after ten seconds, then ever more rarely: a log file is read afterwards
+        status = RunStatus(listener(lambda text: whisper(text, stream)), means)
+        reader = ProgressReader(status, means, redact=redact)
+        with _every(_FIRST_LINE_SECONDS, lambda: whisper(log_line(reader.read()), stream), slower=1.5):
+            yield status, show
+
+
+@contextmanager
+def _as_events(redact: Redactor, stream: TextIO, means: RunningMeans) -> Iterator[tuple[RunStatus, Show]]:
+    """Every journalled event as it comes; the progress now and then, and at the end."""
+    from karat.journal import Codec
+
+    codec = Codec(redact)
+
+    def write(event: object) -> None:
+        whisper(formats.escaped(codec.encode(event).decode()), stream)
+
+    def write_progress() -> None:
+        if status.planned:
+            write(reader.read(exact=True))
+
+    status = RunStatus(lambda event: write({"event": "notice", "text": event} if isinstance(event, str) else event),
+                       means)  # fmt: skip
+    reader = ProgressReader(status, means)
+    with _every(_EVENT_EVERY_SECONDS, write_progress):
+        yield status, lambda text: write({"event": "output", "text": text})
+    write_progress()
+
+
+@contextmanager
+def _every(seconds: float, act: Callable[[], None], *, slower: float = 1.0) -> Iterator[None]:
+    """Calls `act` again and again on a thread of its own, `slower` times more rarely each time."""
+    over = threading.Event()
+
+    def tick() -> None:
+        pause = seconds
+        while not over.wait(pause):
+            act()
+            pause = min(slower * pause, max(seconds, _LONGEST_SILENCE_SECONDS))
+
+    thread = threading.Thread(target=tick, name="karat-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+class Painter:
+    """`draw()` when something may have changed; `above(text)` for what is to stay; `end()` takes the lines away."""
+
+    def __init__(self, stream: TextIO, compose: Compose) -> None:
+        self._stream, self._compose = stream, compose
+        self._color = not os.environ.get("NO_COLOR")
+        self._shown: list[str] = []
+        self._columns = 0
+        self._lock = threading.RLock()
+
+    def draw(self) -> None:
+        """Draws the lines as they are now, unless they stand there already."""
+        columns, rows = size_of(self._stream)
+        # One column and one row less: the cursor rests below the lines.
+        lines = list(self._compose(columns - 1, rows - 1))
+        with self._lock:
+            if lines != self._shown or columns != self._columns:
+                self._write(self._back() + self._drawn(lines))
+                self._shown, self._columns = lines, columns
+
+    def above(self, text: str, *, notice: bool = False) -> None:
+        """Prints text, cleaned before, where it stays: above the lines."""
+        styled = f"{_NOTICE}{text}{_PLAIN}" if notice and self._color else text
+        with self._lock:
+            self._write(f"{self._back()}{_BELOW}{styled}\n{self._drawn(self._shown)}")
+
+    def end(self) -> None:
+        """Takes the lines away."""
+        with self._lock:
+            self._write(f"{self._back()}{_BELOW}")
+            self._shown = []
+
+    def _back(self) -> str:
+        """To the first of the lines. A terminal that became narrower has folded them."""
+        columns, _ = size_of(self._stream)
+        rows = sum(max(1, -(-formats.width(line) // max(1, columns))) for line in self._shown)
+        return "\r" + (_UP.format(rows) if rows else "")
+
+    def _drawn(self, lines: Sequence[str]) -> str:
+        drawn = []
+        for line in lines:
+            bar = len(line) - len(line.lstrip("━─"))
+            drawn.append(f"{_BAR}{line[:bar]}{_PLAIN}{line[bar:]}" if bar and self._color else line)
+        return "".join(f"{line}{_END_OF_LINE}\n" for line in drawn) + (_BELOW if lines else "")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            return  # the terminal is gone: a run does not end for that
+
+
+def can_paint(stream: TextIO) -> bool:
+    """Whether a terminal is there that knows how to move its cursor, and the letters that are drawn."""
+    if not stream.isatty() or os.environ.get("TERM", "").lower() in ("", "dumb", "unknown"):
+        return False
+    return (getattr(stream, "encoding", None) or "").lower().startswith("utf") and sys.platform != "win32"
+
+
+def size_of(stream: TextIO) -> tuple[int, int]:
+    """Columns and rows; where COLUMNS or LINES say less than the terminal does, so many."""
+    try:
+        real = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        real = os.terminal_size((0, 0))
+    return _least(real.columns, "COLUMNS", 80), _least(real.lines, "LINES", 24)
+
+
+def _least(real: int, name: str, otherwise: int) -> int:
+    text = os.environ.get(name, "")
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    return min([size for size in (real, number) if size > 0], default=otherwise)

@@ -91,7 +91,7 @@ def test_a_dataset_that_says_nothing_against_itself(karat, here):
 def test_a_file_that_cannot_be_read_is_not_said_to_be_in_order(karat, here):
     (here / "dev.jsonl").write_bytes(b'{"conversation_id": "c", "question": "caf\xe9?", "answer": 1}\n')
     done = karat("lint", "dev.jsonl")
-    assert (done.code, done.out) == (2, "dev.jsonl: 0 samples could be looked at; a run would refuse the file\n")
+    assert (done.code, done.out) == (2, "dev.jsonl: 0 samples could be checked; a run would refuse the file\n")
     assert "line 1: byte 0xe9 is not UTF-8" in done.err
 
 

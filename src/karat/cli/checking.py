@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from karat.journal import ScorerInfo
     from karat.mcp import ServerFault, ToolList
 
+    Started = dict[str, ToolList | ServerFault]
+
 __all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "check"]
 
 _TOOLS_SHOWN = 20
@@ -36,6 +38,12 @@ class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[str, ...]
     preset: str | None = None  # of a study's participants
 
+    def __str__(self) -> str:
+        servers = f" with {', '.join(self.servers)}" if self.servers else ""
+        gates = f" ({', '.join(self.gates)})" if self.gates else ""
+        preset = f" (preset {self.preset})" if self.preset else ""
+        return f"{self.name}{servers}{gates}{preset}"
+
 
 class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
     """One scorer of the plan."""
@@ -45,6 +53,13 @@ class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool
     metrics: tuple[str, ...]
     models: tuple[str, ...] = ()  # that it asks, each with the service it is reached through
+
+    def __str__(self) -> str:
+        name = self.type if self.type == self.name else f"{self.name}: {self.type}"
+        offline = " (offline)" if self.offline else ""
+        metrics = f": {', '.join(self.metrics)}" if self.metrics and self.metrics != (self.name,) else ""
+        models = f"; asks {' and '.join(self.models)}" if self.models else ""
+        return f"{name}{offline}{metrics}{models}"
 
 
 class CheckedStudy(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +79,16 @@ class CheckedServer(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[str, ...]
     tools: tuple[str, ...] | None  # None: not started, or broken
     fault: str | None = None
+
+    def __str__(self) -> str:
+        if self.fault or self.tools is None:
+            state = "does not work" if self.fault else "not started"
+        elif self.tools:
+            more = ", …" if len(self.tools) > _TOOLS_SHOWN else ""
+            state = f"{formats.plural(len(self.tools), 'tool')}: {', '.join(self.tools[:_TOOLS_SHOWN])}{more}"
+        else:
+            state = "no tools"
+        return f"{self.name} ({self.type}, scope {self.scope}): {state}"
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +121,42 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     studies: tuple[CheckedStudy, ...] = ()  # human studies only
 
     def __str__(self) -> str:
-        return "\n".join(formats.clean(line) for line in _lines(self)) + "\n"
+        repetitions = formats.plural(self.repetitions, "repetition")
+        times = f"{formats.plural(len(self.conditions), 'condition')} × {repetitions}"
+        calls = formats.plural(self.agent_calls, "agent call")
+        calls += f", {formats.plural(self.judge_calls, 'judge call')}" if self.judge_calls else ""
+        limits = [
+            f"{self.max_concurrent} at a time",
+            f"{formats.duration(self.timeout_seconds)} for an answer",
+            f"up to {formats.plural(self.max_attempts, 'attempt')}",
+            f"stops after {formats.plural(self.stops_after_failures, 'failed trial')}",
+        ]
+        limits += [f"at most {formats.dollars(self.budget_usd)}"] if self.budget_usd is not None else []
+        limits += [f"at most {formats.plural(self.budget_tokens, 'token')}"] if self.budget_tokens is not None else []
+        size, studies = formats.plural(self.samples, "sample"), []
+        if self.studies:
+            participants = sum(study.participants for study in self.studies)
+            size = _study_size(participants, sum(study.questions for study in self.studies))
+        if len(self.studies) > 1:
+            size = f"{formats.plural(len(self.studies), 'study', 'studies')}, {size}"
+            studies = [f"{_study_size(study.participants, study.questions)}, {study.name}" for study in self.studies]
+        blocks = {
+            "dataset": [f"{self.dataset_kind}, {self.dataset} (sha256 {self.sha256[:12]})", *studies],
+            "agent": [self.agent],
+            "conditions": list(map(str, self.conditions)),
+            "scored by": list(map(str, self.scorers)) or ["nothing: answers are kept, none is scored"],
+            "MCP servers": list(map(str, self.servers)) or ["none"],
+            "running": [", ".join(limits)],
+            "results": [f"{self.results}/"],
+        }
+        lines = [f"{self.name}: {size} × {times} = {calls}", ""]
+        for title, block in blocks.items():
+            lines += [f"{title if row == 0 else '':13}{line}" for row, line in enumerate(block)]
+        return "\n".join(map(formats.clean, lines)) + "\n"
+
+
+def _study_size(participants: int, questions: int) -> str:
+    return f"{formats.plural(participants, 'participant')}, {formats.plural(questions, 'question')}"
 
 
 def check(
@@ -104,33 +164,44 @@ def check(
 ) -> Checked:
     """Plans the experiment, loads its agent, and starts and lists its MCP servers.
 
-    `start` is told when servers are started; with None they are not, and no agent is loaded.
+    `start` gets a line when servers are started; with None they are not, and no agent is loaded.
     Raises OperatorError for the dataset, a plug-in, or a name that is selected and not there.
     """
+    from karat.execution import build_scorers
+
     dataset = experiment.load_dataset()
     selected = plan(
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions
     )
-    used = _scorers(experiment)
-    found, notes = asyncio.run(_started(experiment, selected, start)) if start else ({}, [])
-    servers = _servers(selected, found)
-    problems = [fault for one in used if (fault := _scorer_fault(one, dataset.samples[0]))]
+    samples, conditions = selected.samples, selected.conditions
+    scorers = build_scorers(experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices)
+    problems = [fault for scorer in scorers if (fault := _scorer_fault(scorer, dataset.samples[0]))]
+    started, notes = asyncio.run(_started(experiment, selected, scorers, start)) if start else ({}, [])
+    servers = _servers(selected, started)
     problems += [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
     execution = experiment.execution
     return Checked(
         file=str(experiment.path or ""),
         name=experiment.name,
         ready=not problems,
-        samples=len(selected.samples),
-        conditions=tuple(_conditions(experiment, selected)),
+        samples=len(samples),
+        conditions=tuple(
+            CheckedCondition(
+                name=condition.name,
+                servers=tuple(server.name for server in condition.mcp_servers),
+                gates=tuple(gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)),
+                preset=getattr(experiment.resolved.get(f"conditions.{condition.name}.preset"), "value", None),
+            )
+            for condition in conditions
+        ),
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
-        agent_calls=_agent_calls(selected),
-        judge_calls=len(selected) * sum(_calls(one.info) for one in used if not one.info.offline),
+        agent_calls=sum(len(sample.turns) for sample in samples) * len(conditions) * selected.repetitions,
+        judge_calls=len(selected) * sum(_calls(scorer.info) for scorer in scorers if not scorer.info.offline),
         dataset=str(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
-        scorers=tuple(_checked_scorer(one) for one in used),
+        scorers=tuple(map(_checked_scorer, scorers)),
         servers=servers,
         max_concurrent=execution.max_concurrent,
         timeout_seconds=execution.timeout_seconds,
@@ -140,17 +211,17 @@ def check(
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
-        warnings=(*notes, *experiment.warnings, *_tool_advice(experiment, selected, found)),
-        studies=tuple(_study(study.study, selected) for study in dataset.studies),
+        warnings=(*notes, *experiment.warnings, *_tool_advice(experiment, selected, started)),
+        studies=tuple(_study(study.study, samples) for study in dataset.studies),
     )
 
 
-def _study(name: str, selected: Plan) -> CheckedStudy:
-    own = [one for one in selected.samples if one.detail["study"] == name]
+def _study(name: str, samples: Sequence[Sample]) -> CheckedStudy:
+    asked = [sample for sample in samples if sample.detail["study"] == name]
     return CheckedStudy(
         name=name,
-        participants=sum(len(one.detail.get("members", (one,))) for one in own),
-        questions=sum(len(one.turns) for one in own),
+        participants=sum(len(sample.detail.get("members", (sample,))) for sample in asked),
+        questions=sum(len(sample.turns) for sample in asked),
     )
 
 
@@ -159,16 +230,6 @@ def _calls(scorer: ScorerInfo) -> int:
     options = scorer.options
     judges = max(1, len(options.get("judges") or ()))
     return judges * int(options.get("repeats", 1)) * (len(scorer.metrics) if options.get("call_per_metric") else 1)
-
-
-def _agent_calls(selected: Plan) -> int:
-    return sum(len(sample.turns) for sample in selected.samples) * len(selected.conditions) * selected.repetitions
-
-
-def _scorers(experiment: Experiment) -> tuple[ScorerInUse, ...]:
-    from karat.execution import build_scorers
-
-    return build_scorers(experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices)
 
 
 def _checked_scorer(used: ScorerInUse) -> CheckedScorer:
@@ -192,9 +253,9 @@ def _scorer_fault(used: ScorerInUse, sample: Sample) -> str | None:
 
 
 async def _started(
-    experiment: Experiment, selected: Plan, say: Callable[[str], None]
-) -> tuple[dict[str, ToolList | ServerFault], list[str]]:
-    """What each server offers, and what is to be known of the agents."""
+    experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, ...], say: Callable[[str], None]
+) -> tuple[Started, list[str]]:
+    """What each server offers, and notes on the agents."""
     from karat.execution import agent_notes, build_agents, close_agents, opened_scorers, refuse_unpriced
     from karat.mcp import Toolbox
 
@@ -203,7 +264,6 @@ async def _started(
     cassettes = experiment.cassettes
     if cassettes is not None and cassettes.mode == "record":
         cassettes = None  # only a run is recorded
-    scorers = _scorers(experiment)
     toolbox = Toolbox(tuple(servers.values()), redact=redact, folder=experiment.folder, cassettes=cassettes)
     async with opened_scorers(scorers), toolbox:
         agents = build_agents(experiment, selected, toolbox)
@@ -216,19 +276,18 @@ async def _started(
             await close_agents(agents)
 
 
-def _tool_advice(experiment: Experiment, selected: Plan, found: dict[str, ToolList | ServerFault]) -> list[str]:
-    """What agents say of the tools that a condition gives them."""
+def _tool_advice(experiment: Experiment, selected: Plan, started: Started) -> list[str]:
+    """What agents advise on the tools that a condition gives them."""
     advice = []
     for condition in selected.conditions:
         plugin = plugins.find("agents", condition.agent.type, folder=experiment.folder)
-        lists = [getattr(found.get(server.name), "tools", ()) for server in condition.mcp_servers]
-        advise = getattr(plugin, "tool_advice", None)
-        said = advise([tool for listed in lists for tool in listed]) if advise is not None else None
-        advice += [f"conditions.{condition.name}.mcp_servers: every answer will be: {said}"] if said else []
+        tools = [tool for server in condition.mcp_servers for tool in getattr(started.get(server.name), "tools", ())]
+        text = plugin.tool_advice(tools) if hasattr(plugin, "tool_advice") else None
+        advice += [f"conditions.{condition.name}.mcp_servers: every answer will be: {text}"] if text else []
     return advice
 
 
-def _servers(selected: Plan, found: dict[str, ToolList | ServerFault]) -> tuple[CheckedServer, ...]:
+def _servers(selected: Plan, started: Started) -> tuple[CheckedServer, ...]:
     users: dict[str, list[str]] = {}
     servers = {}
     for condition in selected.conditions:
@@ -237,7 +296,7 @@ def _servers(selected: Plan, found: dict[str, ToolList | ServerFault]) -> tuple[
             users.setdefault(server.name, []).append(condition.name)
     checked = []
     for name, server in servers.items():
-        outcome = found.get(name)
+        outcome = started.get(name)
         tools = getattr(outcome, "tools", None)
         checked.append(
             CheckedServer(
@@ -250,91 +309,3 @@ def _servers(selected: Plan, found: dict[str, ToolList | ServerFault]) -> tuple[
             )
         )
     return tuple(checked)
-
-
-def _conditions(experiment: Experiment, selected: Plan) -> list[CheckedCondition]:
-    return [
-        CheckedCondition(
-            name=condition.name,
-            servers=tuple(server.name for server in condition.mcp_servers),
-            gates=tuple(gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)),
-            preset=getattr(experiment.resolved.get(f"conditions.{condition.name}.preset"), "value", None),
-        )
-        for condition in selected.conditions
-    ]
-
-
-def _lines(found: Checked) -> list[str]:
-    times = f"{formats.plural(len(found.conditions), 'condition')} × {formats.plural(found.repetitions, 'repetition')}"
-    calls = formats.plural(found.agent_calls, "agent call")
-    if found.judge_calls:
-        calls += f", {formats.plural(found.judge_calls, 'judge call')}"
-    limits = [
-        f"{found.max_concurrent} at a time",
-        f"{formats.duration(found.timeout_seconds)} for an answer",
-        f"up to {formats.plural(found.max_attempts, 'attempt')}",
-        f"stops after {formats.plural(found.stops_after_failures, 'failed trial')}",
-    ]
-    limits += [f"at most {formats.dollars(found.budget_usd)}"] if found.budget_usd is not None else []
-    limits += [f"at most {formats.plural(found.budget_tokens, 'token')}"] if found.budget_tokens is not None else []
-    blocks = {
-        "dataset": [f"{found.dataset_kind}, {found.dataset} (sha256 {found.sha256[:12]})"],
-        "agent": [found.agent],
-        "conditions": [_condition_line(condition) for condition in found.conditions],
-        "scored by": [_scorer_line(scorer) for scorer in found.scorers]
-        or ["nothing: answers are kept, none is scored"],
-        "MCP servers": [_server_line(server) for server in found.servers] or ["none"],
-        "running": [", ".join(limits)],
-        "results": [f"{found.results}/"],
-    }
-    if len(found.studies) > 1:
-        studies = [f"{_study_size(one)}, {one.name}" for one in found.studies]
-        blocks["dataset"] += studies
-    lines = [f"{found.name}: {_size(found)} × {times} = {calls}", ""]
-    for title, block in blocks.items():
-        lines += [f"{title if row == 0 else '':13}{line}" for row, line in enumerate(block)]
-    return lines
-
-
-def _size(found: Checked) -> str:
-    if not found.studies:
-        return formats.plural(found.samples, "sample")
-    whole = CheckedStudy(
-        name="",
-        participants=sum(one.participants for one in found.studies),
-        questions=sum(one.questions for one in found.studies),
-    )
-    several = f"{formats.plural(len(found.studies), 'study', 'studies')}, " if len(found.studies) > 1 else ""
-    return several + _study_size(whole)
-
-
-def _study_size(one: CheckedStudy) -> str:
-    return f"{formats.plural(one.participants, 'participant')}, {formats.plural(one.questions, 'question')}"
-
-
-def _condition_line(condition: CheckedCondition) -> str:
-    servers = f" with {', '.join(condition.servers)}" if condition.servers else ""
-    gates = f" ({', '.join(condition.gates)})" if condition.gates else ""
-    preset = f" (preset {condition.preset})" if condition.preset else ""
-    return f"{condition.name}{servers}{gates}{preset}"
-
-
-def _scorer_line(scorer: CheckedScorer) -> str:
-    kind = scorer.type if scorer.type == scorer.name else f"{scorer.name}: {scorer.type}"
-    offline = " (offline)" if scorer.offline else ""
-    metrics = f": {', '.join(scorer.metrics)}" if scorer.metrics and scorer.metrics != (scorer.name,) else ""
-    models = f"; asks {' and '.join(scorer.models)}" if scorer.models else ""
-    return f"{kind}{offline}{metrics}{models}"
-
-
-def _server_line(server: CheckedServer) -> str:
-    return f"{server.name} ({server.type}, scope {server.scope}): {_state(server)}"
-
-
-def _state(server: CheckedServer) -> str:
-    if server.fault:
-        return "does not work"
-    if server.tools is None:
-        return "not started"
-    shown = ", ".join(server.tools[:_TOOLS_SHOWN]) + (", …" if len(server.tools) > _TOOLS_SHOWN else "")
-    return f"{formats.plural(len(server.tools), 'tool')}: {shown}" if shown else "no tools"

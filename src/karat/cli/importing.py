@@ -1,4 +1,4 @@
-"""What `karat import` shows: what was written, what was met and read, what contradicts itself, what is open."""
+"""What `karat import` shows: what was written and read, what contradicts itself, what a person must decide."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from karat import formats, plugins
-from karat.cli.output import OUTPUT_FORMAT
+from karat.cli.output import OUTPUT_FORMAT, aligned
 from karat.cli.values import settings_of
 from karat.errors import BadExperiment, BadOption
 from karat.importers import Doubt, Draft, Open, save
@@ -62,21 +62,12 @@ def import_(kind: str, path: Path, *, out: Path | None, force: bool, settings: S
     for twice, count in Counter(folders).items():
         if count > 1:
             raise BadOption("PATH", f"{count} drafts are called '{twice.name}'; import them one by one")
-    found = []
+    imported = []
     for draft, folder in zip(drafts, folders, strict=True):
         files = tuple(str(written) for written in save(draft, folder, force=force))
-        found.append(
-            ImportedDraft(
-                name=draft.name,
-                folder=str(folder),
-                files=files,
-                counts=draft.counts,
-                notes=draft.notes,
-                open=draft.open,
-                doubts=draft.doubts,
-            )
-        )
-    return Imported(kind=kind, drafts=tuple(found))
+        about = {name: getattr(draft, name) for name in ("name", "counts", "notes", "open", "doubts")}
+        imported.append(ImportedDraft(folder=str(folder), files=files, **about))
+    return Imported(kind=kind, drafts=tuple(imported))
 
 
 def _table(drafts: Sequence[ImportedDraft]) -> list[str]:
@@ -90,9 +81,8 @@ def _table(drafts: Sequence[ImportedDraft]) -> list[str]:
     if len(rows) > 1:
         sums = [sum(draft.counts.get(key, 0) for draft in drafts) for key in columns]
         opened = sum(len(draft.open) for draft in drafts)
-        rows.append(["all", *(formats.count(one) for one in (*sums, opened))])
-    widths = [max(formats.width(row[at]) for row in [head, *rows]) for at in range(len(head))]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in [head, *rows]]
+        rows.append(["all", *map(formats.count, (*sums, opened))])
+    return aligned([head, *rows], right=range(1, len(head)))
 
 
 def _block(draft: ImportedDraft, *, alone: bool) -> list[str]:
@@ -100,17 +90,17 @@ def _block(draft: ImportedDraft, *, alone: bool) -> list[str]:
     wrote = f"{draft.folder}: {formats.plural(len(draft.files), 'file')}"
     lines = ["", wrote, *(f"  {note}" for note in draft.notes)]
     for kind, title in _TITLES.items():
-        doubts = [one for one in draft.doubts if one.kind == kind]
+        doubts = [doubt for doubt in draft.doubts if doubt.kind == kind]
         if not doubts:
             continue
         if not alone:
             lines.append(f"  {formats.count(len(doubts))} × {title}")
             continue
         lines += ["", f"{title[:1].upper()}{title[1:]}:"]
-        lines += _rows([f"{one.message} – {one.source}" for one in doubts])
+        lines += _rows([f"{doubt.message} – {doubt.source}" for doubt in doubts])
     if alone and draft.open:
         lines += ["", "To be decided, and named by `karat check`:"]
-        lines += _rows([f"{one.place}: {one.question}" for one in draft.open])
+        lines += _rows([f"{point.place}: {point.question}" for point in draft.open])
     return lines
 
 

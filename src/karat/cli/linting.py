@@ -11,7 +11,7 @@ import msgspec
 
 from karat import formats, plugins
 from karat import kinds as datasets
-from karat.cli.output import OUTPUT_FORMAT
+from karat.cli.output import OUTPUT_FORMAT, aligned
 from karat.cli.values import settings_of
 from karat.errors import BadExperiment, BadOption
 from karat.kinds import Doubted
@@ -42,57 +42,36 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...]  # for which a run would refuse the file
 
     def __str__(self) -> str:
-        lines = [*self._head(), *self._reasons(), *self._rows()]
-        return "\n".join(line.rstrip() for line in lines) + "\n"
-
-    def _head(self) -> list[str]:
         kind = datasets.of(self.kind)
-        if kind.by_turn:
-            what = f"{formats.plural(self.samples, kind.unit)}, {formats.plural(self.turns, 'turn')}"
-        else:
-            what = formats.plural(self.samples, "sample")
-        if not self.doubted and self.faults:
-            return [f"{formats.clean(self.file)}: {what} could be looked at; a run would refuse the file"]
-        if not self.doubted:
-            return [f"{formats.clean(self.file)}: {what}; nothing contradicts itself"]
-        doubted = formats.plural(len(self.doubted), _DOUBTED.get(self.kind, "sample"))
-        return [f"{formats.clean(self.file)}: {what}; {doubted} to be doubted"]
-
-    def _reasons(self) -> list[str]:
-        if not self.doubted:
-            return []
-        wide = max(len(reason) for reason in self.reasons)
-        digits = max(len(formats.count(number)) for number in self.reasons.values())
-        lines = [
-            f"  {reason:<{wide}}  {formats.count(number):>{digits}}  {self.meanings.get(reason, '')}"
-            for reason, number in self.reasons.items()
-        ]
-        return ["", *lines]
-
-    def _rows(self) -> list[str]:
-        if not self.doubted:
-            return []
-        rows = [
-            (formats.excerpt(_place(found), _LONGEST_ID), reason, _told(found.evidence.get(reason)))
-            for found in self.doubted[:_SHOWN]
-            for reason in found.reasons
-        ]
-        first, second = (max(formats.width(row[column]) for row in rows) for column in (0, 1))
-        lines = [
-            f"  {place}{' ' * (first - formats.width(place))}  {reason:<{second}}  {told}"
-            for place, reason, told in rows
-        ]
-        left = len(self.doubted) - _SHOWN
-        more = [f"  … and {formats.count(left)} more; --json or --quarantine FILE has all"] if left > 0 else []
-        return ["", *lines, *more]
+        what = formats.plural(self.samples, kind.unit if kind.by_turn else "sample")
+        what += f", {formats.plural(self.turns, 'turn')}" if kind.by_turn else ""
+        lines = [f"{formats.clean(self.file)}: {what}; nothing contradicts itself"]
+        if self.doubted:
+            doubted = formats.plural(len(self.doubted), _DOUBTED.get(self.kind, "sample"))
+            lines = [f"{formats.clean(self.file)}: {what}; {doubted} to be doubted", ""]
+            reasons = [
+                ("", reason, formats.count(number), self.meanings.get(reason, ""))
+                for reason, number in self.reasons.items()
+            ]
+            rows = [
+                ("", formats.excerpt(_place(doubt), _LONGEST_ID), reason, _evidence(doubt.evidence.get(reason)))
+                for doubt in self.doubted[:_SHOWN]
+                for reason in doubt.reasons
+            ]
+            lines += [*aligned(reasons, right={2}), "", *aligned(rows)]
+            more = len(self.doubted) - _SHOWN
+            lines += [f"  … and {formats.count(more)} more; --json or --quarantine FILE has all"] if more > 0 else []
+        elif self.faults:
+            lines = [f"{formats.clean(self.file)}: {what} could be checked; a run would refuse the file"]
+        return "\n".join(lines) + "\n"
 
 
 def lint(asked: Linting) -> Lint:
-    """Looks at a dataset. Raises BadDataset where nothing can be read, BadOption and BadExperiment for bad flags."""
+    """Checks a dataset. Raises BadDataset where nothing can be read, BadOption and BadExperiment for bad flags."""
     kind = asked.kind or datasets.kind_of(asked.dataset)
     plugin = plugins.find("kinds", kind, allow_code=False)
     if not hasattr(plugin, "lint"):
-        raise BadOption("--kind", f"datasets of kind '{kind}' have no rules to be looked at by")
+        raise BadOption("--kind", f"datasets of kind '{kind}' cannot be linted")
     options = dataset_options(plugin, asked.settings)
     found = plugins.build(plugin, options, folder=Path.cwd()).lint(asked.dataset)
     return Lint(
@@ -101,7 +80,7 @@ def lint(asked: Linting) -> Lint:
         sha256=found.sha256,
         samples=found.samples,
         turns=found.turns,
-        reasons=dict(Counter(reason for one in found.doubted for reason in one.reasons).most_common()),
+        reasons=dict(Counter(reason for doubt in found.doubted for reason in doubt.reasons).most_common()),
         meanings=found.meanings,
         doubted=found.doubted,
         faults=tuple(str(fault) for fault in found.faults),
@@ -125,22 +104,22 @@ def dataset_options(plugin: type[Any], settings: tuple[str, ...]) -> dict[str, A
     return checked
 
 
-def _place(found: Doubted) -> str:
-    return found.id if found.turn is None else f"{found.id} turn {found.turn}"
+def _place(doubt: Doubted) -> str:
+    return doubt.id if doubt.turn is None else f"{doubt.id} turn {doubt.turn}"
 
 
-def _told(evidence: Any) -> str:
+def _evidence(evidence: object) -> str:
     """Evidence on one line."""
     if not isinstance(evidence, Mapping):
         return ""
     operands = evidence.get("operands")
     if isinstance(operands, list):
-        return formats.excerpt("; ".join(_operand(one) for one in operands), _WIDEST)
-    said = (f"{key} {formats.raw(value)}" if value is not None else key for key, value in evidence.items())
-    return formats.excerpt(", ".join(said), _WIDEST)
+        return formats.excerpt("; ".join(_operand(operand) for operand in operands), _WIDEST)
+    parts = (f"{key} {formats.raw(value)}" if value is not None else key for key, value in evidence.items())
+    return formats.excerpt(", ".join(parts), _WIDEST)
 
 
-def _operand(one: Mapping[str, Any]) -> str:
-    if "value" not in one:
-        return str(one.get("operand"))
-    return f"{one['operand']}, but {formats.raw(one['value'])} in '{one['row']}', '{one['column']}'"
+def _operand(operand: Mapping[str, Any]) -> str:
+    if "value" not in operand:
+        return str(operand.get("operand"))
+    return f"{operand['operand']}, but {formats.raw(operand['value'])} in '{operand['row']}', '{operand['column']}'"

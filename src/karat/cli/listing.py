@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 
 from karat import formats, plugins
-from karat.cli.output import OUTPUT_FORMAT
+from karat.cli.output import OUTPUT_FORMAT, aligned
 from karat.config.presets import presets
 from karat.errors import UnknownPlugin
 
-__all__ = ["Listed", "Listing", "Option", "family", "one"]
+__all__ = ["Listed", "Listing", "Option", "family", "plugin"]
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a plug-in can be told."""
+    """One option of a plug-in."""
 
     name: str
     type: str
@@ -38,7 +38,12 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[Option, ...] = ()
 
     def __str__(self) -> str:
-        return _lines([self.name, "", self.about or self.summary, *_option_lines(self.options)])
+        lines = [self.name, "", self.about or self.summary, *(["", "Options:"] if self.options else [])]
+        for option in self.options:
+            default = f"default {msgspec.json.encode(option.default).decode()}"
+            lines.append(f"  {option.name}: {option.type} ({'required' if option.required else default})")
+            lines += [f"      {option.description}"] if option.description else []
+        return _lines(lines)
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,28 +54,25 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[Listed, ...]
 
     def __str__(self) -> str:
-        width = max(formats.width(one.name) for one in self.plugins)
-        rows = []
-        for one in self.plugins:
-            source = "" if one.source == "built in" else f"  [{one.source}]"
-            rows.append(f"{one.name:{width}}  {one.summary}{source}")
-        return _lines(rows)
+        rows = [
+            (plugin.name, plugin.summary + ("" if plugin.source == "built in" else f"  [{plugin.source}]"))
+            for plugin in self.plugins
+        ]
+        return _lines(aligned(rows))
 
 
 def family(name: str) -> Listing:
     """Every plug-in of a family that is installed."""
     if name in _TEXTS:
         return Listing(family=name, plugins=tuple(_TEXTS[name]()))
-    return Listing(
-        family=name,
-        plugins=tuple(
-            Listed(family=name, name=found.name, summary=found.summary, source=found.source, options=_options(found))
-            for found in plugins.describe(name)
-        ),
+    described = (
+        Listed(family=name, name=plugin.name, summary=plugin.summary, source=plugin.source, options=_options(plugin))
+        for plugin in plugins.describe(name)
     )
+    return Listing(family=name, plugins=tuple(described))
 
 
-def one(family_name: str, name: str) -> Listed:
+def plugin(family_name: str, name: str) -> Listed:
     """One plug-in with its whole text. Raises UnknownPlugin."""
     there = {listed.name: listed for listed in family(family_name).plugins}
     by_file = {plugins.file_name(family_name, listed): listed for listed in there}
@@ -79,49 +81,38 @@ def one(family_name: str, name: str) -> Listed:
         raise UnknownPlugin(family_name, name, {*there, *by_file})
     if family_name in _TEXTS:
         return there[name]
-    plugin = plugins.find(family_name, plugins.file_name(family_name, name), allow_code=False)
-    return msgspec.structs.replace(there[name], about=inspect.getdoc(plugin) or "")
+    code = plugins.find(family_name, plugins.file_name(family_name, name), allow_code=False)
+    return msgspec.structs.replace(there[name], about=inspect.getdoc(code) or "")
 
 
 def _rubrics() -> list[Listed]:
     """The rubrics that karat brings; any other is a file."""
-    folder = files("karat") / "rubrics"
-    found = []
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+    rubrics = []
+    for file in sorted((files("karat") / "rubrics").iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".yaml"):
             text = file.read_text(encoding="utf-8")
-            found.append(
-                Listed(
-                    family="rubrics",
-                    name=file.name.removesuffix(".yaml"),
-                    summary=_first_comment(text),
-                    source="built in",
-                    about=text,
-                )
-            )
-    return found
+            first = text.partition("\n")[0]
+            summary = first.lstrip("# ").strip() if first.startswith("#") else ""
+            name = file.name.removesuffix(".yaml")
+            rubrics.append(Listed(family="rubrics", name=name, summary=summary, source="built in", about=text))
+    return rubrics
 
 
 def _presets() -> list[Listed]:
     """The system prompts that say who takes part in a study."""
     return [
-        Listed(family="presets", name=one.name, summary=one.summary, source="built in", about=one.text or "")
-        for one in presets().values()
+        Listed(family="presets", name=preset.name, summary=preset.summary, source="built in", about=preset.text or "")
+        for preset in presets().values()
     ]
 
 
 _TEXTS = {"rubrics": _rubrics, "presets": _presets}
-"""Families of texts, which can be told nothing."""
+"""Families of texts, which have no options."""
 
 
-def _first_comment(text: str) -> str:
-    first = text.partition("\n")[0]
-    return first.lstrip("# ").strip() if first.startswith("#") else ""
-
-
-def _options(found: plugins.Description) -> tuple[Option, ...]:
-    properties: dict[str, dict[str, Any]] = found.options.get("properties", {})
-    required = set(found.options.get("required", ()))
+def _options(plugin: plugins.Description) -> tuple[Option, ...]:
+    properties: dict[str, dict[str, Any]] = plugin.options.get("properties", {})
+    required = set(plugin.options.get("required", ()))
     return tuple(
         Option(
             name=name,
@@ -144,24 +135,7 @@ def _type(about: dict[str, Any]) -> str:
     if about.get("type") == "array":
         return f"list of {_type(about.get('items', {}))}"
     words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true | false"}
-    return words.get(
-        about.get("type", ""), {"object": "mapping", "null": "null"}.get(about.get("type", ""), "anything")
-    )
-
-
-def _option_lines(options: tuple[Option, ...]) -> list[str]:
-    if not options:
-        return []
-    lines = ["", "Options:"]
-    for option in options:
-        default = "required" if option.required else f"default {_yaml(option.default)}"
-        lines.append(f"  {option.name}: {option.type} ({default})")
-        lines += [f"      {option.description}"] if option.description else []
-    return lines
-
-
-def _yaml(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return (words | {"object": "mapping", "null": "null"}).get(about.get("type", ""), "anything")
 
 
 def _lines(rows: list[str]) -> str:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -17,7 +17,7 @@ import msgspec
 
 from karat import formats
 from karat.cli.options import Asking
-from karat.cli.output import OUTPUT_FORMAT, Output
+from karat.cli.output import OUTPUT_FORMAT, Output, aligned
 from karat.errors import BadOption
 from karat.sql import SQL_TYPES, Limits
 from karat.tables import LIMITS, TABLES, ask, write, write_rows, write_tables
@@ -37,7 +37,7 @@ _IN_MEMORY = 8 << 20  # bytes of a result that waits for its last row; more of i
 _PART = 1 << 20  # characters
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ListedTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table, as `--json` lists it."""
 
     name: str
@@ -49,10 +49,10 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """`karat query RUN --json`."""
 
     format: int = OUTPUT_FORMAT
-    tables: tuple[Told, ...]
+    tables: tuple[ListedTable, ...]
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class Written(msgspec.Struct, frozen=True, kw_only=True):
     """`--json` where the rows went into files."""
 
     format: int = OUTPUT_FORMAT
@@ -62,18 +62,13 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
 def list_tables(output: Output) -> None:
     """Every table with its columns."""
     lines: list[str] = []
-    told = []
+    listed = []
     for table in TABLES.values():
-        longest = max(len(column.name) for column in table.columns)
-        lines += [f"{table.name}: {table.rows}"]
-        lines += [
-            f"  {column.name:{longest}}  {SQL_TYPES[column.type]:9}  {column.meaning}" for column in table.columns
-        ] + [""]
-        columns = tuple(
-            {"name": column.name, "type": SQL_TYPES[column.type], "meaning": column.meaning} for column in table.columns
-        )
-        told.append(Told(name=table.name, rows=table.rows, columns=columns))
-    output.result("\n".join(lines[:-1]), Listed(tables=tuple(told)))
+        rows = [("", column.name, SQL_TYPES[column.type], column.meaning) for column in table.columns]
+        lines += ["", f"{table.name}: {table.rows}", *aligned(rows)]
+        columns = tuple({"name": name, "type": kind, "meaning": meaning} for _, name, kind, meaning in rows)
+        listed.append(ListedTable(name=table.name, rows=table.rows, columns=columns))
+    output.result("\n".join(lines[1:]), Listed(tables=tuple(listed)))
 
 
 def take_tables(run: Sequence[RunFolder], asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
@@ -84,7 +79,7 @@ def take_tables(run: Sequence[RunFolder], asking: Asking, scorings: Mapping[str,
     if asking.out.is_file():
         raise BadOption("--out", f"{asking.out} is a file; every table needs a folder")
     written = write_tables(run, asking.to, asking.out, scorings=scorings)
-    _tell({str(path): rows for path, rows in written.items()}, output)
+    _show_written({str(path): rows for path, rows in written.items()}, output)
 
 
 def answer(run: Sequence[RunFolder], sql: str, asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
@@ -96,7 +91,7 @@ def answer(run: Sequence[RunFolder], sql: str, asking: Asking, scorings: Mapping
     limits = Limits(seconds=asking.seconds, megabytes=asking.megabytes, rows=LIMITS.rows)
     with ask(run, sql, scorings=scorings, limits=limits) as stream:
         if asking.to is not None and asking.out is not None:
-            _tell({str(asking.out): write(stream, asking.to, asking.out)}, output)
+            _show_written({str(asking.out): write(stream, asking.to, asking.out)}, output)
         elif asking.to == "csv":
             _print_csv(stream)
         elif output.as_json:
@@ -105,9 +100,9 @@ def answer(run: Sequence[RunFolder], sql: str, asking: Asking, scorings: Mapping
             _print_table(stream, output)
 
 
-def _tell(files: dict[str, int], output: Output) -> None:
+def _show_written(files: dict[str, int], output: Output) -> None:
     lines = [f"{path}: {formats.plural(rows, 'row')}" for path, rows in files.items()]
-    output.result(formats.clean("\n".join(lines)), Taken(files=files))
+    output.result(formats.clean("\n".join(lines)), Written(files=files))
 
 
 @contextmanager
@@ -124,39 +119,28 @@ def _printed_whole() -> Iterator[IO[str]]:
 
 def _print_csv(stream: Stream) -> None:
     with _printed_whole() as file:
-        file.write(_csv([list(stream.columns)]))
-        for rows in stream:
-            file.write(_csv(rows))
-
-
-def _csv(rows: list[list[Any]]) -> str:
-    part = io.StringIO()
-    write_rows(rows, part)
-    text = part.getvalue()
-    return formats.clean(text) if sys.stdout.isatty() else text
+        for rows in chain([[list(stream.columns)]], stream):
+            part = io.StringIO()
+            write_rows(rows, part)
+            file.write(formats.clean(part.getvalue()) if sys.stdout.isatty() else part.getvalue())
 
 
 def _print_json(stream: Stream) -> None:
     types = {name: SQL_TYPES[kind] for name, kind in stream.columns.items()}
     head = msgspec.json.encode({"format": OUTPUT_FORMAT, "columns": types}).decode()
-    encode = _json_of_any_size if "huge" in stream.columns.values() else _json
+    huge = "huge" in stream.columns.values()  # JSON knows whole numbers of any size; msgspec those of 64 bits
     names, comma = tuple(stream.columns), "\n"
     with _printed_whole() as file:
         file.write(formats.escaped(f'{head[:-1]},"rows":['))
         for rows in stream:
-            lines = [encode(dict(zip(names, row, strict=True))) for row in rows]
+            named = [dict(zip(names, row, strict=True)) for row in rows]
+            if huge:
+                lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in named]
+            else:
+                lines = [msgspec.json.encode(row).decode() for row in named]
             file.write(formats.escaped(comma + ",\n".join(lines)))
             comma = ",\n"
         file.write("\n]}\n")
-
-
-def _json(row: dict[str, Any]) -> str:
-    return msgspec.json.encode(row).decode()
-
-
-def _json_of_any_size(row: dict[str, Any]) -> str:
-    """JSON knows whole numbers of any size; msgspec those of 64 bits."""
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
 def _print_table(stream: Stream, output: Output) -> None:
@@ -187,24 +171,12 @@ def _cell(value: Any) -> str:
 
 def _table(heads: Sequence[str], cells: Sequence[Sequence[str]], kinds: Sequence[str], width: int | None) -> list[str]:
     widths = [max(map(formats.width, column)) for column in zip(heads, *cells, strict=True)]
-    widths = _fitted(widths, width) if width is not None else [min(one, _WIDEST) for one in widths]
-    lines = [_line(heads, widths, kinds), "  ".join("─" * one for one in widths)]
-    lines += [_line(row, widths, kinds) for row in cells]
+    if width is None:
+        widths = [min(wide, _WIDEST) for wide in widths]
+    else:  # the widest columns give first
+        while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
+            widths[widths.index(max(widths))] -= 1
+    rows = [[formats.cut(cell, wide) for cell, wide in zip(row, widths, strict=True)] for row in (heads, *cells)]
+    rows.insert(1, ["─" * wide for wide in widths])
+    lines = aligned(rows, right={at for at, kind in enumerate(kinds) if kind in _RIGHT})
     return [formats.cut(line, width) if width is not None else line for line in lines]
-
-
-def _fitted(widths: list[int], width: int) -> list[int]:
-    """The widest columns give first."""
-    fitted = list(widths)
-    while sum(fitted) + 2 * (len(fitted) - 1) > width and max(fitted) > _NARROWEST:
-        fitted[fitted.index(max(fitted))] -= 1
-    return fitted
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], kinds: Sequence[str]) -> str:
-    padded = []
-    for cell, width, kind in zip(cells, widths, kinds, strict=True):
-        text = formats.cut(cell, width)
-        blank = " " * (width - formats.width(text))
-        padded.append(f"{blank}{text}" if kind in _RIGHT else f"{text}{blank}")
-    return "  ".join(padded).rstrip()

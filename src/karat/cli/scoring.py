@@ -27,7 +27,7 @@ from karat.records import ScorerSpec
 
 if TYPE_CHECKING:
     from karat.cli.options import Answers, Scorers
-    from karat.execution import Limits, Outcome
+    from karat.execution import Outcome
     from karat.journal import RunFolder
 
 __all__ = ["score_answers", "score_run"]
@@ -39,7 +39,7 @@ _NEVER = 10**9
 
 def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, output: Output) -> Outcome:
     """Scores every answer of a run that these scorers have not seen."""
-    from karat import execution
+    from karat.execution import Limits, rescore
     from karat.redact import Redactor
 
     flags = {"--dataset": answers.dataset, "--set": answers.settings, "--map": answers.columns}
@@ -56,10 +56,18 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
     redact = Redactor(secrets)
     output.say(*(f"warning: {redact(text)}" for text in _advice(run, specs)))
     with trusted(run):
-        limits = limits_of(run)
+        execution, planned = execution_of(run), plan_of(run).trials
+        limits = Limits(
+            max_concurrent=execution.max_concurrent,
+            timeout_seconds=execution.timeout_seconds,
+            judge_timeout_seconds=execution.judge_timeout_seconds,
+            retry=execution.retry,
+            max_failures=execution.most_failures(planned),
+            by_share=execution.failures_by_share,
+        )
         check_answers(run)
     with following(output, redact) as watch, trusted(run):
-        rescoring = execution.rescore(
+        rescoring = rescore(
             run, specs, base=Path.cwd(), limits=limits, redact=redact, status=watch, handle_signals=True
         )
         return asyncio.run(rescoring)
@@ -92,7 +100,12 @@ def score_answers(
     told = turn_answers.checked(held, experiment, strict=answers.strict, output=output)
     left_out = _left_out(file, experiment) if kind == "answers" else []
     if kind == "study" and answers.strict:
-        _refuse_faults(file, held, experiment)
+        names = [condition.name for condition in experiment.conditions]
+        report = held.told(
+            experiment.load_dataset(), conditions=names, repetitions=experiment.execution.num_repetitions
+        )
+        if "faults" in summary:  # rows and participants that do not match; without --strict the run reports them
+            raise BadDataset(str(file), [Fault(place="file", message=report["faults"])])
     if left_out and answers.strict:
         raise BadDataset(str(file), [Fault(place="file", message=text) for text in left_out])
     with following(output, Redactor(experiment.secrets)) as watch:
@@ -100,14 +113,6 @@ def score_answers(
             watch.notice(text)
         outcome = asyncio.run(api.carry_out(experiment, results=results, status=watch, handle_signals=True))
     return outcome, left_out
-
-
-def _refuse_faults(file: Path, held: Any, experiment: Experiment) -> None:
-    """Raises BadDataset where rows and participants do not meet; without --strict the run says so."""
-    names = [condition.name for condition in experiment.conditions]
-    told = held.told(experiment.load_dataset(), conditions=names, repetitions=experiment.execution.num_repetitions)
-    if "faults" in told:
-        raise BadDataset(str(file), [Fault(place="file", message=told["faults"])])
 
 
 def _holds_conversations(dataset: Path) -> bool:
@@ -163,21 +168,6 @@ def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def limits_of(run: RunFolder) -> Limits:
-    """How hard the run may push, as its own experiment said."""
-    from karat.execution import Limits
-
-    execution, planned = execution_of(run), plan_of(run).trials
-    return Limits(
-        max_concurrent=execution.max_concurrent,
-        timeout_seconds=execution.timeout_seconds,
-        judge_timeout_seconds=execution.judge_timeout_seconds,
-        retry=execution.retry,
-        max_failures=execution.most_failures(planned),
-        by_share=execution.failures_by_share,
-    )
-
-
 def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind: str = "answers") -> Experiment:
     """An experiment whose agent gives back the answers of a file.
 
@@ -187,7 +177,7 @@ def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind
     settings = answers.settings
     keys = _keys_of_answers(file, answers, wanted, kind)
     for setting in settings:
-        _lay_over(keys, setting)
+        _override(keys, setting)
     first = Experiment(**keys)
     keep_hidden(first.secrets)
     held = _recorded(first)
@@ -242,7 +232,7 @@ def _recorded(experiment: Experiment) -> Any:
     return plugins.build(plugin, experiment.agent.options, setting=setting)
 
 
-def _lay_over(keys: dict[str, Any], setting: str) -> None:
+def _override(keys: dict[str, Any], setting: str) -> None:
     place, equals, text = setting.partition("=")
     *sections, last = place.split(".")
     if not equals or not last:
@@ -257,23 +247,20 @@ def _lay_over(keys: dict[str, Any], setting: str) -> None:
 
 def _keys(wanted: Scorers) -> dict[str, Any]:
     """`judge` and `scorers` of an experiment file."""
-    found: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
     if wanted.judge is not None:
         judge = parsed("--judge", wanted.judge)
-        found["judge"] = _judge(judge) if isinstance(judge, str) else judge
+        keys["judge"] = _judge(judge) if isinstance(judge, str) else judge
     if wanted.scorers:
-        found["scorers"] = [parsed("--scorer", text) for text in wanted.scorers]
+        keys["scorers"] = [parsed("--scorer", text) for text in wanted.scorers]
     if wanted.extract is not None:
-        found["scorers"] = [_numeric(wanted.extract), *found.get("scorers", [])]
-    return found
-
-
-def _numeric(extract: str) -> dict[str, Any]:
-    """The scorer `numeric` with `--extract HOW`; a second `numeric` beside it is a fault of its own."""
-    how, _, pattern = extract.partition(":")
-    if how not in ("json", "last_number", "regex") or bool(pattern) != (how == "regex"):
-        raise BadOption("--extract", f"want json, last_number or regex:PATTERN, got '{excerpt(extract, 60)}'")
-    return {"numeric": {"extract": how, **({"pattern": pattern} if pattern else {})}}
+        how, _, pattern = wanted.extract.partition(":")
+        if how not in ("json", "last_number", "regex") or bool(pattern) != (how == "regex"):
+            shown = excerpt(wanted.extract, 60)
+            raise BadOption("--extract", f"want json, last_number or regex:PATTERN, got '{shown}'")
+        numeric = {"numeric": {"extract": how, **({"pattern": pattern} if pattern else {})}}
+        keys["scorers"] = [numeric, *keys.get("scorers", [])]
+    return keys
 
 
 def _judge(name: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""What `karat view` looks at, and what it says."""
+"""What `karat view` serves and prints."""
 
 from __future__ import annotations
 
 import getpass
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -30,7 +31,14 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
 def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> None:
     """Serves until Ctrl-C. Raises BadRun where there is nothing to look at."""
+    import threading
+    import webbrowser
+
     root, only = _what(run, results)
+    reviewer = viewing.reviewer or ""
+    if not reviewer:
+        with suppress(OSError, KeyError):  # an account without a name
+            reviewer = getpass.getuser()
 
     def ready(where: Listening) -> None:
         if viewing.allow_remote:
@@ -39,10 +47,11 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
                 "and review, and can add reviews; all of it travels unencrypted. Prefer an SSH tunnel to 127.0.0.1."
             )
         output.say("Open this address; it works once. Ctrl-C ends the viewer.")
-        # Last: whoever waits for it may go on at once, and has heard everything.
+        # Last: who waits for this line has then seen everything.
         output.result(where.url, Served(url=where.url, host=where.host, port=where.port))
         if viewing.open_browser:
-            _open(where.url)
+            # A browser that stays in the foreground must not hold up the pages that it is to show.
+            threading.Thread(target=webbrowser.open, args=(where.url,), daemon=True).start()
 
     serve(
         root,
@@ -50,7 +59,7 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
         host=viewing.host,
         port=viewing.port,
         remote=viewing.allow_remote,
-        reviewer=_as_saved(viewing.reviewer or _user()),
+        reviewer=" ".join(clean(reviewer).split())[:60].strip(),  # as reviews save names, so that theirs are found
         ready=ready,
     )
 
@@ -66,23 +75,3 @@ def _what(run: str | None, results: Path) -> tuple[Path, tuple[str, ...]]:
         raise BadRun(str(results), "there is no such folder; `karat run FILE` makes one")
     folder = api.open(run, results=results).path.resolve()
     return folder.parent, (folder.name,)
-
-
-def _as_saved(name: str) -> str:
-    """As a review that this person saves names them, so that theirs are found again."""
-    return " ".join(clean(name).split())[:60].strip()
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # an account without a name
-        return ""
-
-
-def _open(url: str) -> None:
-    import threading
-    import webbrowser
-
-    # A browser that stays in the foreground must not hold up the pages that it is to show.
-    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

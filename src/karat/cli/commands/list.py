@@ -53,10 +53,6 @@ def command(family: str, name: str | None, output: Output) -> Exit:
         return Exit.DONE
     from karat.cli import listing
 
-    if name is None:
-        found = listing.family(family)
-        output.result(str(found), found)
-    else:
-        one = listing.one(family, name)
-        output.result(str(one), one)
+    listed = listing.family(family) if name is None else listing.plugin(family, name)
+    output.result(str(listed), listed)
     return Exit.DONE

@@ -48,9 +48,9 @@ def command(
     import asyncio
 
     from karat import api
-    from karat.cli.after import show_outcome
     from karat.cli.live import following
     from karat.cli.printed import aside
+    from karat.cli.run_footer import show_outcome
     from karat.config import rehearsal
     from karat.redact import Redactor
 

@@ -39,9 +39,9 @@ def command(
     import asyncio
 
     from karat import api
-    from karat.cli.after import show_outcome
     from karat.cli.live import following
     from karat.cli.printed import aside
+    from karat.cli.run_footer import show_outcome
     from karat.redact import Redactor
 
     if retry_failed and resume is None:

@@ -52,13 +52,13 @@ def command(
     if any(one is not None for one in (tests.to, tests.out, tests.fallbacks, tests.bound, tests.plot)):
         flags = "--to, --out, --fallbacks, --bound, --plot"
         raise BadOption(flags, "are for --kind study-tests; the scores of answers go to their run")
-    from karat.cli import after, scoring
+    from karat.cli import run_footer, scoring
 
     if Path(target).is_file() and Path(target).name not in ("run.json", "journal.jsonl"):
         outcome, left_out = scoring.score_answers(Path(target), wanted, answers, results, output, kind=tests.kind)
     else:
         left_out = []
         outcome = scoring.score_run(target, wanted, answers, results, output)
-    return after.show_outcome(
+    return run_footer.show_outcome(
         outcome, output, scorings=shown.scorings, warnings=left_out, allow_code=shown.code, right=shown.right
     )

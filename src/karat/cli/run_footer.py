@@ -20,7 +20,6 @@ from karat.installation import shown_path
 if TYPE_CHECKING:
     from karat.cli.options import Chosen, File
     from karat.execution import Outcome
-    from karat.journal import RunFolder
     from karat.records import AllowCode
 
 __all__ = ["Ended", "show_outcome"]
@@ -49,36 +48,28 @@ def show_outcome(
 ) -> Exit:
     """The result of `run` or `score`: the table, the files, the next commands.
 
-    `again`: how `run` was called; `warnings`: what the journal cannot know; `allow_code`: of human studies, their own;
+    `again`: how `run` was called; `warnings`: what is not in the journal; `allow_code`: of human studies, their own;
     `right`: of conversations, the match that makes a turn right.
     """
     with aside():
         summary = summarize_cached(outcome.run, scorings=scorings, allow_code=allow_code, right=right)
     summary = msgspec.structs.replace(summary, warnings=(*summary.warnings, *warnings))
     failed = max(outcome.failed, summary.total.ledger.failed)
-    code = _exit(outcome, failed)
+    code = Exit.TRIALS_FAILED if failed or outcome.reason != "done" else Exit.DONE
+    code = Exit.STOPPED if outcome.reason == "interrupted" else code
     if output.as_json:
         raw = msgspec.Raw("".join(render("json", summary, outcome.run).values()).encode())
         path = str(outcome.run.path)
         output.result("", Ended(run=path, status=outcome.reason, failed=failed, exit_code=code, summary=raw))
     else:
         output.text(*render("terminal", summary, outcome.run, screen("terminal")).values())
-    output.say("", *_files(outcome.run), *_next(outcome, summary, again))
-    return code
-
-
-def _exit(outcome: Outcome, failed: int) -> Exit:
-    if outcome.reason == "interrupted":
-        return Exit.STOPPED
-    return Exit.TRIALS_FAILED if failed or outcome.reason != "done" else Exit.DONE
-
-
-def _files(run: RunFolder) -> list[str]:
-    return [
-        f"{shown_path(run.path)}/",
+    files = (
+        f"{shown_path(outcome.run.path)}/",
         "  journal.jsonl     every answer, score and failure",
         "  experiment.yaml   what was run; run.json: the same, resolved; samples.jsonl: the questions",
-    ]
+    )
+    output.say("", *files, *_next(outcome, summary, again))
+    return code
 
 
 def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None) -> list[str]:
@@ -89,26 +80,22 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         source, chosen = again
         # Without --retry-failed a resume passes over what the agent failed at.
         retry = ["--retry-failed"] if ledger.agent else []
-        # What a selection that went to its end did not run lies outside of it.
+        # What a selection that was completed did not run is outside of it.
         part = chosen.words() if outcome.reason != "done" or not ledger.not_run else []
         why = ["ask again where the agent failed"] * bool(ledger.agent) + ["ask what is missing"] * bool(missing)
-        commands.append((_resume(source, [*part, "--resume", run, *retry]), ", and ".join(why)))
+        settings = [f"--set={setting}" for setting in source.settings]
+        env_file = [f"--env-file={source.env_file}"] if source.env_file else []
+        command = typed("run", str(source.file), settings, env_file, part, "--resume", run, retry)
+        commands.append((command, ", and ".join(why)))
     if ledger.judge:
         commands.append((typed("score", run, missing_scores(outcome.run, summary)), "score what has no score"))
-    scored = [name for name in summary.conditions if _is_scored(summary, name)]
+    scored = [
+        name for name in summary.conditions
+        if any(result.n_answers for result in summary.results if result.condition == name)
+    ]  # fmt: skip
     if len(scored) > 1:
         by = kinds.of(summary.kind).compared_by
         commands.append((typed("compare", f"{run}:{scored[0]}", f":{scored[1]}"), by))
     if scored:
         commands.append((typed("report", run, "--to", "csv", "--out", "scores.csv"), "for a spreadsheet"))
     return next_steps(outcome.run, commands)
-
-
-def _is_scored(summary: Summary, condition: str) -> bool:
-    return any(one.n_answers for one in summary.results if one.condition == condition)
-
-
-def _resume(source: File, words: Sequence[str]) -> str:
-    settings = [f"--set={setting}" for setting in source.settings]
-    env_file = [f"--env-file={source.env_file}"] if source.env_file else []
-    return typed("run", str(source.file), settings, env_file, words)

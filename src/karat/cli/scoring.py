@@ -104,7 +104,7 @@ def score_answers(
         report = held.told(
             experiment.load_dataset(), conditions=names, repetitions=experiment.execution.num_repetitions
         )
-        if "faults" in summary:  # rows and participants that do not match; without --strict the run reports them
+        if "faults" in report:  # rows and participants that do not match; without --strict the run reports them
             raise BadDataset(str(file), [Fault(place="file", message=report["faults"])])
     if left_out and answers.strict:
         raise BadDataset(str(file), [Fault(place="file", message=text) for text in left_out])

@@ -221,7 +221,13 @@ def compare(
 
     first = open(run)
     if b is None:
-        second = _second_run(first, a)
+        try:
+            second = open(a)
+        except BadRun as error:
+            if isinstance(a, str) and a in first.info.conditions:
+                hint = f"'{a}' is a condition; name a second one to compare it with"
+                raise BadOption("karat.compare", hint) from error
+            raise
         return summary.compare(first, second, scorings=scorings, level=level, allow_code=allow_code, right=right)
     if not isinstance(a, str):
         raise BadOption("karat.compare", "want (run, condition, condition) or (run, run)")
@@ -260,15 +266,6 @@ def _opened(path: Path) -> RunFolder:
         return RunFolder.open(path)
     except RecursionError as error:
         raise BadRun(str(path), "run.json is damaged: its values are nested too deeply") from error
-
-
-def _second_run(first: RunFolder, run: RunLike) -> RunFolder:
-    try:
-        return open(run)
-    except BadRun as error:
-        if isinstance(run, str) and run in first.info.conditions:
-            raise BadOption("karat.compare", f"'{run}' is a condition; name a second one to compare it with") from error
-        raise
 
 
 def _runs(folder: Path) -> list[Path]:

@@ -37,7 +37,7 @@ class Exit(IntEnum):
 
 
 class ReaderGone(Exception):
-    """Nobody reads standard output any more."""
+    """The output pipe is closed."""
 
 
 @contextmanager
@@ -59,7 +59,7 @@ class Ending:
     def __init__(self) -> None:
         self.code = 0
         self.debug = False
-        self.secrets: dict[str, str] = {}  # never told, whatever ends the command
+        self.secrets: dict[str, str] = {}  # never printed, whatever ends the command
 
     def __enter__(self) -> Ending:
         return self
@@ -78,8 +78,8 @@ class Ending:
         from karat.redact import Redactor
 
         self.code = _code(error)
-        with suppress(OSError):  # nobody can read standard error: the code says it
-            _tell(error, self.code, debug=self.debug, redact=Redactor(self.secrets))
+        with suppress(OSError):  # standard error is closed: the code says it
+            _print_error(error, self.code, debug=self.debug, redact=Redactor(self.secrets))
         if isinstance(error, OSError):
             _close_pipes()
         return True
@@ -105,7 +105,7 @@ def _code(error: BaseException) -> int:
     return Exit.KARAT_FAULT
 
 
-def _tell(error: BaseException, code: int, *, debug: bool, redact: Redactor) -> None:
+def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redactor) -> None:
     from karat.formats import clean, excerpt
 
     if debug and not isinstance(error, (click.Abort, click.UsageError)):
@@ -113,9 +113,9 @@ def _tell(error: BaseException, code: int, *, debug: bool, redact: Redactor) -> 
 
         click.echo(clean(redact("".join(traceback.format_exception(error)))), err=True)
     if isinstance(error, click.ClickException):
-        told = io.StringIO()
-        error.show(told)
-        click.echo(clean(redact(told.getvalue())), err=True, nl=False)
+        message = io.StringIO()
+        error.show(message)
+        click.echo(clean(redact(message.getvalue())), err=True, nl=False)
     elif code == Exit.STOPPED:
         click.echo("stopped", err=True)
     elif code == Exit.KARAT_FAULT:
@@ -130,7 +130,7 @@ def _tell(error: BaseException, code: int, *, debug: bool, redact: Redactor) -> 
 
 
 def _close_pipes() -> None:
-    """What is still buffered has nowhere to go: the interpreter would complain of it when it ends."""
+    """Discards what is still buffered: the interpreter would complain of it when it ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):  # click puts others before the first two
         if stream is None:

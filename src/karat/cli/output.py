@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,25 +15,20 @@ from karat.installation import shown_path
 __all__ = ["OUTPUT_FORMAT", "Output", "aligned", "program", "typed", "whisper"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Output:
-    """How much a command says, and in which form."""
+    """How much a command prints, and in which form."""
 
-    as_json: bool = False
-    quiet: bool = False
-    events: bool = False  # standard error is a stream of JSON lines: no talk may stand in it
+    def __init__(self, *, as_json: bool = False, quiet: bool = False, events: bool = False) -> None:
+        self.as_json, self.quiet = as_json, quiet
+        self.events = events  # standard error is a stream of JSON lines, with nothing else in it
 
     def say(self, *lines: str) -> None:
-        """Talk: for the person at the terminal."""
-        if self.quiet or self.events:
-            return
-        from karat.formats import clean
-
-        for line in lines:
-            whisper(clean(line))
+        """Messages for the person at the terminal."""
+        if not (self.quiet or self.events):
+            self.complain(*lines)
 
     def complain(self, *lines: str) -> None:
-        """What is wrong: said whatever the flags."""
+        """What is wrong: printed whatever the flags."""
         from karat.formats import clean
 
         for line in lines:
@@ -66,7 +60,7 @@ class Output:
 
     @property
     def live(self) -> bool:
-        """Whether someone sits there and watches."""
+        """Whether a person may be watching."""
         return sys.stderr.isatty() and not (self.quiet or self.events)
 
 

@@ -26,11 +26,11 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def missing_scores(run: RunFolder, summary: Summary) -> list[str]:
-    """What stands behind `karat score RUN` so that it makes up the scores that are shown and missing."""
+    """The options with which `karat score RUN` adds the scores that are shown and missing."""
     shown = summary.provenance.scorers
     used = [scorer for scorer in run.scorers() if shown.get(scorer.name) == scorer.scoring]
-    own = {scorer.scoring for scorer in run.info.scorers}
-    if all(scorer.scoring in own and ":" not in scorer.type for scorer in used):
+    original = {scorer.scoring for scorer in run.info.scorers}
+    if all(scorer.scoring in original and ":" not in scorer.type for scorer in used):
         return []
     return in_words(used)
 
@@ -42,7 +42,7 @@ def in_words(scorers: Iterable[ScorerInfo]) -> list[str]:
     >>> in_words([ScorerInfo(name="flaky", type="sc:Flaky", scoring="", metrics=(), options={"times": 2})])
     ['--scorer', '{type: "sc:Flaky", name: flaky, times: 2}']
     """
-    values = ({"type": one.type, "name": one.name, **one.options} for one in scorers)
+    values = ({"type": scorer.type, "name": scorer.name, **scorer.options} for scorer in scorers)
     return [word for value in values for word in ("--scorer", _flow(value))]
 
 
@@ -61,12 +61,12 @@ def own_scorers(run: RunFolder) -> tuple[ScorerSpec, ...]:
     """The scorers that the run began with. Raises BadRun where their options are none that they take."""
     from karat import plugins
 
-    for one in run.info.scorers:
-        plugin = plugins.find("scorers", one.type, allow_code=False)
-        _, faults = plugins.check_options(plugin, one.options, place=f"scorer '{one.name}'")
+    for scorer in run.info.scorers:
+        plugin = plugins.find("scorers", scorer.type, allow_code=False)
+        _, faults = plugins.check_options(plugin, scorer.options, place=f"scorer '{scorer.name}'")
         if faults:
             raise BadRun(str(run.path), f"run.json is damaged: {'; '.join(map(str, faults))}")
-    return tuple(ScorerSpec(type=one.type, name=one.name, options=one.options) for one in run.info.scorers)
+    return tuple(ScorerSpec(type=scorer.type, name=scorer.name, options=scorer.options) for scorer in run.info.scorers)
 
 
 def execution_of(run: RunFolder) -> Execution:
@@ -118,13 +118,13 @@ def secrets_of(run: RunFolder) -> dict[str, str]:
     """
     settings = {key: choice.value for key, choice in run.info.experiment.items()}
     listed = settings.get("secrets")
-    names = {name for text in _texts([settings, [one.options for one in run.info.scorers]]) for name in _names(text)}
+    names = {
+        name
+        for text in _texts([settings, [one.options for one in run.info.scorers]])
+        for name in _VARIABLE.findall(text)
+    }
     names |= {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     return {name: os.environ[name] for name in sorted(names) if name in os.environ}
-
-
-def _names(text: str) -> list[str]:
-    return _VARIABLE.findall(text)
 
 
 def _texts(value: Any) -> Iterator[str]:

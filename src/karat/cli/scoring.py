@@ -1,4 +1,4 @@
-"""Scoring answers that are there: of a run, or of a file made elsewhere. No agent is asked."""
+"""Scores existing answers: of a run, or of a file made elsewhere. No agent is asked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat import api, plugins
-from karat.cli import turn_answers
-from karat.cli.answer_columns import in_one_file, named_columns
+from karat.cli.answer_files import in_one_file, mapped_columns, named_columns, report_faults
 from karat.cli.ending import keep_hidden
 from karat.cli.live import following
 from karat.cli.output import Output, typed
@@ -66,9 +65,9 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
             by_share=execution.failures_by_share,
         )
         check_answers(run)
-    with following(output, redact) as watch, trusted(run):
+    with following(output, redact) as status, trusted(run):
         rescoring = rescore(
-            run, specs, base=Path.cwd(), limits=limits, redact=redact, status=watch, handle_signals=True
+            run, specs, base=Path.cwd(), limits=limits, redact=redact, status=status, handle_signals=True
         )
         return asyncio.run(rescoring)
 
@@ -97,7 +96,7 @@ def score_answers(
     keep_hidden(experiment.secrets)
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     held = _recorded(experiment)
-    told = turn_answers.checked(held, experiment, strict=answers.strict, output=output)
+    faults = report_faults(held, experiment, strict=answers.strict, output=output)
     left_out = _left_out(file, experiment) if kind == "answers" else []
     if kind == "study" and answers.strict:
         names = [condition.name for condition in experiment.conditions]
@@ -108,10 +107,10 @@ def score_answers(
             raise BadDataset(str(file), [Fault(place="file", message=report["faults"])])
     if left_out and answers.strict:
         raise BadDataset(str(file), [Fault(place="file", message=text) for text in left_out])
-    with following(output, Redactor(experiment.secrets)) as watch:
-        for text in [*left_out, *(told if output.events else [])]:
-            watch.notice(text)
-        outcome = asyncio.run(api.carry_out(experiment, results=results, status=watch, handle_signals=True))
+    with following(output, Redactor(experiment.secrets)) as status:
+        for text in [*left_out, *(faults if output.events else [])]:
+            status.notice(text)
+        outcome = asyncio.run(api.carry_out(experiment, results=results, status=status, handle_signals=True))
     return outcome, left_out
 
 
@@ -205,7 +204,7 @@ def _has_text(experiment: Experiment) -> bool:
 
 def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str) -> dict[str, Any]:
     replay = plugins.find("agents", "replay")
-    columns = turn_answers.named(answers.columns, replay, kind=kind)
+    columns = mapped_columns(answers.columns, replay, kind=kind)
     rows = {"conversation": {"turns": columns}, "study": {"participants": columns}}.get(kind, columns)
     dataset, agent = named_columns(file, answers)
     usual: dict[str, Any] = {"judge": {"type": "overlap"}} if kind == "answers" else {}  # else the dataset's own

@@ -101,31 +101,31 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
     faults += [Fault(place=f"column {name}", message="is missing") for name in NEEDED if name not in columns]
     if faults:
         raise BadDataset(str(path), faults)
-    found: dict[str, list[StudyTest]] = {}
+    tests: dict[str, list[StudyTest]] = {}
     for row in reader:
         given = {key: value.strip() for key, value in row.items() if key and value and value.strip()}
         try:
-            found.setdefault(given.get("condition", "agent"), []).append(_test(given))
+            tests.setdefault(given.get("condition", "agent"), []).append(_test(given))
         except ValueError as error:
             faults.append(Fault(place="test", message=str(error), line=reader.line_num))
-    faults += _domains(found)
+    faults += _domains(tests)
     if faults:
         raise BadDataset(str(path), faults)
-    return found
+    return tests
 
 
-def _domains(found: dict[str, list[StudyTest]]) -> list[Fault]:
-    """A study is of one domain, said in any of its rows; gives the faults, and fills the empty ones in `found`."""
-    said: dict[str, set[str]] = {}
-    for tests in found.values():
+def _domains(by_condition: dict[str, list[StudyTest]]) -> list[Fault]:
+    """A study has one domain, given in any of its rows; returns the faults, and fills in the empty domains."""
+    domains: dict[str, set[str]] = {}
+    for tests in by_condition.values():
         for test in tests:
-            said.setdefault(test.study, set()).update({test.domain} - {""})
-    for condition, tests in found.items():
-        found[condition] = [replace(test, domain=next(iter(said[test.study]), "")) for test in tests]
+            domains.setdefault(test.study, set()).update({test.domain} - {""})
+    for condition, tests in by_condition.items():
+        by_condition[condition] = [replace(test, domain=next(iter(domains[test.study]), "")) for test in tests]
     return [
-        Fault(place=f"study {study}", message=f"is of one domain only, got {', '.join(sorted(domains))}")
-        for study, domains in said.items()
-        if len(domains) > 1
+        Fault(place=f"study {study}", message=f"is of one domain only, got {', '.join(sorted(names))}")
+        for study, names in domains.items()
+        if len(names) > 1
     ]
 
 
@@ -159,26 +159,28 @@ def _test(given: Mapping[str, str]) -> StudyTest:
 def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
     from karat.replication import Side, d_from_t_df, parse_reported
 
-    own = {column: given[f"{which}_{column}"] for column in SIDE_COLUMNS if f"{which}_{column}" in given}
+    cells = {column: given[f"{which}_{column}"] for column in SIDE_COLUMNS if f"{which}_{column}" in given}
     known: dict[str, Any] = {
-        column: _number(column, own, math.nan) for column in ("n1", "n2", "df1", "df2", "d", "d_se") if column in own
+        column: _number(column, cells, math.nan)
+        for column in ("n1", "n2", "df1", "df2", "d", "d_se")
+        if column in cells
     }
-    if "tie_term" in own:
-        known["tie_term"] = _number("tie_term", own, 0.0)
+    if "tie_term" in cells:
+        known["tie_term"] = _number("tie_term", cells, 0.0)
     if "p0" in given:
         known["p0"] = _number("p0", given, 0.5)
-    if "sign" in own:
-        known["sign"] = _sign(f"{which}_sign", own["sign"])
-    if "sizes" in own:
-        known["sizes"] = tuple(_float(f"{which}_sizes", part) for part in own["sizes"].split(";"))
-    if "table" in own:
-        known["table"] = _table(f"{which}_table", own["table"])
-    written = own.get("statistic")
-    if written is not None:
+    if "sign" in cells:
+        known["sign"] = _sign(f"{which}_sign", cells["sign"])
+    if "sizes" in cells:
+        known["sizes"] = tuple(_float(f"{which}_sizes", part) for part in cells["sizes"].split(";"))
+    if "table" in cells:
+        known["table"] = _table(f"{which}_table", cells["table"])
+    statistic = cells.get("statistic")
+    if statistic is not None:
         try:
-            known["statistic"] = float(written)
+            known["statistic"] = float(statistic)
         except ValueError:
-            known.update(_reported(kind, parse_reported(written), known))
+            known.update(_reported(kind, parse_reported(statistic), known))
     if kind in {"ttest_ind", "welch"} and "n1" not in known and "d" not in known and "df1" in known:
         known["d"] = d_from_t_df(known["statistic"], known["df1"])
     return Side(**known)
@@ -187,23 +189,23 @@ def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
 WANTED = {"anova": "F", "correlation": "r", "spearman": "r", "mannwhitney": "U", "wilcoxon": "z", "contingency": "chi2"}
 
 
-def _reported(kind: str, said: Reported, known: Mapping[str, Any]) -> dict[str, Any]:
+def _reported(kind: str, reported: Reported, known: Mapping[str, Any]) -> dict[str, Any]:
     """What a reported string adds; sizes that have a column of their own stay."""
     wanted = WANTED.get(kind, "t")
-    if said.kind != wanted:
-        raise ValueError(f"statistic: a test of kind {kind} is reported by {wanted}, got {said.text!r}")
-    found: dict[str, Any] = {"statistic": said.statistic}
+    if reported.kind != wanted:
+        raise ValueError(f"statistic: a test of kind {kind} is reported by {wanted}, got {reported.text!r}")
+    values: dict[str, Any] = {"statistic": reported.statistic}
     if kind == "anova":
-        found |= {"df1": said.df1, "df2": said.df2}
+        values |= {"df1": reported.df1, "df2": reported.df2}
     elif kind in {"ttest_ind", "welch"}:
-        found |= {"df1": said.df1, "n1": said.n, "n2": said.n2}
+        values |= {"df1": reported.df1, "n1": reported.n, "n2": reported.n2}
     elif kind in {"ttest_paired", "ttest_one"}:
-        found["n1"] = said.df1 + 1 if said.df1 is not None else said.n
+        values["n1"] = reported.df1 + 1 if reported.df1 is not None else reported.n
     elif kind in {"correlation", "spearman"}:
-        found["n1"] = said.n if said.n is not None else said.df1 + 2 if said.df1 is not None else None
+        values["n1"] = reported.n if reported.n is not None else reported.df1 + 2 if reported.df1 is not None else None
     else:
-        found |= {"n1": said.n, "n2": said.n2}
-    return {key: value for key, value in found.items() if value is not None and key not in known}
+        values |= {"n1": reported.n, "n2": reported.n2}
+    return {key: value for key, value in values.items() if value is not None and key not in known}
 
 
 def _number(name: str, given: Mapping[str, str], otherwise: float) -> float:

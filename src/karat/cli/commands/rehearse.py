@@ -60,13 +60,13 @@ def command(
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     with (
         rehearsal(experiment, script=script, log=log) as rehearsed,
-        following(output, Redactor(experiment.secrets)) as watch,
+        following(output, Redactor(experiment.secrets)) as status,
     ):
         carrying = api.carry_out(
             rehearsed.experiment,
             results=results,
             selection=chosen.as_selection(),
-            status=watch,
+            status=status,
             handle_signals=True,
         )
         outcome = asyncio.run(carrying)

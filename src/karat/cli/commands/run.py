@@ -49,14 +49,14 @@ def command(
     with aside():
         experiment = source.load()
     output.say(*(f"warning: {text}" for text in experiment.warnings))
-    with following(output, Redactor(experiment.secrets)) as watch:
+    with following(output, Redactor(experiment.secrets)) as status:
         carrying = api.carry_out(
             experiment,
             results=results,
             resume=resume,
             retry_failed=retry_failed,
             selection=chosen.as_selection(),
-            status=watch,
+            status=status,
             handle_signals=True,
         )
         outcome = asyncio.run(carrying)

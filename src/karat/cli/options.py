@@ -17,6 +17,35 @@ if TYPE_CHECKING:
     from karat.execution import Selection
     from karat.records import AllowCode
 
+__all__ = [
+    "Answers",
+    "Asking",
+    "Chosen",
+    "Compared",
+    "File",
+    "Linting",
+    "Options",
+    "Reported",
+    "Scorers",
+    "Shown",
+    "StudyTests",
+    "Viewing",
+    "allow_code",
+    "argument",
+    "debug",
+    "experiment_file",
+    "gathered",
+    "option",
+    "out",
+    "output",
+    "rehearsed_results",
+    "results",
+    "run_argument",
+    "scoring",
+    "selection",
+    "show_help",
+]
+
 Command = Callable[..., Any]
 
 _DIR = click.Path(path_type=Path, file_okay=False)

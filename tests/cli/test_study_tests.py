@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from karat.__main__ import main
-from karat.cli.study_tests import read_tests
 from karat.errors import BadDataset
+from karat.kinds.study.commands import read_tests
 from karat.replication import (
     log_bf10_contingency,
     log_bf10_ttest,
@@ -212,7 +212,7 @@ def test_conditions_are_compared_over_tests_scored_under_both(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--to", "humanstudi", "--out", "x"], "'humanstudi' is no form of study tests (did you mean 'humanstudy'?)"),
+        (["--to", "humanstudi", "--out", "x"], "'humanstudi' is not 'humanstudy'"),
         (["--to", "humanstudy"], "--out: is needed with --to humanstudy"),
         (["--out", "x"], "--out: is for --to humanstudy"),
     ],
@@ -226,4 +226,4 @@ def test_flags_that_make_no_sense_are_refused(tmp_path, capsys, arguments, messa
 def test_flags_of_study_tests_are_refused_for_answers(tmp_path, capsys):
     code, _, err = run(capsys, "score", file(tmp_path, ROWS[0]), "--to", "humanstudy")
     assert code == 2
-    assert "are for --kind study-tests" in err
+    assert "--to: for --kind study-tests only" in err

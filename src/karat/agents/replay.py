@@ -71,8 +71,10 @@ class Replay:
 
     offline = True
     indifferent = ("latency_seconds", "path")  # which answers are there shows in the answers, not in where they lie
-    turn_columns = tuple(USUAL_NAMES)  # what a column of a file with one row a turn can be for
-    participant_columns = tuple(ParticipantColumns.model_fields)  # … of a file of participants' answers
+    columns: Mapping[str, tuple[str, ...]] = {  # option → what a column of such a file can be for
+        "turns": (*USUAL_NAMES, "first_turn"),
+        "participants": tuple(ParticipantColumns.model_fields),
+    }
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._options = options

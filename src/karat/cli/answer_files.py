@@ -1,22 +1,33 @@
-"""Files of answers that were made elsewhere: which column holds what, and everything that is wrong, at once."""
+"""Scores a file of answers that were made elsewhere, as an ordinary run: its columns, its faults, its experiment."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from karat import api, kinds, plugins
+from karat.cli.ending import keep_hidden
+from karat.cli.live import following
 from karat.cli.output import Output
+from karat.cli.printed import aside
+from karat.cli.scoring import scorer_keys
+from karat.cli.values import parsed
+from karat.config import Experiment
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
-from karat.formats import count, plural
+from karat.formats import count, excerpt, plural
 from karat.installation import shown_path
 
 if TYPE_CHECKING:
-    from karat.cli.options import Answers
-    from karat.config import Experiment
+    from karat.cli.options import Answers, Scorers
+    from karat.execution import Outcome
 
-__all__ = ["in_one_file", "mapped_columns", "named_columns", "report_faults"]
+__all__ = ["score_answers"]
 
+_NEVER = 10**9
+"""An answer that a file does not hold is missing, whatever the share of them."""
+_IDS_NAMED = 5
 _USUAL = {
     "question": ("question", "query", "prompt", "input", "user_query"),
     "golden": (
@@ -30,15 +41,156 @@ _USUAL = {
 }
 
 
+def score_answers(
+    file: Path, wanted: Scorers, answers: Answers, results: Path, output: Output, *, kind: str | None = None
+) -> tuple[Outcome, list[str]]:
+    """Makes an ordinary run of the answers in a file. Also returns what was left out of the file.
+
+    `kind`: of the dataset, whose `answer_file` the file is; what is wrong with it is then reported by the run itself.
+    None: a row is the answer to one sample.
+    """
+    from karat.redact import Redactor
+
+    if answers.dataset is None and kind is not None:
+        raise BadOption("--dataset", f"is needed to score {file}: the file with the questions and golden answers")
+    if answers.dataset is None:
+        answers = in_one_file(file, answers, output)
+    try:
+        with aside():
+            experiment = experiment_of_answers(file, answers, wanted, kind=kind)
+    except (BadDataset, BadOption) as error:
+        other = _kind_with_rows(answers.dataset) if kind is None else None
+        if other is not None:
+            message = f"{answers.dataset} holds {kinds.of(other).content}: say --kind {other}"
+            raise BadOption("--kind", message) from error
+        raise
+    keep_hidden(experiment.secrets)
+    output.say(*(f"warning: {text}" for text in experiment.warnings))
+    held = _recorded(experiment)
+    faults = report_faults(held, experiment, strict=answers.strict, output=output)
+    left_out = _left_out(file, experiment) if kind is None else []
+    if answers.strict:
+        names = [condition.name for condition in experiment.conditions]
+        report = held.told(
+            experiment.load_dataset(), conditions=names, repetitions=experiment.execution.num_repetitions
+        )
+        messages = [*([report["faults"]] if "faults" in report else []), *left_out]
+        if messages:
+            raise BadDataset(str(file), [Fault(place="file", message=text) for text in messages])
+    with following(output, Redactor(experiment.secrets)) as status:
+        for text in [*left_out, *(faults if output.events else [])]:
+            status.notice(text)
+        outcome = asyncio.run(api.carry_out(experiment, results=results, status=status, handle_signals=True))
+    return outcome, left_out
+
+
+def _kind_with_rows(dataset: Path | None) -> str | None:
+    """The kind of a dataset whose files of answers have rows of their own."""
+    try:
+        name = kinds.kind_of(dataset) if dataset is not None else None
+    except BadDataset:
+        return None
+    return name if name is not None and kinds.of(name).answer_file is not None else None
+
+
+def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind: str | None) -> Experiment:
+    """An experiment whose agent gives back the answers of a file.
+
+    Its conditions and repetitions are those that the file names. Where no key is set for it,
+    the samples' ids are looked for in the column that the answers have them in.
+    """
+    settings = answers.settings
+    keys = _keys_of_answers(file, answers, wanted, kind)
+    for setting in settings:
+        _override(keys, setting)
+    first = Experiment(**keys)
+    keep_hidden(first.secrets)
+    held = _recorded(first)
+    if "conditions" not in {setting.partition(".")[0].partition("=")[0] for setting in settings} and held.conditions:
+        keys["conditions"] = {name: {} for name in held.conditions}
+    if not any(setting.startswith("execution.num_repetitions=") for setting in settings):
+        keys["execution"]["num_repetitions"] = max(1, held.repetitions)
+    if kind is not None and not wanted and "judge" not in keys:
+        judge = kinds.of(kind).judge(first.load_dataset())
+        keys |= {"judge": judge} if judge is not None else {}
+    id_key = first.agent.options["id_key"]
+    if kind is None and "id_key" not in keys["dataset"] and id_key is not None:
+        samples = first.load_dataset().samples
+        if samples and id_key in samples[0].metadata:
+            keys["dataset"]["id_key"] = id_key
+    return Experiment(**keys)
+
+
+def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | None) -> dict[str, Any]:
+    form = None if kind is None else kinds.of(kind).answer_file
+    columns = mapped_columns(answers.columns, option=None if form is None else form.option)
+    dataset, agent = named_columns(file, answers)
+    judge: dict[str, Any] = {"judge": {"type": "overlap"}} if kind is None else {}  # else the dataset's own scorer
+    return {
+        "name": file.stem,
+        "dataset": {"path": str(answers.dataset), **dataset, **({} if kind is None else {"kind": kind})},
+        "agent": {
+            "type": "replay",
+            "path": str(file.absolute()),
+            **(columns if form is None else {form.option: columns}),
+            **agent,
+        },
+        "conditions": {"answers": {}},
+        "execution": {"num_repetitions": 1, "max_failures": _NEVER},
+        **({"scorers": [], **scorer_keys(wanted)} if wanted else judge),
+    }
+
+
+def _recorded(experiment: Experiment) -> Any:
+    from karat.agents import AgentSetting
+    from karat.mcp import Toolbox
+    from karat.redact import Redactor
+
+    toolbox = Toolbox((), redact=Redactor({}), folder=experiment.folder)
+    setting = AgentSetting(folder=experiment.folder, toolbox=toolbox)
+    plugin = plugins.find("agents", experiment.agent.type)
+    if experiment.agent.type != "replay":
+        raise BadOption("--set", "answers of a file are given back by the agent replay; agent.type cannot be changed")
+    return plugins.build(plugin, experiment.agent.options, setting=setting)
+
+
+def _override(keys: dict[str, Any], setting: str) -> None:
+    place, equals, text = setting.partition("=")
+    *sections, last = place.split(".")
+    if not equals or not last:
+        raise BadOption(f"--set {place}", "want KEY=VALUE, e.g. --set agent.answer_key=output")
+    here = keys
+    for section in sections:
+        here = here.setdefault(section, {})
+        if not isinstance(here, dict):
+            raise BadOption(f"--set {place}", f"'{section}' is a plain value")
+    here[last] = parsed(f"--set {place}", text)
+
+
+def _left_out(file: Path, experiment: Experiment) -> list[str]:
+    """The answers of the file that no sample of the dataset wants: one sentence, or none."""
+    id_key = experiment.agent.options["id_key"]
+    known = {sample.id for sample in experiment.load_dataset()}
+    unknown: dict[str, int] = {}
+    for number, (_, row) in enumerate(kinds.read_rows(file).rows):
+        name = str(number) if id_key is None else str(row.get(id_key))
+        if name not in known:
+            unknown[name] = unknown.get(name, 0) + 1
+    if not unknown:
+        return []
+    shown = ", ".join(f"'{excerpt(name, 40)}'" for name in list(unknown)[:_IDS_NAMED])
+    more = f" and {len(unknown) - _IDS_NAMED} more" if len(unknown) > _IDS_NAMED else ""
+    count = plural(sum(unknown.values()), "answer")
+    return [f"{count} left out: the dataset has no sample called {shown}{more}"]
+
+
 def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
     """The same with the file as its own dataset: each row is a question with its golden answer and one answer.
 
     Columns that no option names are looked for under their usual names, and it is said which are used.
     Raises BadOption where one is missing, or named twice.
     """
-    from karat.kinds import read_rows
-
-    first = next(iter(read_rows(file).rows), None)
+    first = next(iter(kinds.read_rows(file).rows), None)
     columns = [] if first is None else list(first[1])
     chosen = {part: _column(part, getattr(answers, part), columns, file) for part in _USUAL}
     for part, column in chosen.items():
@@ -71,9 +223,7 @@ def _sample_column(file: Path, question: str) -> str | None:
 
     `id` only where each id has one question, and each question one id.
     """
-    from karat.kinds import read_rows
-
-    rows = [row for _, row in read_rows(file).rows]
+    rows = [row for _, row in kinds.read_rows(file).rows]
     if len({row.get("condition") for row in rows} - {None, ""}) < 2:
         return None
     ids, questions = ({str(row.get(name)) for row in rows} for name in ("id", question))
@@ -110,23 +260,25 @@ _OF_SAMPLES = {
 """What can be named in a file with one answer a sample → the agent's option."""
 
 
-def mapped_columns(pairs: Sequence[str], replay: type[Any], *, kind: str) -> dict[str, str]:
-    """`--map TARGET=COLUMN` as options of the agent. Raises BadOption for targets that there are not."""
-    kinds = {"conversation": (*replay.turn_columns, "first_turn"), "study": replay.participant_columns}
-    known = kinds.get(kind, tuple(_OF_SAMPLES))
+def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str]:
+    """`--map TARGET=COLUMN` as options of the agent, or below its `option`. Raises BadOption for unknown targets."""
+    targets = plugins.find("agents", "replay").columns
+    known = tuple(_OF_SAMPLES) if option is None else targets[option]
     mapped: dict[str, str] = {}
     for pair in pairs:
         target, equals, column = (part.strip() for part in pair.partition("="))
         if not equals:
             raise BadOption(f"--map {pair}", "want TARGET=COLUMN, e.g. --map answer=predicted_answer")
         if target not in known:
-            elsewhere = kind != "conversation" and target in replay.turn_columns
-            hint = " (it is for --kind conversation)" if elsewhere else did_you_mean(target, known, listing=False)
+            forms = {name: kinds.of(name).answer_file for name in plugins.names("kinds")}
+            others = [name for name, form in forms.items() if form is not None and target in targets[form.option]]
+            hint = f" (it is for --kind {' or '.join(others)})" if others else ""
+            hint = hint or did_you_mean(target, known, listing=False)
             raise BadOption("--map", f"nothing is called '{target}'{hint}; known are {', '.join(known)}")
         if target in mapped:
             raise BadOption("--map", f"'{target}' is there twice: '{mapped[target]}' and '{column}'")
         mapped[target] = column
-    return mapped if kind in kinds else {_OF_SAMPLES[target]: column for target, column in mapped.items()}
+    return mapped if option is not None else {_OF_SAMPLES[target]: column for target, column in mapped.items()}
 
 
 def report_faults(held: Any, experiment: Experiment, *, strict: bool, output: Output) -> list[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat import formats, plugins
+from karat import formats, kinds, plugins
 from karat.cli.output import OUTPUT_FORMAT
 from karat.execution.plan import Plan, plan
+from karat.kinds import DatasetPart
 from karat.records import Sample
 from karat.redact import Redactor
 
@@ -62,14 +63,6 @@ class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
         return f"{name}{offline}{metrics}{models}"
 
 
-class CheckedStudy(msgspec.Struct, frozen=True, kw_only=True):
-    """What of one study is run."""
-
-    name: str
-    participants: int
-    questions: int  # under one condition, once
-
-
 class CheckedServer(msgspec.Struct, frozen=True, kw_only=True):
     """One MCP server."""
 
@@ -118,7 +111,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     results: str  # where the run folder will be
     problems: tuple[str, ...]  # why it is not ready
     warnings: tuple[str, ...]
-    studies: tuple[CheckedStudy, ...] = ()  # human studies only
+    studies: tuple[DatasetPart, ...] = ()  # human studies only
 
     def __str__(self) -> str:
         repetitions = formats.plural(self.repetitions, "repetition")
@@ -212,16 +205,7 @@ def check(
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
         warnings=(*notes, *experiment.warnings, *_tool_advice(experiment, selected, started)),
-        studies=tuple(_study(study.study, samples) for study in dataset.studies),
-    )
-
-
-def _study(name: str, samples: Sequence[Sample]) -> CheckedStudy:
-    asked = [sample for sample in samples if sample.detail["study"] == name]
-    return CheckedStudy(
-        name=name,
-        participants=sum(len(sample.detail.get("members", (sample,))) for sample in asked),
-        questions=sum(len(sample.turns) for sample in asked),
+        studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
     )
 
 

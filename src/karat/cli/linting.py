@@ -24,7 +24,6 @@ __all__ = ["Lint", "dataset_options", "lint", "write_quarantine"]
 _SHOWN = 50  # turns or samples; --json and --quarantine have all
 _WIDEST = 76  # columns of what shows a reason
 _LONGEST_ID = 48  # columns
-_DOUBTED = {"conversation": "turn", "study": "published number"}
 
 
 class Lint(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +46,7 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
         what += f", {formats.plural(self.turns, 'turn')}" if kind.by_turn else ""
         lines = [f"{formats.clean(self.file)}: {what}; nothing contradicts itself"]
         if self.doubted:
-            doubted = formats.plural(len(self.doubted), _DOUBTED.get(self.kind, "sample"))
+            doubted = formats.plural(len(self.doubted), kind.doubted)
             lines = [f"{formats.clean(self.file)}: {what}; {doubted} to be doubted", ""]
             reasons = [
                 ("", reason, formats.count(number), self.meanings.get(reason, ""))

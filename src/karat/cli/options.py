@@ -28,7 +28,6 @@ __all__ = [
     "Reported",
     "Scorers",
     "Shown",
-    "StudyTests",
     "Viewing",
     "allow_code",
     "argument",
@@ -305,48 +304,6 @@ class Asking(Options):
         show_default=True,
         metavar="N",
         help="How much memory it may take.",
-    )
-
-
-class StudyTests(Options):
-    """How a file of statistical tests is scored."""
-
-    kind: str = option(
-        "--kind",
-        type=click.Choice(["answers", "conversation", "study", "study-tests"]),
-        default="answers",
-        show_default=True,
-        help="What the file holds. conversation: one turn of a conversation a row, with numbers as answers. "
-        "study: what a participant of a human study answered a row. "
-        "study-tests: one statistical test a row, people beside an agent.",
-    )
-    to: str | None = option(
-        "--to", metavar="NAME", help="Of study tests. humanstudy: the three files of HumanStudy-Bench."
-    )
-    out: Path | None = _OUT
-    convention: str = option(
-        "--convention",
-        type=click.Choice(["humanstudy", "standard"]),
-        default="humanstudy",
-        show_default=True,
-        help="Of study tests: how shares and ranks become Cohen's d.",
-    )
-    fallbacks: str | None = option(
-        "--fallbacks",
-        type=click.Choice(["documented"]),
-        help="Of study tests: numbers for what is missing, as HumanStudy-Bench documents them.",
-    )
-    bound: float | None = option(
-        "--bound",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="D",
-        help="Of study tests: test that agent and people differ by less than this Cohen's d; state it beforehand.",
-    )
-    plot: Path | None = option(
-        "--plot",
-        type=_DIR,
-        metavar="DIR",
-        help="Of study tests: also write the charts there, as PNG, SVG and Vega-Lite (extra plots).",
     )
 
 

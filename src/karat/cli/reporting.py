@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat import formats, plugins
+from karat import formats, kinds, plugins
 from karat.cli.output import OUTPUT_FORMAT, Output, typed
 from karat.errors import BadOption
 from karat.exports import save
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Written", "check", "deliver", "next_steps", "render", "screen"]
 
-_RUNS = {"golden": "golden answers", "conversation": "conversations", "study": "human studies"}
 MANY_FILES = 10
 SCREENFULS = 500_000  # characters that nobody reads on a terminal
 
@@ -44,10 +43,10 @@ def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -
     BadOption also where it has nothing to say of a run of this kind.
     """
     plugin = plugins.find("exports", name, allow_code=False)
-    kinds: tuple[str, ...] | None = getattr(plugin, "kinds", None)
-    if kinds is not None and run.info.kind not in kinds:
-        meant = " or ".join(_RUNS.get(kind, kind) for kind in kinds)
-        this = _RUNS.get(run.info.kind, run.info.kind)
+    taken: tuple[str, ...] | None = getattr(plugin, "kinds", None)
+    if taken is not None and run.info.kind not in taken:
+        *others, this = (kinds.of(kind).content or kind for kind in (*taken, run.info.kind))
+        meant = " or ".join(others)
         raise BadOption(
             f"report {name}",
             f"is for runs over {meant}; this one is over {this}: --to csv, json or html has its numbers",

@@ -14,7 +14,7 @@ from karat.cli.ending import Exit
 from karat.cli.output import OUTPUT_FORMAT, Output, typed
 from karat.cli.printed import aside
 from karat.cli.reporting import next_steps, render, screen
-from karat.cli.rescoring import missing_scores
+from karat.cli.scoring import missing_scores
 from karat.installation import shown_path
 
 if TYPE_CHECKING:

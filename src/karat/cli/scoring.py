@@ -1,39 +1,43 @@
-"""Scores existing answers: of a run, or of a file made elsewhere. No agent is asked."""
+"""Scores the answers of a run again: which scorers, under which limits, and the secrets that they may see."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from karat import api, plugins
-from karat.cli.answer_files import in_one_file, mapped_columns, named_columns, report_faults
 from karat.cli.ending import keep_hidden
 from karat.cli.live import following
 from karat.cli.output import Output, typed
 from karat.cli.printed import aside
-from karat.cli.rescoring import check_answers, execution_of, in_words, own_scorers, secrets_of
 from karat.cli.values import parsed
 from karat.config import Experiment
 from karat.config.advice import judge_advice, keys_of, models_of
-from karat.errors import BadDataset, BadOption, Fault
-from karat.formats import excerpt, plural
+from karat.errors import BadOption, BadRun
+from karat.formats import excerpt
 from karat.index import plan_of, trusted
 from karat.installation import shown_path
 from karat.records import ScorerSpec
 
 if TYPE_CHECKING:
+    from karat.analysis import Summary
     from karat.cli.options import Answers, Scorers
+    from karat.config import Execution
     from karat.execution import Outcome
-    from karat.journal import RunFolder
+    from karat.journal import RunFolder, ScorerInfo
 
-__all__ = ["score_answers", "score_run"]
+__all__ = ["missing_scores", "score_run", "scorer_keys"]
 
-_MOST_NAMED = 5
-_NEVER = 10**9
-"""An answer that a file does not hold is missing, whatever the share of them."""
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
+_NOT_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}  # a plain one would be no text in YAML
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, output: Output) -> Outcome:
@@ -72,57 +76,6 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
         return asyncio.run(rescoring)
 
 
-def score_answers(
-    file: Path, wanted: Scorers, answers: Answers, results: Path, output: Output, *, kind: str = "answers"
-) -> tuple[Outcome, list[str]]:
-    """Makes an ordinary run of the answers in a file. Also returns what was left out of the file.
-
-    Kind "conversation": one turn a row; what is wrong with the file then stands in the run itself.
-    Kind "study": what one participant answered a row, to everything or to one task or round.
-    """
-    from karat.redact import Redactor
-
-    if answers.dataset is None and kind != "answers":
-        raise BadOption("--dataset", f"is needed to score {file}: the file with the questions and golden answers")
-    if answers.dataset is None:
-        answers = in_one_file(file, answers, output)
-    try:
-        with aside():
-            experiment = experiment_of_answers(file, answers, wanted, kind=kind)
-    except (BadDataset, BadOption) as error:
-        if kind == "answers" and answers.dataset is not None and _holds_conversations(answers.dataset):
-            raise BadOption("--kind", f"{answers.dataset} holds conversations: say --kind conversation") from error
-        raise
-    keep_hidden(experiment.secrets)
-    output.say(*(f"warning: {text}" for text in experiment.warnings))
-    held = _recorded(experiment)
-    faults = report_faults(held, experiment, strict=answers.strict, output=output)
-    left_out = _left_out(file, experiment) if kind == "answers" else []
-    if kind == "study" and answers.strict:
-        names = [condition.name for condition in experiment.conditions]
-        report = held.told(
-            experiment.load_dataset(), conditions=names, repetitions=experiment.execution.num_repetitions
-        )
-        if "faults" in report:  # rows and participants that do not match; without --strict the run reports them
-            raise BadDataset(str(file), [Fault(place="file", message=report["faults"])])
-    if left_out and answers.strict:
-        raise BadDataset(str(file), [Fault(place="file", message=text) for text in left_out])
-    with following(output, Redactor(experiment.secrets)) as status:
-        for text in [*left_out, *(faults if output.events else [])]:
-            status.notice(text)
-        outcome = asyncio.run(api.carry_out(experiment, results=results, status=status, handle_signals=True))
-    return outcome, left_out
-
-
-def _holds_conversations(dataset: Path) -> bool:
-    from karat import kinds
-
-    try:
-        return kinds.of(kinds.kind_of(dataset)).by_turn
-    except BadDataset:
-        return False
-
-
 def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...], Mapping[str, str]]:
     """The scorers that were named, or those that the run has already, whose missing scores are then made up.
 
@@ -134,7 +87,7 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
             next(run.samples(), None)  # BadRun where there are none to read: the experiment below would blame a dataset
         # An experiment of which only the scorers matter: so they are checked as in a file.
         there = {"path": str(run.path / "samples.jsonl")}
-        keys = {"scorers": [], **_keys(wanted)}
+        keys = {"scorers": [], **scorer_keys(wanted)}
         probe = Experiment(dataset=there, agent={"type": "floor"}, conditions={"any": {}}, **keys)
         return probe.scorers, probe.secrets
     if not run.info.scorers:
@@ -167,84 +120,7 @@ def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind: str = "answers") -> Experiment:
-    """An experiment whose agent gives back the answers of a file.
-
-    Its conditions and repetitions are those that the file names. Where no key is set for it,
-    the samples' ids are looked for in the column that the answers have them in.
-    """
-    settings = answers.settings
-    keys = _keys_of_answers(file, answers, wanted, kind)
-    for setting in settings:
-        _override(keys, setting)
-    first = Experiment(**keys)
-    keep_hidden(first.secrets)
-    held = _recorded(first)
-    if "conditions" not in {setting.partition(".")[0].partition("=")[0] for setting in settings} and held.conditions:
-        keys["conditions"] = {name: {} for name in held.conditions}
-    if not any(setting.startswith("execution.num_repetitions=") for setting in settings):
-        keys["execution"]["num_repetitions"] = max(1, held.repetitions)
-    if kind == "conversation" and not wanted and "judge" not in keys and _has_text(first):
-        keys["judge"] = {"type": "overlap"}  # `numeric` has nothing to say of it
-    id_key = first.agent.options["id_key"]
-    if kind == "answers" and "id_key" not in keys["dataset"] and id_key is not None:
-        samples = first.load_dataset().samples
-        if samples and id_key in samples[0].metadata:
-            keys["dataset"]["id_key"] = id_key
-    return Experiment(**keys)
-
-
-def _has_text(experiment: Experiment) -> bool:
-    """Whether a golden answer of the dataset is neither number nor yes or no."""
-    from karat.numeric import parse_value
-
-    turns = (turn for sample in experiment.load_dataset() for turn in sample.turns)
-    return any(turn.golden is not None and parse_value(turn.golden) is None for turn in turns)
-
-
-def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str) -> dict[str, Any]:
-    replay = plugins.find("agents", "replay")
-    columns = mapped_columns(answers.columns, replay, kind=kind)
-    rows = {"conversation": {"turns": columns}, "study": {"participants": columns}}.get(kind, columns)
-    dataset, agent = named_columns(file, answers)
-    usual: dict[str, Any] = {"judge": {"type": "overlap"}} if kind == "answers" else {}  # else the dataset's own
-    return {
-        "name": file.stem,
-        "dataset": {"path": str(answers.dataset), **dataset, **({} if kind == "answers" else {"kind": kind})},
-        "agent": {"type": "replay", "path": str(file.absolute()), **rows, **agent},
-        "conditions": {"answers": {}},
-        "execution": {"num_repetitions": 1, "max_failures": _NEVER},
-        **({"scorers": [], **_keys(wanted)} if wanted else usual),
-    }
-
-
-def _recorded(experiment: Experiment) -> Any:
-    from karat.agents import AgentSetting
-    from karat.mcp import Toolbox
-    from karat.redact import Redactor
-
-    toolbox = Toolbox((), redact=Redactor({}), folder=experiment.folder)
-    setting = AgentSetting(folder=experiment.folder, toolbox=toolbox)
-    plugin = plugins.find("agents", experiment.agent.type)
-    if experiment.agent.type != "replay":
-        raise BadOption("--set", "answers of a file are given back by the agent replay; agent.type cannot be changed")
-    return plugins.build(plugin, experiment.agent.options, setting=setting)
-
-
-def _override(keys: dict[str, Any], setting: str) -> None:
-    place, equals, text = setting.partition("=")
-    *sections, last = place.split(".")
-    if not equals or not last:
-        raise BadOption(f"--set {place}", "want KEY=VALUE, e.g. --set agent.answer_key=output")
-    here = keys
-    for section in sections:
-        here = here.setdefault(section, {})
-        if not isinstance(here, dict):
-            raise BadOption(f"--set {place}", f"'{section}' is a plain value")
-    here[last] = parsed(f"--set {place}", text)
-
-
-def _keys(wanted: Scorers) -> dict[str, Any]:
+def scorer_keys(wanted: Scorers) -> dict[str, Any]:
     """`judge` and `scorers` of an experiment file."""
     keys: dict[str, Any] = {}
     if wanted.judge is not None:
@@ -273,20 +149,113 @@ def _judge(name: str) -> dict[str, Any]:
     return {"model": name} if separator and not is_code else {"type": name}
 
 
-def _left_out(file: Path, experiment: Experiment) -> list[str]:
-    """The answers of the file that no sample of the dataset wants: one sentence, or none."""
-    from karat.kinds import read_rows
-
-    id_key = experiment.agent.options["id_key"]
-    known = {sample.id for sample in experiment.load_dataset()}
-    unknown: dict[str, int] = {}
-    for number, (_, row) in enumerate(read_rows(file).rows):
-        name = str(number) if id_key is None else str(row.get(id_key))
-        if name not in known:
-            unknown[name] = unknown.get(name, 0) + 1
-    if not unknown:
+def missing_scores(run: RunFolder, summary: Summary) -> list[str]:
+    """The options with which `karat score RUN` adds the scores that are shown and missing."""
+    shown = summary.provenance.scorers
+    used = [scorer for scorer in run.scorers() if shown.get(scorer.name) == scorer.scoring]
+    original = {scorer.scoring for scorer in run.info.scorers}
+    if all(scorer.scoring in original and ":" not in scorer.type for scorer in used):
         return []
-    shown = ", ".join(f"'{excerpt(name, 40)}'" for name in list(unknown)[:_MOST_NAMED])
-    more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
-    count = plural(sum(unknown.values()), "answer")
-    return [f"{count} left out: the dataset has no sample called {shown}{more}"]
+    return in_words(used)
+
+
+def in_words(scorers: Iterable[ScorerInfo]) -> list[str]:
+    """Scorers as options of a command.
+
+    >>> from karat.journal import ScorerInfo
+    >>> in_words([ScorerInfo(name="flaky", type="sc:Flaky", scoring="", metrics=(), options={"times": 2})])
+    ['--scorer', '{type: "sc:Flaky", name: flaky, times: 2}']
+    """
+    values = ({"type": scorer.type, "name": scorer.name, **scorer.options} for scorer in scorers)
+    return [word for value in values for word in ("--scorer", _flow(value))]
+
+
+def _flow(value: Any) -> str:
+    """YAML on one line, without a single quote where that can be: shells have their own use for it."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_flow(str(key))}: {_flow(below)}' for key, below in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_flow, value))}]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def own_scorers(run: RunFolder) -> tuple[ScorerSpec, ...]:
+    """The scorers that the run began with. Raises BadRun where their options are none that they take."""
+
+    for scorer in run.info.scorers:
+        plugin = plugins.find("scorers", scorer.type, allow_code=False)
+        _, faults = plugins.check_options(plugin, scorer.options, place=f"scorer '{scorer.name}'")
+        if faults:
+            raise BadRun(str(run.path), f"run.json is damaged: {'; '.join(map(str, faults))}")
+    return tuple(ScorerSpec(type=scorer.type, name=scorer.name, options=scorer.options) for scorer in run.info.scorers)
+
+
+def execution_of(run: RunFolder) -> Execution:
+    """`execution` of the run's own experiment. Raises BadRun where it is none."""
+    from pydantic import ValidationError
+
+    from karat.config import Execution
+    from karat.documents.nodes import dotted
+    from karat.documents.validation import explain
+
+    nested: dict[str, Any] = {}
+    for key, choice in run.info.experiment.items():
+        section, *rest = key.split(".")
+        here: Any = nested
+        for part in rest[:-1] if section == "execution" else ():
+            here = here.setdefault(part, {}) if isinstance(here, dict) else None
+        if section == "execution" and rest and isinstance(here, dict):
+            here[rest[-1]] = choice.value
+    try:
+        return Execution.model_validate(nested)
+    except ValidationError as error:
+        problems = [f"execution.{dotted(one.place)}: {one.message}" for one in explain(error, nested, Execution)]
+        raise BadRun(str(run.path), f"run.json is damaged: {'; '.join(problems)}") from error
+
+
+class _Asked(msgspec.Struct):
+    sample: str
+
+
+def check_answers(run: RunFolder) -> None:
+    """Raises BadRun where an answer is to a sample that the run does not have: a scorer needs both."""
+    known = {sample.id for sample in run.samples()}
+    decode = msgspec.json.Decoder(_Asked).decode
+    for number, line in enumerate(run.lines(), start=1):
+        if not line.startswith(b'{"event":"answer"'):
+            continue
+        try:
+            name = decode(line).sample
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadRun(str(run.path), f"line {number} of the journal is damaged: {error}") from error
+        if name not in known:
+            raise BadRun(str(run.path), f"samples.jsonl lacks '{name}', which line {number} of the journal answers")
+
+
+def secrets_of(run: RunFolder) -> dict[str, str]:
+    """Name → value of the run's secrets, as far as this process's environment has them.
+
+    A run folder holds secrets as `${NAME}` only, and lists under `secrets` those that stand in no setting.
+    """
+    settings = {key: choice.value for key, choice in run.info.experiment.items()}
+    listed = settings.get("secrets")
+    names = {
+        name
+        for text in _texts([settings, [one.options for one in run.info.scorers]])
+        for name in _VARIABLE.findall(text)
+    }
+    names |= {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
+    return {name: os.environ[name] for name in sorted(names) if name in os.environ}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for below in value.values():
+            yield from _texts(below)
+    elif isinstance(value, (list, tuple)):
+        for below in value:
+            yield from _texts(below)

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from karat.redact import Redactor
 
 __all__ = [
+    "AnswerFile",
     "Dataset",
     "DatasetKind",
+    "DatasetPart",
     "Doubted",
     "Kind",
     "Linted",
@@ -79,6 +81,21 @@ class Linted(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...] = ()  # for which a run would refuse the file
 
 
+class AnswerFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of answers that `karat score FILE --kind NAME` takes for datasets of the kind NAME."""
+
+    rows: str  # what a row holds, in words
+    option: str  # of the agent `replay`, which says what the file's columns are called
+
+
+class DatasetPart(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of one part of a dataset is asked: of one study of several."""
+
+    name: str
+    participants: int
+    questions: int  # under one condition, once
+
+
 class DatasetKind(Protocol):
     """Reads one kind of file. Raises BadDataset with every fault of the file at once.
 
@@ -127,6 +144,17 @@ class Kind:
     loss_bounds = True  # whether means come with worst- and best-case bounds for what is missing
     unscored = "the experiment names no scorer"  # why nothing was scored
     parts: tuple[type[Part], ...] = ()  # classes of what it adds to a Summary and to a Comparison
+
+    content = ""  # what its datasets hold, in words; empty: only the kind's name is known
+    doubted = "sample"  # what `karat lint` counts, in words
+
+    answer_file: AnswerFile | None = None  # None: no files of answers but those with one answer a row
+    commands: Mapping[str, str] = {}
+    """Of `karat score FILE --kind NAME`, for files that become no run: NAME → "module:command".
+
+    A click command whose function gets the file's path and the `Output` first. Its module is loaded when `karat score`
+    is called, by the command line alone, which it may import.
+    """
 
     listed = ""  # what `karat list` calls the datasets that come with the kind; empty: none come with it
 
@@ -196,6 +224,18 @@ class Kind:
     def shipped(name: str | None) -> object:
         """The page of one dataset that comes with the kind, or of all: a value whose `str` is for people."""
         raise BadOption("NAME", f"no dataset is called '{name}'")
+
+    @staticmethod
+    def parts_asked(dataset: Dataset, samples: Sequence[Sample]) -> tuple[DatasetPart, ...]:
+        """How much of each part of a dataset these samples are; none where it has no parts."""
+        del dataset, samples
+        return ()
+
+    @staticmethod
+    def judge(dataset: Dataset) -> dict[str, object] | None:
+        """The `judge` of recorded answers for which no scorer is named; None: the kind's `scorer` suffices."""
+        del dataset
+        return None
 
     @staticmethod
     def check_target(path: Path) -> Path | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from karat.cli import options
 from karat.cli.ending import Exit
@@ -13,23 +15,54 @@ from karat.errors import BadOption
 
 __all__ = ["command"]
 
+_ANSWERS = "answers"  # --kind of a file with one answer a row
 
-@click.command("score")
+
+@cache
+def _kinds() -> tuple[dict[str, str], dict[str, click.Command]]:
+    """What --kind may be: kinds of dataset → what a row of their files of answers holds, and the kinds' commands."""
+    from karat import kinds, plugins
+
+    every = {name: kinds.of(name) for name in plugins.names("kinds")}
+    rows = {name: kind.answer_file.rows for name, kind in every.items() if kind.answer_file is not None}
+    return rows, {name: plugins.load(at) for kind in every.values() for name, at in kind.commands.items()}
+
+
+class _Score(click.Command):
+    """With --kind and the options of the kinds' commands, for which the kinds are loaded."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        rows, commands = _kinds()
+        held = [f"{_ANSWERS}: one answer a row", *(f"{name}: {text}" for name, text in rows.items())]
+        held += [f"{name}: {command.short_help}" for name, command in commands.items()]
+        kind = click.Option(
+            ["--kind"],
+            type=click.Choice([_ANSWERS, *rows, *commands]),
+            default=_ANSWERS,
+            show_default=True,
+            help=f"What the file holds. {'. '.join(held)}.",
+        )
+        own = super().get_params(ctx)
+        at = [param.name for param in own].index("results")
+        return [*own[:at], kind, *(param for command in commands.values() for param in command.params), *own[at:]]
+
+
+@click.command("score", cls=_Score)
 @click.argument("target", metavar="RUN|ANSWERS")
 @options.gathered("wanted", options.Scorers)
 @options.gathered("answers", options.Answers)
-@options.gathered("tests", options.StudyTests)
 @options.results
 @options.gathered("shown", options.Shown)
 @options.output(events=True)
 def command(
     target: str,
+    kind: str,
     wanted: options.Scorers,
     answers: options.Answers,
-    tests: options.StudyTests,
     results: Path,
     shown: options.Shown,
     output: Output,
+    **given: object,
 ) -> Exit:
     """Score answers again, or answers that were made elsewhere; no agent is asked.
 
@@ -37,25 +70,26 @@ def command(
     scorers where a score is missing. The new scores are added, the newest are shown, all are
     kept. ANSWERS: a file (JSONL, CSV, JSON, Parquet) with the columns `id` and `answer` and,
     if you like, `condition` and `repetition`; it becomes a run of its own. Without --dataset each
-    row holds its question and golden answer too: --question, --golden and --answer name the columns. With --kind
-    conversation: one turn a row, with numbers or programs as answers
-    (docs/how-to/score-conversations.md); turns without a row are wrong. With --kind
-    study: what participants of the study --dataset answered (docs/how-to/run-human-studies.md). With --kind
-    study-tests: a CSV with one statistical test a row, of people and of an agent, becomes PAS
-    and ECS (docs/explanation/replication.md).
+    row holds its question and golden answer too: --question, --golden and --answer name the columns.
+    Other files need --kind: chains of questions (docs/how-to/score-conversations.md; turns without a
+    row are wrong), participants of the study --dataset (docs/how-to/run-human-studies.md), or
+    statistical tests of people and of an agent, for PAS and ECS (docs/explanation/replication.md).
     """
-    if tests.kind == "study-tests":
-        from karat.cli.study_tests import score_study_tests
-
-        score_study_tests(Path(target), tests, output)
-        return Exit.DONE
-    if any(one is not None for one in (tests.to, tests.out, tests.fallbacks, tests.bound, tests.plot)):
-        flags = "--to, --out, --fallbacks, --bound, --plot"
-        raise BadOption(flags, "are for --kind study-tests; the scores of answers go to their run")
-    from karat.cli import run_footer, scoring
+    for name, other in _kinds()[1].items():
+        if name == kind and other.callback is not None:
+            values = {str(param.name): given[str(param.name)] for param in other.params}
+            other.callback(path=Path(target), output=output, **values)
+            return Exit.DONE
+        source = click.get_current_context().get_parameter_source
+        flags = [param.opts[0] for param in other.params if source(str(param.name)) is not ParameterSource.DEFAULT]
+        if flags:
+            raise BadOption(", ".join(flags), f"for --kind {name} only; the scores of answers go to their run")
+    from karat.cli import answer_files, run_footer, scoring
 
     if Path(target).is_file() and Path(target).name not in ("run.json", "journal.jsonl"):
-        outcome, left_out = scoring.score_answers(Path(target), wanted, answers, results, output, kind=tests.kind)
+        outcome, left_out = answer_files.score_answers(
+            Path(target), wanted, answers, results, output, kind=None if kind == _ANSWERS else kind
+        )
     else:
         left_out = []
         outcome = scoring.score_run(target, wanted, answers, results, output)

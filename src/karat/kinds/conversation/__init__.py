@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
-from karat.kinds import Dataset, Kind, Linted, sample_digest
+from karat.kinds import AnswerFile, Dataset, Kind, Linted, sample_digest
 from karat.kinds._packed import Packed
 from karat.kinds._quarantine import Quarantine, read_quarantine
 from karat.kinds._sampling import draw, draw_equally
@@ -70,7 +70,19 @@ class Conversation(Kind):
         question_key: Key | None = None  # one line a turn: the column with the question
         answer_key: Key | None = None  # one line a turn: the column with the golden answer
 
+    content = "conversations"
+    doubted = "turn"
+    answer_file = AnswerFile(option="turns", rows="one turn a row, with numbers or programs as answers")
     has_quarantine = True
+
+    @staticmethod
+    def judge(dataset: Dataset) -> dict[str, object] | None:
+        """`overlap` where a golden answer is neither number nor yes or no: `numeric` has nothing to say of it."""
+        from karat.numeric import parse_value
+
+        golden = (turn.golden for sample in dataset for turn in sample.turns)
+        text = any(answer is not None and parse_value(answer) is None for answer in golden)
+        return {"type": "overlap"} if text else None
 
     @staticmethod
     def looks_like(path: Path) -> bool:

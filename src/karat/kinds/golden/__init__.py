@@ -26,6 +26,7 @@ class Golden(Kind):
     """One question and its golden answer a row: JSON Lines, JSON, CSV, TSV or Parquet."""
 
     judged = True
+    content = "golden answers"
 
     class Options(BaseModel):
         """Which columns hold what, and how many samples are drawn. Further columns become metadata."""

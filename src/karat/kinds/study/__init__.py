@@ -13,7 +13,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.errors import BadOption
-from karat.kinds import Dataset, Kind, Linted
+from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted
 from karat.kinds._packed import Packed
 from karat.kinds.study.analysis.comparison import StudyComparison
 from karat.kinds.study.analysis.model import StudySummary
@@ -76,6 +76,21 @@ class Study(Kind):
 
     compared_by = "test by test"
     by_session = True
+
+    content = "human studies"
+    doubted = "published number"
+    answer_file = AnswerFile(option="participants", rows="what a participant answered, one task or round a row")
+    commands = {"study-tests": "karat.kinds.study.commands:study_tests"}
+
+    @staticmethod
+    def parts_asked(dataset: Dataset, samples: Sequence[Sample]) -> tuple[DatasetPart, ...]:
+        parts = []
+        for study in dataset.studies:
+            asked = [sample for sample in samples if sample.detail["study"] == study.study]
+            participants = sum(len(sample.detail.get("members", (sample,))) for sample in asked)
+            questions = sum(len(sample.turns) for sample in asked)
+            parts.append(DatasetPart(name=study.study, participants=participants, questions=questions))
+        return tuple(parts)
 
     @staticmethod
     def looks_like(path: Path) -> bool:

@@ -9,18 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karat import plugins
+import click
+
+from karat.cli import options
 from karat.cli.output import Output
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.files import open_regular
 
 if TYPE_CHECKING:
-    from karat.cli.options import StudyTests
     from karat.replication import Agreement, Reported, Side, StudyTest, Uncertainty
 
-    Scored = dict[str, tuple[Agreement, Uncertainty]]
-
-__all__ = ["COLUMNS", "read_tests", "score_study_tests"]
+__all__ = ["COLUMNS", "read_tests", "study_tests"]
 
 SIDE_COLUMNS = ("statistic", "table", "n1", "n2", "sizes", "df1", "df2", "sign", "tie_term", "d", "d_se")
 NAMES = ("study", "sub_study", "finding", "test", "kind", "domain", "condition", "p0", "prior_odds", "coverage")
@@ -29,11 +28,49 @@ NEEDED = ("study", "finding", "test", "kind")
 SEED = 20_240_101  # of the bootstrap: one file, one result
 
 
-def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
-    """Reads, scores, and writes the tests of each condition, then each further condition against the first."""
+class StudyTests(options.Options):
+    """How the tests are scored, and where the results go."""
+
+    to: str | None = options.option(
+        "--to", type=click.Choice(["humanstudy"]), help="Of study tests. humanstudy: the files of HumanStudy-Bench."
+    )
+    out: Path | None = options.option(
+        "--out", type=click.Path(path_type=Path), metavar="PATH", help="Of study tests: the folder for these files."
+    )
+    convention: str = options.option(
+        "--convention",
+        type=click.Choice(["humanstudy", "standard"]),
+        default="humanstudy",
+        show_default=True,
+        help="Of study tests: how shares and ranks become Cohen's d.",
+    )
+    fallbacks: str | None = options.option(
+        "--fallbacks",
+        type=click.Choice(["documented"]),
+        help="Of study tests: numbers for what is missing, as HumanStudy-Bench documents them.",
+    )
+    bound: float | None = options.option(
+        "--bound",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="D",
+        help="Of study tests: test that agent and people differ by less than this Cohen's d; state it beforehand.",
+    )
+    plot: Path | None = options.option(
+        "--plot",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Of study tests: also write the charts there, as PNG, SVG and Vega-Lite (extra plots).",
+    )
+
+
+@click.command("study-tests", short_help="one statistical test a row, people beside an agent")
+@options.gathered("asked", StudyTests)
+def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
+    """Writes the tests of each condition, then each further condition against the first."""
     import numpy as np
 
-    from karat.cli import study_test_report as report
+    from karat import plugins
+    from karat.kinds.study import agreement_report as report
     from karat.replication import (
         difference_uncertainty,
         draw_scores,
@@ -42,13 +79,11 @@ def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
         score_uncertainty,
     )
 
-    if asked.to not in {None, "humanstudy"}:
-        raise BadOption("--to", f"'{asked.to}' is no form of study tests{did_you_mean(asked.to or '', ['humanstudy'])}")
-    if asked.to == "humanstudy" and asked.out is None:
+    if asked.to is not None and asked.out is None:
         raise BadOption("--out", "is needed with --to humanstudy: the folder for its three files")
     if asked.to is None and asked.out is not None:
         raise BadOption("--out", "is for --to humanstudy; the text goes to standard output")
-    scored: Scored = {}
+    scored: dict[str, tuple[Agreement, Uncertainty]] = {}
     draws = {}
     for at, (condition, tests) in enumerate(read_tests(path).items()):
         agreement = score_tests(tests, convention=asked.convention, fallbacks=asked.fallbacks)
@@ -62,7 +97,7 @@ def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
 
         charts = [chart for name, both in scored.items() for chart in study_charts(*both, condition=name)]
         draw(charts, asked.plot, (), dark=False, output=output)
-    if asked.to == "humanstudy" and asked.out is not None:
+    if asked.out is not None:
         from karat.exports import save
 
         files = plugins.load("karat.kinds.study.exports.humanstudy:files_of_tests")(scored)
@@ -73,9 +108,9 @@ def score_study_tests(path: Path, asked: StudyTests, output: Output) -> None:
     data = {name: report.agreement_data(*both, bound=asked.bound) for name, both in scored.items()}
     first, *others = scored
     for name in others:
-        pair: dict[str, Any] = {"paired": False, "first_draws": draws[first], "second_draws": draws[name]}
-        pas = difference_uncertainty(scored[first][0], scored[name][0], **pair)
-        ecs = ecs_difference_uncertainty(scored[first][0], scored[name][0], **pair)
+        both, drawn = (scored[first][0], scored[name][0]), (draws[first], draws[name])
+        pas = difference_uncertainty(*both, paired=False, first_draws=drawn[0], second_draws=drawn[1])
+        ecs = ecs_difference_uncertainty(*both, paired=False, first_draws=drawn[0], second_draws=drawn[1])
         parts.append(report.difference_text(first, name, pas, ecs))
         data[name]["against"] = report.difference_data(first, pas, ecs)
     output.result("\n\n".join(parts), data)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import formats
-from karat.document.blocks import Cell, Column, Estimate, Number, PValue, Row, Share, Table, Text
+from karat.blocks import Cell, Column, Estimate, Number, PValue, Row, Share, Table, Text
 from karat.document.render.terminal import table_lines
 
 if TYPE_CHECKING:

@@ -52,8 +52,8 @@ from karat.replication import (
 if TYPE_CHECKING:
     from benchmarks.limits import Limits
 
+    from karat.kinds.study.experiments import Response
     from karat.kinds.study.format import StudyFile
-    from karat.kinds.study.tests import Response
 
 BANDS = [
     ("PAS of the benchmark", 0.93, 1.0),

@@ -5,7 +5,7 @@
 Two sorts of agents, 100 of each by default: agents that give one arbitrary answer in each arm to every participant, as
 a model without knowledge does at temperature 0, and agents that answer at random. Each takes the place of a condition
 of a run over one study, with floors and replicates as a summary makes them, and is held to the rule of the headline
-(`above_chance` of `karat.kinds.study.analysis.chance`). The last columns: how many of the first sort are above the
+(`above_chance` of `karat.kinds.study.analysis.verdicts`). The last columns: how many of the first sort are above the
 mean of random answers alone, and whether people's own copy is called above chance. A share above 5 % exits with 1.
 """
 
@@ -19,8 +19,8 @@ import numpy as np
 from limits import Limits  # beside this file
 
 from karat.kinds.study import Study
-from karat.kinds.study.analysis.chance import above_chance
 from karat.kinds.study.analysis.floor import ONE_ANSWER, REPETITIONS, Guesser, Guesses, floor_of, guessers_of
+from karat.kinds.study.analysis.verdicts import above_chance
 from karat.kinds.study.bootstrap import StudyRun, study_draws
 from karat.kinds.study.copy import answer_copy
 from karat.kinds.study.experiments import study_experiments

@@ -154,8 +154,8 @@ def bootstrap(folder: Path) -> float:
 
     from karat.kinds.study.bootstrap import StudyRun, study_draws
     from karat.kinds.study.copy import answer_copy
+    from karat.kinds.study.experiments import data_of, to_study_tests
     from karat.kinds.study.reading import read_study
-    from karat.kinds.study.tests import data_of, to_study_tests
     from karat.replication import join_draws, score_tests, score_uncertainty
 
     made: list[Any] = []

@@ -14,7 +14,7 @@ _HOMES = {
     "study_experiments": "kinds.study.experiments:study_experiments",
     "study_responses": "kinds.study.samples:responses_of",
     "study_samples": "kinds.study:study_samples",
-    "study_tests": "kinds.study.tests:to_study_tests",
+    "study_tests": "kinds.study.experiments:to_study_tests",
 }
 
 

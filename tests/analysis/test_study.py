@@ -21,7 +21,7 @@ from karat.errors import BadRun
 from karat.execution import Selection
 from karat.journal import RunFolder, with_checksum
 from karat.kinds.study.analysis.model import StudyCondition, StudySummary
-from karat.kinds.study.analysis.tests import unscored
+from karat.kinds.study.analysis.scores import unscored
 from karat.records import Sample
 from karat.replication import pool_pas
 

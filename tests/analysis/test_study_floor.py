@@ -23,14 +23,13 @@ from karat.exports.html import Html
 from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.journal import RunFolder
-from karat.kinds.study.analysis.chance import above_chance, narrow_studies
 from karat.kinds.study.analysis.floor import MOST, ONE_ANSWER, REPETITIONS, floor_repetitions, guessers_of
 from karat.kinds.study.analysis.model import StudyFloor, StudySummary
 from karat.kinds.study.analysis.runs import seed_of
-from karat.kinds.study.analysis.verdicts import study_headline, warnings_of
+from karat.kinds.study.analysis.verdicts import above_chance, narrow_studies, study_headline, warnings_of
+from karat.kinds.study.experiments import to_study_tests
 from karat.kinds.study.kept import kept_studies
 from karat.kinds.study.samples import random_reply, read_reply, responses_of
-from karat.kinds.study.tests import to_study_tests
 from karat.replication import score_tests
 
 NAMES = ("beauty_contest", "representativeness", "side_effects")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.kinds import studies
 
-from karat.kinds.study import copied
+from karat.kinds.study import copy as copied
 from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study
 

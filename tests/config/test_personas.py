@@ -85,7 +85,7 @@ def test_the_command_line_sets_a_preset(read) -> None:
 
 
 def test_presets_read_as_whole_sentences_for_any_attributes() -> None:
-    from karat.kinds.study.personas import persona
+    from karat.kinds.study.people import persona
 
     for preset in presets().values():
         for profile in ({}, {"age": 20}, {"gender": "female", "country": "Ruritania"}, {"education": "school"}):

@@ -21,7 +21,7 @@ from karat.kinds.conversation.analysis.model import (
 )
 from karat.kinds.study.analysis.floor import Guesses, floor_of
 from karat.kinds.study.analysis.model import ArmCount, Participants, StudySummary
-from karat.kinds.study.analysis.scored_tests import summary_of_tests
+from karat.kinds.study.analysis.scores import summary_of_tests
 from karat.replication import Agreement, score_uncertainty
 
 METRICS = ("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared", "scale_and_sign")

@@ -263,8 +263,8 @@ def test_answers_of_a_copy_and_the_floor_go_through_each_role(tmp_path: Path) ->
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (path.parent / "copy.jsonl").write_text(text, encoding="utf-8")
     from karat.kinds.study.copy import answer_copy
+    from karat.kinds.study.experiments import to_study_tests
     from karat.kinds.study.reading import read_study
-    from karat.kinds.study.tests import to_study_tests
 
     study = read_study(path)
     (test,) = to_study_tests(study, answer_copy(study))
@@ -281,8 +281,8 @@ def test_a_copy_earns_what_people_earned(tmp_path: Path) -> None:
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (path.parent / "copy.jsonl").write_text(text, encoding="utf-8")
     from karat.kinds.study.copy import answer_copy
+    from karat.kinds.study.experiments import data_of
     from karat.kinds.study.reading import read_study
-    from karat.kinds.study.tests import data_of
 
     study = read_study(path)
     data = data_of(study, answer_copy(study)).columns

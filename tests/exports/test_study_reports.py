@@ -23,9 +23,8 @@ from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.journal import RunFolder
 from karat.kinds.study.analysis.model import SideNumbers, StudySummary
-from karat.kinds.study.exports._humanstudy_files import HEADER
-from karat.kinds.study.exports._humanstudy_files import files as humanstudy_files
-from karat.kinds.study.exports.humanstudy import Humanstudy
+from karat.kinds.study.exports.humanstudy import HEADER, Humanstudy
+from karat.kinds.study.exports.humanstudy import files as humanstudy_files
 from karat.kinds.study.sections import statistic_of
 
 

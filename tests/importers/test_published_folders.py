@@ -15,8 +15,7 @@ from karat.cli import cli
 from karat.errors import BadDataset
 from karat.importers import Draft, save
 from karat.kinds.study.importers._humanstudy_files import read_folder
-from karat.kinds.study.importers._humanstudy_points import leaves, points
-from karat.kinds.study.importers._humanstudy_statistics import Said, nested, said, shares_in
+from karat.kinds.study.importers._humanstudy_statistics import Said, leaves, nested, points, said, shares_in
 from karat.kinds.study.importers.humanstudy import HumanStudy
 from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.kinds._sampling import draw, draw_equally
+from karat.kinds._samples import draw, draw_equally
 from karat.records import Sample, Turn
 
 

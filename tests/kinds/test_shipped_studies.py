@@ -19,12 +19,11 @@ from tests.kinds import study_oracle as oracle
 
 from karat.errors import BadDataset
 from karat.kinds.study.copy import answer_copy, statistic_copies
+from karat.kinds.study.experiments import to_study_tests
 from karat.kinds.study.fields import read_answers
-from karat.kinds.study.human import human_side
 from karat.kinds.study.prompts import described, shown_to
 from karat.kinds.study.reading import read_study
-from karat.kinds.study.sides import agent_side
-from karat.kinds.study.tests import to_study_tests
+from karat.kinds.study.sides import agent_side, human_side
 from karat.replication import Agreement, Side, StudyTest, score_tests
 
 ROOT = Path(__file__).resolve().parents[2]

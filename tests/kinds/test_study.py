@@ -11,12 +11,12 @@ import pytest
 from karat.errors import BadDataset, BadOption
 from karat.kinds import Dataset
 from karat.kinds.study import Study
+from karat.kinds.study.experiments import Response, to_study_tests
 from karat.kinds.study.people import people
 from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.prompts import answer_form, shown_to
 from karat.kinds.study.reading import read_study
 from karat.kinds.study.samples import question_of, read_reply, responses_of
-from karat.kinds.study.tests import Response, to_study_tests
 from karat.records import Sample
 
 from .studies import MATERIALS, STUDY, read, write

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.kinds.study import Study
-from karat.kinds.study.at_random import random_text, random_values
 from karat.kinds.study.places import shipped_studies
-from karat.kinds.study.samples import random_answers, random_reply, read_reply
+from karat.kinds.study.samples import random_answers, random_reply, random_text, random_values, read_reply
 from karat.records import Sample, Turn
 
 

@@ -15,11 +15,11 @@ from scipy import stats
 from karat.errors import BadOption
 from karat.kinds.study.bootstrap import StudyRun, copied_rows, study_draws, test_rows, units_of
 from karat.kinds.study.copy import answer_copy
+from karat.kinds.study.experiments import Response, data_of, to_study_tests
 from karat.kinds.study.format import StudyFile, Test
 from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study
 from karat.kinds.study.sides import agent_side
-from karat.kinds.study.tests import Response, data_of, to_study_tests
 from karat.replication import (
     TestRows,
     difference_uncertainty,

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from karat.errors import BadDataset
-from karat.kinds.study import copied
+from karat.kinds.study import copy as copied
 from karat.kinds.study.bootstrap import test_rows as rows_of
 from karat.kinds.study.format import Groups, Human, Test
-from karat.kinds.study.human import human_side
-from karat.kinds.study.sides import agent_side
+from karat.kinds.study.sides import agent_side, human_side
 from karat.replication import log_bf10_anova, measure, replicate_test
 
 from .studies import read

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from karat.execution.plan import trial_id
-from karat.kinds.study import Study
-from karat.kinds.study.order import in_turn
+from karat.kinds.study import Study, in_turn
 from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study
 from karat.records import AgentSpec, Condition, Sample

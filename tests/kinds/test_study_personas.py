@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karat.errors import BadOption
-from karat.kinds.study.personas import persona, persona_names
+from karat.kinds.study.people import persona, persona_names
 
 ADA = {"age": 36, "gender": "female", "country": "England"}
 

@@ -11,12 +11,12 @@ from tests.kinds.studies import stated, write
 from karat.errors import BadDataset, BadOption
 from karat.kinds._rows import read_rows
 from karat.kinds.study import Study
+from karat.kinds.study.experiments import Response, to_study_tests
 from karat.kinds.study.fields import read_answers as read_fields
 from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study
 from karat.kinds.study.reading import read_study as read_form
 from karat.kinds.study.samples import question_of, read_reply, responses_of
-from karat.kinds.study.tests import Response, to_study_tests
 
 RELABELLED = (
     "bargaining", "beauty_contest", "disjunction", "false_consensus", "framing", "representativeness", "side_effects",

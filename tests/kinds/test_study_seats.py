@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from karat.errors import BadOption
 from karat.kinds.study.people import Person
-from karat.kinds.study.samples import group_sample, person_sample
-from karat.kinds.study.seats import is_stopped, prompt_for, turn_question
+from karat.kinds.study.samples import group_sample, is_stopped, person_sample, prompt_for, turn_question
 from karat.records import AgentSpec, Condition, Sample, Turn
 
 from .studies import read

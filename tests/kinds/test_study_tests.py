@@ -14,10 +14,9 @@ from scipy import stats
 
 from karat.errors import BadDataset, BadOption
 from karat.kinds.study.copy import answer_copy, statistic_copies, statistic_copy
+from karat.kinds.study.experiments import Response, data_of, tallied, to_study_tests
 from karat.kinds.study.format import Arm, Test
-from karat.kinds.study.human import human_side
-from karat.kinds.study.sides import agent_side
-from karat.kinds.study.tests import Response, data_of, tallied, to_study_tests
+from karat.kinds.study.sides import agent_side, human_side
 from karat.replication import Side, measure, score_tests
 from karat.sql import Limits
 

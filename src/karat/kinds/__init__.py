@@ -326,6 +326,6 @@ def quarantine_text(doubted: Iterable[Doubted]) -> str:
 
 def read_rows(path: Path) -> Rows:
     """The rows of a file of any kind that datasets come in. Raises BadDataset where nothing can be read at all."""
-    from karat.kinds import _rows
+    from karat.kinds._rows import read_rows as read_file_rows
 
-    return _rows.read_rows(path)
+    return read_file_rows(path)

@@ -12,13 +12,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
 from karat.kinds import AnswerFile, Dataset, Kind, Linted, sample_digest
-from karat.kinds._packed import Packed
 from karat.kinds._quarantine import Quarantine, read_quarantine
-from karat.kinds._sampling import draw, draw_equally
+from karat.kinds._samples import Packed, draw, draw_equally
 from karat.kinds.conversation.analysis.model import ConversationSummary
-from karat.kinds.conversation.drafts import Draft, DraftTurn
+from karat.kinds.conversation.drafts import Draft, DraftTurn, has_duplicate_columns, has_non_numeric_values
 from karat.kinds.conversation.reading import Drafts, looks_like_conversations, read_drafts
-from karat.kinds.conversation.table import has_duplicate_columns, has_non_numeric_values
 from karat.kinds.conversation.text import first_message, read_template, transcript
 from karat.numeric import RIGHT_RULES
 from karat.records import Sample, Turn

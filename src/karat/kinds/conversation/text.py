@@ -8,8 +8,7 @@ from pathlib import Path
 from karat import templates
 from karat.errors import BadOption
 from karat.formats import count
-from karat.kinds.conversation.drafts import Draft
-from karat.kinds.conversation.table import rendered
+from karat.kinds.conversation.drafts import Draft, rendered
 
 __all__ = ["ANSWER_FORMAT", "DEFAULT", "first_message", "read_template", "transcript"]
 

@@ -11,9 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.kinds import Dataset, Kind, Linted, sample_digest
-from karat.kinds._packed import Packed
 from karat.kinds._rows import Rows, read_rows
-from karat.kinds._sampling import draw
+from karat.kinds._samples import Packed, draw
 from karat.records import Sample, Turn
 
 __all__ = ["Golden"]

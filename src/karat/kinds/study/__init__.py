@@ -7,26 +7,29 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.errors import BadOption
 from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted
-from karat.kinds._packed import Packed
+from karat.kinds._samples import Packed
 from karat.kinds.study.analysis.comparison import StudyComparison
 from karat.kinds.study.analysis.model import StudySummary
-from karat.kinds.study.choice import chosen_arms, chosen_folders, chosen_of_several
-from karat.kinds.study.order import in_turn
-from karat.kinds.study.people import people
-from karat.kinds.study.personas import persona_names
-from karat.kinds.study.places import Located, is_study, locate, studies_below
-from karat.kinds.study.relabel import WORDING
+from karat.kinds.study.people import people, persona_names
+from karat.kinds.study.places import (
+    Located,
+    chosen_arms,
+    chosen_folders,
+    chosen_of_several,
+    is_study,
+    locate,
+    studies_below,
+)
+from karat.kinds.study.reading import WORDING, read_studies
 from karat.kinds.study.rounds import groups_of
-from karat.kinds.study.samples import group_sample, person_sample, random_reply, read_reply
-from karat.kinds.study.seats import prompt_for, turn_question
-from karat.kinds.study.several import read_studies
+from karat.kinds.study.samples import group_sample, person_sample, prompt_for, random_reply, read_reply, turn_question
 
 if TYPE_CHECKING:
     from random import Random
@@ -36,12 +39,10 @@ if TYPE_CHECKING:
     from karat.analysis.parts import AnalysisInput, Part
     from karat.blocks import Block, KindBlocks
     from karat.journal import RunFolder, StudyCopy
-    from karat.kinds.study.checking import CheckedStudies
+    from karat.kinds.study.contents import CheckedStudies, ListedStudies, StudyPage
     from karat.kinds.study.fields import Read
     from karat.kinds.study.format import StudyFile
-    from karat.kinds.study.listing import ListedStudies, StudyPage
-    from karat.kinds.study.people import Person
-    from karat.kinds.study.personas import PersonaNames
+    from karat.kinds.study.people import Person, PersonaNames
     from karat.records import AllowCode, Condition, Sample
     from karat.redact import Redactor
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Study"]
 
+_T = TypeVar("_T")
 Key = Annotated[str, Strict(), Field(min_length=1)]
 Keys = Annotated[
     list[Key], BeforeValidator(lambda value: [] if value is None else [value] if isinstance(value, str) else value)
@@ -130,19 +132,19 @@ class Study(Kind):
     @staticmethod
     def shipped(name: str | None) -> ListedStudies | StudyPage:
         """Raises BadOption for a name that does not come with karat."""
-        from karat.kinds.study import listing
+        from karat.kinds.study.contents import shipped_page, shipped_pages
 
-        return listing.studies() if name is None else listing.study(name)
+        return shipped_pages() if name is None else shipped_page(name)
 
     @staticmethod
     def check_target(path: Path) -> Path | None:
-        from karat.kinds.study.checking import asked_study
+        from karat.kinds.study.contents import asked_study
 
         return asked_study(path)
 
     def check(self, path: Path) -> CheckedStudies:
         """Every fault of the studies, what they hold, and whether their copies of people give people's result."""
-        from karat.kinds.study.checking import check_studies
+        from karat.kinds.study.contents import check_studies
 
         return check_studies(self, path)
 
@@ -235,7 +237,7 @@ class Study(Kind):
 
     def lint(self, path: Path) -> Linted:
         """What in the human numbers cannot be checked, and what is wrong. Raises nothing for faults of studies."""
-        from karat.kinds.study.lint import lint
+        from karat.kinds.study.contents import lint
 
         return lint(path, self)
 
@@ -306,6 +308,21 @@ def _group(
     name = f"{arm}-group-{number:02d}"
     sample = group_sample(study, arm, members, name=name, position=position, stop_after_unread=stop_after_unread)
     return _within(study.study, sample) if within else sample
+
+
+def in_turn(queues: Sequence[Sequence[_T]]) -> Iterator[_T]:
+    """All of several queues, in turn, so that any beginning holds about its share of each.
+
+    What changes while a run goes on (an agent's version, its load) then meets all arms alike, and
+    the first few are some of each arm. Of equals the earlier queue goes first.
+
+    >>> "".join(in_turn(["aaaa", "bb", "cccc"]))
+    'acbacacbac'
+    """
+    places = sorted(
+        ((2 * at + 1) / (2 * len(queue)), number, at) for number, queue in enumerate(queues) for at in range(len(queue))
+    )
+    return (queues[number][at] for _, number, at in places)
 
 
 def _several(path: Path) -> bool:

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.errors import BadOption
+from karat.kinds.study.experiments import Columns, Reducer, Response
 from karat.kinds.study.format import StudyFile, Test
 from karat.kinds.study.sides import agent_side, group_rows, numbers_of, outcome_of
-from karat.kinds.study.tests import Columns, Reducer, Response
 
 if TYPE_CHECKING:
     from karat.replication import Draws, TestRows, TestScore

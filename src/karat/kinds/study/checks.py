@@ -1,28 +1,324 @@
-"""What can be wrong with a study whose parts can be read: arms, materials, findings, tests, SQL; everything at once."""
+"""Every fault of a study whose parts can be read: arms, materials, findings, tests, SQL."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from karat.documents.nodes import Node, Place, fault_at
 from karat.documents.validation import shown
 from karat.errors import BadOption, Fault, did_you_mean
-from karat.kinds.study.columns import column_type, fields_needed, own_columns, shape_of_data
-from karat.kinds.study.format import Answered, Arm, Relabelled, Rounds, StudyFile, Task, Test
+from karat.kinds.study.columns import arms_of, column_type, fields_needed, own_columns, responses_types, shape_of_data
+from karat.kinds.study.experiments import Response, data_of_each
+from karat.kinds.study.format import Answered, Arm, Groups, Relabelled, Rounds, StudyFile, Task, Test, level_name
+from karat.kinds.study.numbers import Numbers, check_numbers
 from karat.kinds.study.prompts import ANSWER_FORM, forms_in, known_names
 from karat.kinds.study.rounds import check_payoff, round_names, round_task
-from karat.kinds.study.test_checks import arms_of, check_test, test_label
-from karat.kinds.study.unread import counted_unread
+from karat.kinds.study.sides import columns_of, group_rows
 from karat.templates import names
 
 if TYPE_CHECKING:
     from karat.sql import Shape
 
-__all__ = ["Checked", "check"]
+__all__ = ["Checked", "check", "check_test", "counted_unread", "test_label"]
+
+_PICKS = 6  # answers that the other fields are given, one after another
+Case = tuple[str, tuple[str, ...], int]  # arm, the fields that could not be read, which answers the others have
+
+
+def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> list[str]:
+    """For each test what is wrong, "" for nothing: its measure must be NULL where a needed answer is.
+
+    Each person is alone in the experiment, so that no other's answers are in the measure.
+    """
+    cases = [list(_cases(study, test, fields_needed(study, test, shape))) for test in tests]
+    every = list(dict.fromkeys(case for own in cases for case in own))
+    people = [[_person(study, case)] for case in every]
+    try:
+        data = dict(zip(every, data_of_each(study, people), strict=True)) if people else {}
+    except BadOption as error:
+        return [f"where an answer could not be read, {error}"] * len(tests)
+    return [
+        next((said for case in own if (said := _counted(test, case, data[case].columns))), "")
+        for test, own in zip(tests, cases, strict=True)
+    ]
+
+
+def _cases(study: StudyFile, test: Test, needed: Sequence[str]) -> Iterator[Case]:
+    for arm in arms_of(study, test, needed):
+        fields = study.arms[arm].answered
+        must = [name for name in needed if name in fields and not fields[name].optional]
+        if not must:
+            continue
+        yield arm, tuple(fields), 0
+        picks = min(_PICKS, max(len(one.labels) or 2 for one in fields.values()))
+        yield from ((arm, (name,), pick) for name in must for pick in range(picks) if len(fields) > 1)
+
+
+def _person(study: StudyFile, case: Case) -> Response:
+    arm, gaps, pick = case
+    values = {name: _answer(one, pick) for name, one in study.arms[arm].answered.items() if name not in gaps}
+    given = study.persons[0] if study.persons else {}
+    profile = {name: given.get(name, _first(study.participants.profile.get(name))) for name in study.attributes}
+    game = study.arms[arm].rounds is not None
+    return Response(
+        participant="1", arm=arm, profile=profile, values=values, group="1" if game else None, round=1 if game else None
+    )
+
+
+def _first(said: Any) -> Any:
+    return next(iter(said), None) if isinstance(said, (Mapping, list)) else said
+
+
+def _answer(one: Answered, pick: int) -> float | str | list[str]:
+    labels = list(one.labels)
+    if one.type == "choice":
+        return labels[pick % len(labels)]
+    if one.type == "rank":
+        return labels[pick % len(labels) :] + labels[: pick % len(labels)]
+    if one.type == "text":
+        return "words"
+    low, high = one.range or (None, None)
+    least = low if low is not None else min(0.0, high or 0.0)
+    return (high if high is not None else least + 1) if pick % 2 else least
+
+
+def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> str:
+    named = [name for name in columns_of(test) if test.groups is None or name not in test.cells[0][0]]
+    if any(name not in columns for name in columns_of(test)):
+        return ""
+    rows = [int(at) for group in group_rows(test, columns) for at in group]
+    rows = rows if test.groups is not None else list(range(len(columns[test.measure])))
+    if not rows or not all(_known(columns[name][at]) for name in named for at in rows):
+        return ""  # a person may give a row for each of several fields: then one of them is NULL
+    arm, gaps, _ = case
+    value = columns[test.measure][rows[0]]
+    told = str(value).lower() if isinstance(value, bool) else shown(value)
+    lacking = ", ".join(f"'{name}'" for name in gaps)
+    return (
+        f"an answer that could not be read counts as {told}: '{test.measure}' of arm '{arm}' without {lacking}; "
+        "in `derive` it must be NULL there"
+    )
+
+
+def _known(value: Any) -> bool:
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
+
+
+_GROUPS = {  # how many levels a kind compares; None: any number from two on
+    "ttest_ind": 2, "welch": 2, "mannwhitney": 2, "variance_ratio": 2, "interaction": 2, "anova": None,
+    "contingency": None,
+}  # fmt: skip
+_UNDIRECTED = {"equal", "different"}
+
+
+class Found(Protocol):
+    """Takes faults and notes."""
+
+    root: Node
+    notes: list[str]
+
+    def fault(self, place: Place, message: str) -> None: ...
+
+
+def check_test(
+    found: Found, study: StudyFile, test: Test, *, place: Place, shape: Shape | None, arms: Sequence[str]
+) -> None:
+    """Every fault of one test. `shape`: what `derive` gives, where that was asked; `arms`: the names of all."""
+    good = _check_groups(found, study, test, place, shape, arms)
+    good &= _check_columns(found, test, place, shape, reduced=study.reducer is not None)
+    if study.reducer is not None and test.needs is None:
+        found.fault(place, "needs is missing: what the reducer makes its columns of cannot be seen")
+    _check_needs(found, study, test, place)
+    found.notes.extend(f"{test_label(found.root, place)}: {note}" for note in _of_design(study, test, shape))
+    if test.use is not None and test.reason is None:
+        found.fault((*place, "use"), "needs a `reason`: why the published numbers do not all hold")
+    if test.expect not in _UNDIRECTED and (test.outcomes is not None or len(test.cells) > 2):
+        found.fault(
+            (*place, "expect"),
+            f"must be 'equal' or 'different', got '{test.expect}': several groups or outcomes have no direction",
+        )
+        good = False
+    if not good:
+        return
+    numbers = Numbers(test=test, arms=study.arms, root=found.root, place=place)
+    check_numbers(numbers)
+    _check_n(numbers, study, shape)
+    for where, message in numbers.faults:
+        found.fault(where, message)
+    found.notes.extend(f"{test_label(found.root, place)}: {note}" for note in numbers.notes)
+
+
+def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[str]:
+    """What is not wrong, and is seldom meant."""
+    if test.kind == "ttest_one" and test.against is None:
+        yield f"'{test.measure}' is compared with 0; `against` says with which number"
+    if test.groups is None or test.kind not in _GROUPS:
+        return
+    made_of: set[str] = set()
+    for column in (test.groups.column, *(test.factors or {})):
+        made_of |= {column} if shape is None else set(shape.sources.get(column, {column}))
+    again = {"arm"} if study.design == "within" else {"round"} if study.plays else set()
+    if again & made_of:
+        yield (
+            f"the same people are in each of its groups, and a {test.kind} takes their answers as those of different "
+            "people; a column for each and ttest_paired or wilcoxon takes them as pairs"
+        )
+
+
+def test_label(root: Node, place: Place) -> str:
+    """The finding and the test, as the file calls them."""
+    named = [root.get(*place[:2], "sub_study"), root.get(*place[:2], "id"), root.get(*place, "id")]
+    return " ".join(str(one.value) for one in named if one is not None and one.value)
+
+
+def _check_groups(
+    found: Found, study: StudyFile, test: Test, place: Place, shape: Shape | None, arms: Sequence[str]
+) -> bool:
+    wanted = _GROUPS.get(test.kind, 1)
+    groups = test.groups
+    if groups is None:
+        if wanted != 1:
+            found.fault(place, f"groups is missing: what a {test.kind} compares")
+        return wanted == 1
+    count = len(groups.levels)
+    good = True
+    if (wanted is None and count < 2) or (wanted is not None and count != wanted):
+        few = "two or more levels" if wanted is None else f"{wanted} level{'s' if wanted > 1 else ''}"
+        found.fault((*place, "groups", "levels"), f"a {test.kind} takes {few}, got {count}")
+        good = False
+    if len(set(groups.names)) < count:
+        found.fault((*place, "groups", "levels"), "a level stands twice")
+        good = False
+    columns = [((*place, "groups", "levels"), groups.column, groups.names)]
+    columns += [
+        ((*place, "factors", name), name, tuple(map(level_name, levels)))
+        for name, levels in (test.factors or {}).items()
+    ]
+    for where, column, known in columns:
+        possible = _possible(study, column, arms, shape)
+        for name in known:
+            if possible is not None and name not in possible:
+                found.fault(where, f"'{column}' is never '{name}'{did_you_mean(name, possible)}")
+                good = False
+    return _check_factors(found, test, groups, place) and good
+
+
+def _check_factors(found: Found, test: Test, groups: Groups, place: Place) -> bool:
+    """The other columns of a factorial design."""
+    factors, wrong = test.factors or {}, ""
+    if factors and test.statistic_kind != "anova":
+        wrong = f"are the other columns of an anova or an interaction; this is a {test.kind}"
+    elif groups.column in factors:
+        wrong = f"'{groups.column}' is the column of `groups` already: name the other columns of the design"
+    elif any(len({level_name(level) for level in levels}) < len(levels) for levels in factors.values()):
+        wrong = "a level stands twice"
+    elif test.kind == "interaction" and [len(levels) for levels in factors.values()] != [2]:
+        wrong = (
+            "an interaction is the contrast of four cells: one other column with two levels; "
+            "of a larger design, test the contrasts that the claim is about"
+        )
+    if wrong:
+        found.fault((*place, "factors"), wrong)
+    return not wrong
+
+
+def _possible(study: StudyFile, column: str, arms: Sequence[str], shape: Shape | None) -> list[str] | None:
+    """The values that a column can have; None where that cannot be told."""
+    if shape is not None and column in shape.sources and column not in shape.sources[column]:
+        made = shape.types.get(column)  # by derive, perhaps over a column of the same name
+        return ["true", "false"] if made == "BOOLEAN" else None
+    if column == "arm":
+        return list(arms)
+    said = study.participants.profile.get(column)
+    if isinstance(said, dict):
+        return list(said)
+    options = [label for arm in study.arms.values() for name, one in arm.answered.items() if name == column
+               for label in one.labels]  # fmt: skip
+    return list(dict.fromkeys(options)) or None
+
+
+def _check_columns(found: Found, test: Test, place: Place, shape: Shape | None, *, reduced: bool) -> bool:
+    named: list[tuple[Place, str]] = [((*place, "measure"), test.measure)]
+    if isinstance(test.against, str):
+        named.append(((*place, "against"), test.against))
+    if test.groups is not None:
+        named.append(((*place, "groups", "column"), test.groups.column))
+        named += [((*place, "factors", name), name) for name in test.factors or {}]
+    good = True
+    if test.kind in {"correlation", "spearman"} and not isinstance(test.against, str):
+        found.fault(place, "against is missing: the second column of a correlation")
+        good = False
+    if test.kind == "ttest_paired" and test.against is None:
+        found.fault(place, "against is missing: the column, or the number, that each answer is compared with")
+        good = False
+    if test.outcomes is not None and test.kind != "contingency":
+        found.fault((*place, "outcomes"), f"are for contingency; this is a {test.kind}")
+    if shape is None or reduced:
+        return good
+    for where, name in named:
+        if name not in shape.types:
+            found.fault(where, f"derive gives no column '{name}'{did_you_mean(name, shape.types, listing=False)}")
+            good = False
+    kind = shape.types.get(test.measure)
+    if kind is not None and test.outcomes is None and _is_text(kind):
+        found.fault((*place, "measure"), f"'{test.measure}' is text; make it true or false, or a number, in `derive`")
+        good = False
+    return good
+
+
+def _is_text(kind: str) -> bool:
+    return kind.startswith(("VARCHAR", "ENUM"))
+
+
+def _check_needs(found: Found, study: StudyFile, test: Test, place: Place) -> None:
+    for at, name in enumerate(test.needs or ()):
+        if name not in study.fields:
+            found.fault((*place, "needs", at), f"no arm has a field '{name}'{did_you_mean(name, study.fields)}")
+
+
+def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
+    """Human n against the arms: each level's, or all together.
+
+    Where a person gives several rows, n is a multiple of the people, and the file says why.
+    """
+    test, needed = numbers.test, fields_needed(study, numbers.test, shape)
+    levels = [numbers.test.human.levels.get(name) for name in (test.groups.names if test.groups else ())]
+    if test.groups is not None and test.groups.column == "arm":
+        for name, level in zip(test.groups.names, levels, strict=True):
+            own = study.arms[name].people_with(needed) if name in study.arms else None
+            n = level.n if level is not None and level.n is not None else test.human.n if len(levels) == 1 else None
+            if own is not None and n is not None and not _fits(test, n, {own}, {_groups_in(study, name)}):
+                numbers.doubt(f"n is {n}, arm '{name}' has {own} people", name, "n", key="n_reason")
+        return
+    if shape is None and test.measure not in responses_types(study) and test.needs is None:
+        return  # whose answers it is made of is not known
+    together = [level.n for level in levels if level is not None and level.n is not None]
+    n = sum(together) if together and len(together) == len(levels) else test.human.n
+    arms = arms_of(study, test, needed)
+    sizes = [size for name in arms if (size := study.arms[name].people_with(needed)) is not None]
+    if n is None or len(sizes) < len(arms) or not sizes:
+        return
+    people = {sum(sizes), max(sizes)} if study.design == "within" else {sum(sizes)}
+    if not _fits(test, n, people, {sum(_groups_in(study, name) for name in arms)}):
+        message = f"n is {n} in all, the arms with these answers have {sum(sizes)} people; name its answers in `needs`"
+        numbers.doubt(message, key="n_reason")
+
+
+def _fits(test: Test, n: int, people: set[int], groups: set[int]) -> bool:
+    """Whether n counts the people, or with a reason groups of them or each of them several times."""
+    return n in people or (test.reason is not None and (n in groups or any(n % one == 0 for one in people)))
+
+
+def _groups_in(study: StudyFile, arm: str) -> int:
+    """How many groups play in an arm; 0 where nobody plays."""
+    rounds, n = study.arms[arm].rounds, study.arms[arm].n
+    return -(-n // rounds.size) if rounds is not None and rounds.size is not None and n is not None else 0
+
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SHORT = re.compile(r"\w[\w.-]{0,99}\Z")  # ids of samples and files of runs begin with it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from karat.kinds.study.format import Answered, StudyFile, Test
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PAYOFF",
+    "arms_of",
     "attribute_type",
     "column_type",
     "fields_needed",
@@ -94,3 +95,11 @@ def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[st
         waiting += _paid_for(study) if name == PAYOFF and study.pays else ()
     traced = tuple(name for name in study.fields if name in found)
     return traced or (tuple(study.fields) if shape is not None else ())
+
+
+def arms_of(study: StudyFile, test: Test, needed: Sequence[str]) -> list[str]:
+    """The arms whose participants a test is about: its levels, or all that answer something it needs."""
+    if test.groups is not None and test.groups.column == "arm":
+        return [name for name in test.groups.names if name in study.arms]
+    with_it = [name for name, arm in study.arms.items() if set(needed) & set(arm.answered)]
+    return with_it or list(study.arms)

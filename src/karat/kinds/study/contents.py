@@ -1,24 +1,149 @@
-"""What a study holds, as plain values: for `karat check` and `karat list studies`."""
+"""What a study holds, for `karat check`, `karat list studies` and `karat lint`."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat.kinds.study.copied import CopyTest, human_scores, tested_copies
+from karat import formats
+from karat.errors import BadDataset, BadOption, Fault, did_you_mean
+from karat.kinds import Doubted, Linted
+from karat.kinds.study.copy import CopyTest, human_scores, tested_copies
 from karat.kinds.study.format import Arm, Finding, StudyFile, Test
-from karat.kinds.study.forms import has_relabelled, wordings_of
+from karat.kinds.study.places import WHERE, locate, reads_as, shipped_studies, study_of
 from karat.kinds.study.prompts import described
+from karat.kinds.study.reading import has_relabelled, read_study, wordings_of
 from karat.kinds.study.rounds import round_task
 from karat.records import Sample
 
 if TYPE_CHECKING:
+    from karat.kinds import Dataset
+    from karat.kinds.study import Study
+    from karat.kinds.study.copy import CopyTest
     from karat.replication import TestScore
 
-__all__ = ["HeldArm", "HeldTest", "StudyContents", "contents_of"]
+__all__ = [
+    "CheckedStudies",
+    "HeldArm",
+    "HeldTest",
+    "ListedStudies",
+    "StudyContents",
+    "StudyFault",
+    "StudyPage",
+    "asked_study",
+    "check_studies",
+    "contents_of",
+    "held",
+    "lint",
+    "people_statistic",
+    "shipped_page",
+    "shipped_pages",
+    "size",
+    "table",
+]
+
+_WIDEST = 40  # columns of one cell
+_STATISTIC = {"anova": "F", "interaction": "F",
+              "mannwhitney": "U", "wilcoxon": "z", "correlation": "r", "spearman": "r",
+              "variance_ratio": "ratio", "binomial": "k", "proportion": "k"}  # fmt: skip
+
+
+def held(one: StudyContents) -> list[str]:
+    """The whole page."""
+    lines = [f"{one.name}: {one.title}", one.source, "", size(one)]
+    forms = ", ".join([*(f"wording: {name}" for name in one.wordings), *["relabel: true"] * one.relabelled])
+    about = {"profile": ", ".join(one.attributes), "licence": one.license, "caveat": one.caveat, "code": one.reducer,
+             "forms": forms}  # fmt: skip
+    lines += [f"{key + ':':8} {value}" for key, value in about.items() if value]
+    lines += ["", *table([_ARMS, *_arms(one)])]
+    lines += ["", *table([("finding", "claim"), *((finding.id, finding.claim) for finding in one.findings)])]
+    lines += ["", *table([_TESTS, *map(_test_row, one.tests)])]
+    missing = [f"{test.finding} {test.id}: {'; '.join(test.reasons)}" for test in one.tests if test.reasons]
+    lines += ["", *missing] if missing else []
+    lines += ["", *(f"copy of people's {_copy(copy)}" for copy in one.copies)] if one.copies else []
+    return [formats.clean(line).rstrip() for line in lines]
+
+
+_ARMS = ("arm", "people", "participants", "questions", "answers")
+_TESTS = ("finding", "test", "kind", "compares", "people", "n", "d", "ln BF", "expected")
+
+
+def size(one: StudyContents) -> str:
+    """How much there is, in a sentence."""
+    groups = f" in {formats.plural(one.groups, 'group')}" if one.groups is not None else ""
+    design = f"{one.domain}, {one.design} subjects, {formats.plural(len(one.arms), 'arm')}"
+    people = f"{formats.plural(one.participants, 'participant')}{groups}"
+    return f"{design}: {people}, {formats.plural(one.questions, 'question')} under one condition"
+
+
+def _arms(one: StudyContents) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for arm in one.arms:
+        groups = f" in {formats.plural(arm.groups, 'group')}" if arm.groups is not None else ""
+        fields = [f"{name}: {formats.excerpt(how, _WIDEST)}" for name, how in arm.fields.items()]
+        shown = "; ".join(fields[:3]) + (f"; … {len(fields)} in all" if len(fields) > 3 else "")
+        shown += "".join(f"; {role} earns {formats.excerpt(how, _WIDEST)}" for role, how in arm.payoffs.items())
+        people = formats.count(arm.people) if arm.people is not None else formats.UNKNOWN
+        participants = f"{formats.count(arm.participants)}{groups}" if arm.participants else "not asked"
+        rows.append((arm.name, people, participants, formats.count(arm.questions), shown))
+    return rows
+
+
+def _test_row(one: HeldTest) -> tuple[str, ...]:
+    return (
+        one.finding,
+        one.id,
+        one.kind,
+        formats.excerpt(one.compares, _WIDEST),
+        formats.excerpt(people_statistic(one), _WIDEST),
+        formats.brief(one.n) if one.n is not None else formats.UNKNOWN,
+        formats.signed(one.d),
+        formats.signed(one.log_bf, digits=1),
+        one.expect,
+    )
+
+
+def people_statistic(one: HeldTest) -> str:
+    """`t(78) = 2.66`, `121/155, 43/152`.
+
+    What was not published is a dash.
+    """
+    if one.table is not None:
+        if all(len(row) == 2 for row in one.table):
+            return ", ".join(f"{row[0]}/{sum(row)}" for row in one.table)
+        return " | ".join(" ".join(map(str, row)) for row in one.table)
+    if one.statistic is None:
+        return formats.UNKNOWN
+    letter = _STATISTIC.get(one.kind, "t")
+    if letter == "k":
+        return f"{formats.brief(one.statistic)}/{'' if one.n is None else formats.brief(one.n)}"
+    free = [formats.brief(df) for df in (one.df1, one.df2) if df is not None]
+    return f"{letter}{'(' + ', '.join(free) + ')' if free else ''} = {formats.number(one.statistic)}"
+
+
+def _copy(one: CopyTest) -> str:
+    name = {"statistic": "numbers", "answers": "answers"}[one.layer]
+    if one.reason is not None:
+        return f"{name}: not tried, {one.reason}"
+    without = f", {formats.plural(one.left_out, 'test')} without numbers left out" if one.left_out else ""
+    if one.passed:
+        return f"{name}: gives their result in {formats.plural(one.tests, 'test')}{without}"
+    return f"{name}: does not give their result{without}"
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Columns side by side; the head first."""
+    clean = [[formats.clean(cell) for cell in row] for row in rows]
+    widths = [max(formats.width(row[at]) for row in clean) for at in range(len(clean[0]))]
+    return [
+        "  ".join(cell + " " * (wide - formats.width(cell)) for cell, wide in zip(row, widths, strict=True)).rstrip()
+        for row in clean
+    ]
 
 
 class HeldArm(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,3 +300,240 @@ def _compared(test: Test) -> str:
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+_LONGEST_TITLE = 60  # columns of a title or a source
+
+
+class ListedStudy(msgspec.Struct, frozen=True, kw_only=True):
+    """One study in a line."""
+
+    name: str
+    title: str
+    domain: str
+    participants: int
+    questions: int  # asked under one condition, once
+    findings: int
+    tests: int
+    source: str
+    wordings: tuple[str, ...]  # what `dataset.wording` may be
+    relabelled: bool  # whether `dataset.relabel` shows other names and amounts
+
+
+class ListedStudies(msgspec.Struct, frozen=True, kw_only=True):
+    """`karat list studies --json`."""
+
+    format: int = FORMAT_VERSION
+    family: str = "studies"
+    studies: tuple[ListedStudy, ...]
+
+    def __str__(self) -> str:
+        head = ("name", "title", "domain", "participants", "findings", "tests", "forms", "source")
+        rows = [
+            (
+                one.name,
+                formats.excerpt(one.title, _LONGEST_TITLE),
+                one.domain,
+                *map(formats.count, (one.participants, one.findings, one.tests)),
+                ", ".join([*one.wordings, *["relabelled"] * one.relabelled]),
+                _authors(one.source),
+            )
+            for one in self.studies
+        ]
+        return "\n".join([*table([head, *rows])]) + "\n"
+
+
+class StudyPage(msgspec.Struct, frozen=True, kw_only=True):
+    """`karat list studies NAME --json`."""
+
+    format: int = FORMAT_VERSION
+    study: StudyContents
+
+    def __str__(self) -> str:
+        use = f"In an experiment file: dataset: {{kind: study, path: {self.study.name}}}"
+        return "\n".join([*held(self.study), "", f"Files: {self.study.path}", use]) + "\n"
+
+
+def shipped_pages() -> ListedStudies:
+    """Every study that comes with karat."""
+    found = [_contents(name) for name in shipped_studies()]
+    return ListedStudies(
+        studies=tuple(
+            ListedStudy(
+                name=one.name,
+                title=one.title,
+                domain=one.domain,
+                participants=one.participants,
+                questions=one.questions,
+                findings=len(one.findings),
+                tests=len(one.tests),
+                source=one.source,
+                wordings=one.wordings,
+                relabelled=one.relabelled,
+            )
+            for one in found
+        )
+    )
+
+
+def shipped_page(name: str) -> StudyPage:
+    """One study. Raises BadOption for a name that does not come with karat."""
+    known = shipped_studies()
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise BadOption("NAME", f"no study '{name}' comes with karat{hint}; of one of yours: `karat check STUDY`")
+    return StudyPage(study=_contents(name))
+
+
+def _contents(name: str) -> StudyContents:
+    from karat.kinds.study import study_samples
+
+    study = read_study(shipped_studies()[name])
+    return contents_of(study, study_samples(study), copies=False)
+
+
+def _authors(source: str) -> str:
+    """Who and when, of a source that begins as a list of references does.
+
+    >>> _authors("Tversky, A., & Kahneman, D. (1981). The framing of decisions. Science, 211, 453-458.")
+    'Tversky & Kahneman (1981)'
+    """
+    before, year, rest = source.partition(" (")
+    names = re.findall(r"(?:^|[,&] )([^\W\d_][\w' -]+), [^\W\d_]\.", before)
+    if not names or not year:
+        return formats.excerpt(source, _LONGEST_TITLE)
+    told = (
+        f"{names[0]} et al." if len(names) > 3 else " & ".join([", ".join(names[:-1]), names[-1]]).removeprefix(" & ")
+    )
+    return formats.excerpt(f"{told} ({rest.partition(')')[0]})", _LONGEST_TITLE)
+
+
+"""1: 2026-11, the first."""
+
+
+class StudyFault(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong in a study's files."""
+
+    place: str
+    line: int | None
+    message: str
+
+
+class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
+    """`karat check STUDY --json`."""
+
+    format: int = FORMAT_VERSION
+    path: str
+    ready: bool  # `karat run` would take it, and its copy of people gives their result
+    faults: tuple[StudyFault, ...]  # for which a run would refuse it
+    studies: tuple[StudyContents, ...]  # empty where there are faults
+
+    def __str__(self) -> str:
+        blocks = ["\n".join(held(one)) for one in self.studies]
+        if len(self.studies) > 1:
+            blocks.append("\n".join(_together(self.studies)))
+        return "\n\n\n".join(blocks) + "\n"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What cannot be checked, and what is left to a person."""
+        said = [(one.name, warning) for one in self.studies for warning in one.warnings]
+        return [f"{name}: {text}" if len(self.studies) > 1 else text for name, text in said]
+
+    @property
+    def problems(self) -> list[str]:
+        """In what copies of people are none."""
+        return [
+            f"{one.name}, {_LAYERS[copy.layer]}: {text}"
+            for one in self.studies
+            for copy in one.copies
+            for text in copy.apart
+        ]
+
+
+_LAYERS = {"statistic": "copy of people's numbers", "answers": "copy.jsonl"}
+
+
+def asked_study(path: Path) -> Path | None:
+    """The study or folder of studies that `karat check` is asked of; None: an experiment file.
+
+    Raises BadOption for a name that is neither a file nor a study.
+    """
+    found = study_of(path)
+    if found is None and not path.exists() and path.suffix not in {".yaml", ".yml"}:
+        try:
+            locate(str(path), folders=[Path.cwd()])
+        except BadOption as bad:
+            raise BadOption("FILE", str(bad).removeprefix(f"{bad.option}: ")) from bad
+    return found
+
+
+def check_studies(kind: Study, path: Path) -> CheckedStudies:
+    """Reads the studies, and tests their copies."""
+    try:
+        found: Dataset = kind.load(path)
+    except BadDataset as bad:
+        faults = tuple(StudyFault(place=one.place, line=one.line, message=one.message) for one in bad.faults)
+        return CheckedStudies(path=bad.path, ready=False, faults=faults, studies=())
+    studies = tuple(
+        contents_of(study, [one for one in found if one.detail["study"] == study.study]) for study in found.studies
+    )
+    good = all(copy.passed for one in studies for copy in one.copies)
+    return CheckedStudies(path=str(found.path), ready=good, faults=(), studies=studies)
+
+
+def _together(studies: Sequence[StudyContents]) -> list[str]:
+    counts = [
+        formats.plural(len(studies), "study", "studies"),
+        formats.plural(sum(len(one.findings) for one in studies), "finding"),
+        formats.plural(sum(len(one.tests) for one in studies), "test"),
+        formats.plural(sum(one.participants for one in studies), "participant"),
+        formats.plural(sum(one.questions for one in studies), "question"),
+    ]
+    return [f"together: {', '.join(counts)} under one condition"]
+
+
+_MEANINGS = {"unchecked": "a published number that nothing could be compared with, or that is printed otherwise"}
+
+
+def lint(path: Path, kind: Study) -> Linted:
+    """The notes of every study, and the faults for which a run would refuse them. Raises BadDataset for no study."""
+    try:
+        path = locate(str(path), folders=[Path.cwd()]).path
+    except BadOption as bad:
+        message = str(bad).removeprefix(f"{bad.option}: ")
+        raise BadDataset(str(path), [Fault(place="file", message=message)]) from bad
+    if path.is_file() and path.name != WHERE and reads_as(path) == "experiment":
+        message = "is an experiment file: `karat check` looks at it; lint is for its dataset"
+        raise BadDataset(str(path), [Fault(place="file", message=message)])
+    try:
+        found = kind.load(path)
+    except BadDataset as bad:
+        return Linted(
+            kind="study", path=path, sha256="", samples=0, turns=0, doubted=(), meanings=_MEANINGS,
+            faults=tuple(bad.faults),
+        )  # fmt: skip
+    return Linted(
+        kind="study",
+        path=path,
+        sha256=found.sha256,
+        samples=len(found),
+        turns=sum(len(sample.turns) for sample in found),
+        doubted=tuple(_doubted(found)),
+        meanings=_MEANINGS,
+    )
+
+
+def _doubted(found: Dataset) -> list[Doubted]:
+    """One for each note; its place is the finding and the test."""
+    doubted = []
+    for study in found.studies:
+        for note in study.warnings:
+            where, colon, message = note.partition(": ")
+            place, told = (where, message) if colon else ("file", note)
+            one = place if found.path.is_file() else f"{study.study}: {place}"
+            doubted.append(Doubted(id=one, turn=None, reasons=("unchecked",), evidence={"unchecked": {told: None}}))
+    return doubted

@@ -1,23 +1,204 @@
-"""Several experiments with one study, from responses to tests; what goes wrong is the reason for no score."""
+"""Answers → `responses` → `data` → the tests of a study, human side and agent side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import BadOption
-from karat.kinds.study.columns import fields_needed, shape_of_data
-from karat.kinds.study.format import StudyFile
-from karat.kinds.study.test_checks import arms_of
-from karat.kinds.study.tests import Reducer, Response, data_of_each, to_study_tests, untested
-from karat.sql import Selected
+from karat.kinds.study.columns import PAYOFF, arms_of, fields_needed, responses_types, shape_of_data
+from karat.kinds.study.format import Finding, StudyFile, Test
+from karat.kinds.study.rounds import payoffs_of
+from karat.kinds.study.sides import agent_side, human_side
+from karat.sql import Limits, Selected, Table, select, select_each
 
 if TYPE_CHECKING:
-    from karat.replication import StudyTest
+    from karat.replication import Side, StudyTest
     from karat.sql import Shape
 
-__all__ = ["Experiment", "study_experiments"]
+__all__ = [
+    "Experiment",
+    "Response",
+    "Tallied",
+    "arms_of_finding",
+    "data_of",
+    "data_of_each",
+    "study_experiments",
+    "tallied",
+    "to_study_tests",
+    "untested",
+]
+
+Columns = Mapping[str, Sequence[Any]]
+Reducer = Callable[[Columns], Columns]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Response:
+    """One participant in one arm (in one round of a game): a row of `responses`."""
+
+    participant: str
+    arm: str
+    profile: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)  # field → answer, of those that could be read
+    answered: bool = True  # False: asked, and no answer came
+    group: str | None = None  # games only
+    round: int | None = None  # from 1; games only
+    fields: tuple[str, ...] | None = None  # that were asked: in games with roles those of the role; None: the arm's
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tallied:
+    """How many took part in an arm, and how many answers can be used."""
+
+    asked: int
+    answered: int
+    parsed: int  # with every needed field
+
+
+def to_study_tests(
+    study: StudyFile,
+    responses: Sequence[Response],
+    *,
+    limits: Limits | None = None,
+    data: Selected | None = None,
+    findings: Collection[Finding] = (),
+    reducer: Reducer | None = None,
+) -> list[StudyTest]:
+    """The tests with both sides, as `karat.replication.score_tests` takes them.
+
+    `responses`: a row for everybody who was asked, also for those who did not answer: they are
+    what coverage is a share of. `data`: what `derive` gave, where that is known already (resampled
+    participants, say). `reducer`: the study's own function, which turns the columns of `data` into
+    others; whoever passes it has decided that foreign code may run. Raises BadOption where `derive`
+    fails, and where the study needs its reducer and there is none.
+    """
+    shape = shape_of_data(study)
+    if study.reducer is not None and reducer is None:
+        why = f"the study '{study.study}' runs code of its own, {study.reducer}: look at it, then allow it"
+        raise BadOption("--allow-code", why)
+    columns: Columns = (data or data_of(study, responses, limits=limits)).columns
+    columns = reducer(columns) if reducer is not None and study.reducer is not None else columns
+    return [
+        _both_sides(study, finding, test, agent_side(test, columns), responses, fields_needed(study, test, shape))
+        for finding in findings or study.findings
+        for test in finding.tests
+    ]
+
+
+def untested(study: StudyFile, responses: Sequence[Response], why: str) -> list[StudyTest]:
+    """The tests without the agent's side, and the reason: what would give it cannot run."""
+    from karat.replication import Side
+
+    agent = Side(missing=why)
+    return [
+        _both_sides(study, finding, test, agent, responses, test.needs or tuple(study.fields))
+        for finding, test in study.tests
+    ]
+
+
+def _both_sides(
+    study: StudyFile, finding: Finding, test: Test, agent: Side, responses: Sequence[Response], needed: Sequence[str]
+) -> StudyTest:
+    from karat.replication import StudyTest
+
+    counts = tallied(study, responses, test, needed=needed)
+    return StudyTest(
+        study=study.study,
+        finding=finding.id,
+        sub_study=finding.sub_study,
+        test=test.id,
+        kind=test.statistic_kind,
+        domain=study.domain,
+        human=human_side(test, study.arms),
+        agent=agent,
+        coverage=min((one.parsed / one.asked if one.asked else 0.0 for one in counts.values()), default=0.0),
+    )
+
+
+def data_of(study: StudyFile, responses: Sequence[Response], *, limits: Limits | None = None) -> Selected:
+    """The table `data`: what `derive` makes of `responses`. Raises BadOption."""
+    return select(study.derive, {"responses": _table(study, responses)}, limits=limits, place="derive")
+
+
+def data_of_each(
+    study: StudyFile, experiments: Sequence[Sequence[Response]], *, limits: Limits | None = None
+) -> list[Selected]:
+    """The table `data` of each of several experiments with the same study, made by one process. Raises BadOption."""
+    tables = [_table(study, responses) for responses in experiments]
+    return select_each(study.derive, "responses", tables, limits=limits, place="derive")
+
+
+def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
+    types = responses_types(study)
+    rows = [one for one in responses if one.answered]
+    columns: dict[str, list[Any]] = {name: [None] * len(rows) for name in types}
+    for at, one in enumerate(rows):  # a row has few of the columns: those of its arm
+        own = {"participant": one.participant, "arm": one.arm, "group_id": one.group, "round": one.round}
+        for name, value in {**one.values, **one.profile, **own}.items():
+            if name in columns:
+                columns[name][at] = value
+    if study.pays:
+        columns[PAYOFF] = _payoffs(study, rows)
+    return Table(types=types, columns=columns)
+
+
+def _payoffs(study: StudyFile, rows: Sequence[Response]) -> list[float | None]:
+    """What each row's participant earned in the round, from the answers of the group; None: not known, or none."""
+    answers: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
+    for row in rows:
+        answers.setdefault((row.arm, row.group, row.round), {}).update(row.values)
+    earned = {}
+    for (arm, group, number), values in answers.items():
+        rounds = study.arms[arm].rounds
+        if rounds is not None and rounds.payoffs and rounds.roles:
+            fields = {role: one.fields for role, one in rounds.roles.items()}
+            earned[arm, group, number] = payoffs_of(rounds.payoffs, fields, dict.fromkeys(fields, values))
+    return [earned.get((row.arm, row.group, row.round), {}).get(_role(study, row)) for row in rows]
+
+
+def _role(study: StudyFile, row: Response) -> str:
+    """Whose answers a row holds: roles have no field in common."""
+    rounds = study.arms[row.arm].rounds
+    roles = (rounds.roles if rounds is not None else None) or {}
+    own = set(row.fields if row.fields is not None else row.values)
+    return next((name for name, role in roles.items() if own & set(role.fields)), "")
+
+
+def tallied(
+    study: StudyFile, responses: Iterable[Response], test: Test, *, needed: Sequence[str] | None = None
+) -> dict[str, Tallied]:
+    """Who was asked, answered and could be read, in each arm that a test is about.
+
+    Of the fields a test needs, an arm asks those it has. In a game a participant counts as
+    often as there are rounds.
+    """
+    fields = fields_needed(study, test, shape_of_data(study)) if needed is None else needed
+    found = {}
+    rows: dict[str, list[Response]] = {name: [] for name in arms_of(study, test, fields)}
+    for one in responses:
+        if one.arm in rows and (one.fields is None or set(one.fields) & set(fields)):  # else another role's
+            rows[one.arm].append(one)
+    for name, own in rows.items():
+        asked = study.arms[name].answered
+        wanted = [column for column in fields if column in asked and not asked[column].optional]
+        parsed = sum(one.answered and _has_all(one, wanted) for one in own)
+        found[name] = Tallied(asked=len(own), answered=sum(one.answered for one in own), parsed=parsed)
+    return found
+
+
+def _has_all(one: Response, wanted: Sequence[str]) -> bool:
+    """Whether each of these fields could be read, of those that the participant was asked."""
+    return all(one.values.get(name) is not None for name in wanted if one.fields is None or name in one.fields)
+
+
+def arms_of_finding(study: StudyFile, finding: Finding) -> list[str]:
+    """The arms whose answers the tests of a finding use, in the order of the file."""
+    shape = shape_of_data(study)
+    named = {arm for test in finding.tests for arm in arms_of(study, test, fields_needed(study, test, shape))}
+    return [name for name in study.arms if name in named]
+
 
 NAN = float("nan")
 

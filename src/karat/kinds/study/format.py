@@ -206,7 +206,7 @@ class Level(_Part):
 
 def _levels_beside(schema: dict[str, JsonValue]) -> None:
     """In a file the groups are keys beside the others."""
-    properties = cast(dict[str, dict[str, JsonValue]], schema["properties"])
+    properties = cast("dict[str, dict[str, JsonValue]]", schema["properties"])
     schema["additionalProperties"] = properties.pop("levels")["additionalProperties"]
 
 

@@ -1,21 +1,42 @@
-"""Human numbers against `expect` and against each other: what contradicts itself, with its place."""
+"""Checks published human numbers against `expect`, against each other, and against what is printed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import permutations, product
+from typing import TYPE_CHECKING, TypeVar
 
 from karat.documents.nodes import Node, Place
+from karat.formats import excerpt, p_value
 from karat.kinds.study.format import DIRECTIONS, Arm, Level, Test
-from karat.kinds.study.human import PAIRED, TWO_GROUPS, human_side, levels_of, reference_of
-from karat.kinds.study.printed import check_chi2, check_repeated, check_reported, is_repeated
+from karat.kinds.study.sides import (
+    PAIRED,
+    TWO_GROUPS,
+    described,
+    human_side,
+    levels_of,
+    published,
+    reference_of,
+    statistic_of_means,
+    table_of,
+)
 
 if TYPE_CHECKING:
-    from karat.replication import Side
+    from karat.replication import Reported, Side
 
-__all__ = ["Numbers", "check_numbers"]
+__all__ = [
+    "Numbers",
+    "check_chi2",
+    "check_numbers",
+    "check_patterns",
+    "check_repeated",
+    "check_reported",
+    "is_repeated",
+    "listed",
+]
 
 _AS_T = {"ttest_ind", "welch", "ttest_paired", "ttest_one"}
 
@@ -156,3 +177,358 @@ def _check_own_signs(numbers: Numbers) -> None:
             ("the mean", "what it is compared with") if test.kind in PAIRED else ("the first level", "the second")
         )
         numbers.fault(f"the sign of the statistic contradicts the means: positive is {first} above {second}")
+
+
+Span = tuple[float, float]
+_SLACK = 1e-9
+
+_SHARES = {"binomial", "proportion"}
+_MANY_CORNERS = 8  # numbers that were rounded; 2⁸ corners
+
+
+def check_reported(numbers: Numbers, text: str) -> None:
+    """Notes what contradicts the printed string, and where nothing in it can be compared."""
+    from karat.replication.report_strings import every_reported
+
+    checked = check_patterns(numbers, text)
+    every = every_reported(text)
+    if not every:
+        if not checked:
+            numbers.notes.append(f"{excerpt(text, 60)!r} has no statistic that could be checked")
+        return
+    fitting = [
+        (said, printed)
+        for said in every
+        if (printed := _as_own(numbers.test, said.kind, said.statistic, 0.5 * 10.0**-said.decimals)) is not None
+    ]
+    if not fitting:
+        numbers.fault(f"a {numbers.test.kind} does not follow from {every[0].kind}", "reported")
+        return
+    faults, notes = list(numbers.faults), list(numbers.notes)
+    for said, printed in [*fitting, fitting[0]]:  # an F of another effect may be printed beside; none holds: the first
+        numbers.faults[:], numbers.notes[:] = faults, notes
+        _check_said(numbers, said, printed, text)
+        if len(numbers.faults) == len(faults):
+            return
+
+
+def _check_said(numbers: Numbers, said: Reported, printed: Sequence[Span], text: str) -> None:
+    _check_statistic(numbers, printed, text)
+    _check_p(numbers, said)
+    _check_sizes(numbers, said.kind, said.dfs, said.n if said.n is None or said.n2 is None else said.n + said.n2)
+
+
+def _check_p(numbers: Numbers, said: Reported) -> None:
+    """A p that the printed statistic does not give is told: karat uses none, but one of the two is a slip."""
+    from karat.replication.printed_p import printed_p
+
+    given = printed_p(said, one_sided=numbers.test.alternative != "two-sided")
+    if given is None or given.holds or numbers.test.reason is not None:
+        return
+    sides = "one-sided" if numbers.test.alternative != "two-sided" else "two-sided"
+    p = p_value((given.low + given.high) / 2)
+    numbers.notes.append(f"'{excerpt(said.text, 60)}': the statistic gives p {p} ({sides})")
+
+
+def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] | None:
+    """The printed statistic as spans of the test's own, without sign. None: it says nothing of this kind."""
+    low, high = max(0.0, abs(value) - half), abs(value) + half
+    roots, squares = [(math.sqrt(low), math.sqrt(high))], [(low * low, high * high)]
+    same = [(low, high)]
+    own: dict[str, dict[str, list[Span]]] = {
+        "t": {"t": same, "z": same, "F": roots},
+        "anova": {"F": same, "t": squares},
+        "r": {"r": same},
+        "chi2": {"chi2": same, "z": squares},
+        "U": {"U": same, "z": same},
+        "z": {"z": same, "t": same, "chi2": roots},
+        "ratio": {"F": same},
+    }
+    kind = "t" if test.kind in _AS_T else _OWN.get(test.statistic_kind, "t")
+    return own[kind].get(printed)
+
+
+_OWN = {"anova": "anova", "correlation": "r", "spearman": "r", "contingency": "chi2", "binomial": "z",
+        "proportion": "z", "mannwhitney": "U", "wilcoxon": "z", "variance_ratio": "ratio"}  # fmt: skip
+
+
+def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> None:
+    test = numbers.test
+    quoted = excerpt(text, 60)
+    own = published(test, {})
+    key = {"anova": "F", "correlation": "r", "spearman": "r", "wilcoxon": "z", "variance_ratio": "ratio"}
+    name = key.get(test.statistic_kind, "U" if test.human.U is not None else "z" if test.kind == "mannwhitney" else "t")
+    stated = getattr(test.human, name, None)
+    if stated is not None and test.kind not in {"contingency", *_SHARES}:
+        half = numbers.half(stated, name)
+        spans = [(abs(stated) - half, abs(stated) + half)]
+        if name == "U" and None not in (sizes := [one.n for one in levels_of(test, numbers.arms)]) and len(sizes) == 2:
+            other = (sizes[0] or 0) * (sizes[1] or 0) - stated
+            spans.append((abs(other) - half, abs(other) + half))
+        if not _meet(spans, printed):
+            numbers.fault(f"{name} = {stated:g} is not what is printed: '{quoted}'", name)
+    computed = list(_computed(numbers))
+    if computed and not _meet(computed, printed):
+        nominal = math.nan if test.kind in _SHARES else described(test, numbers.arms)  # of those it is a count
+        found = " or ".join(_shown(span) for span in computed[:3]) if math.isnan(nominal) else f"{round(nominal, 3):g}"
+        message = f"means or counts give {_OWN.get(test.kind, 't')} = {found}, '{quoted}' is printed"
+        if test.use is None:
+            numbers.fault(f"{message}; mend the numbers, or say which holds: `use:` with a `reason`")
+        else:
+            numbers.notes.append(f"{message}; the file uses the {test.use}")
+    if not computed and math.isnan(own):
+        numbers.notes.append(f"nothing that could be checked against '{quoted}'")
+
+
+def _meet(found: Sequence[Span], printed: Sequence[Span]) -> bool:
+    return any(
+        a[0] <= b[1] * (1 + 1e-6) + _SLACK and b[0] <= a[1] * (1 + 1e-6) + _SLACK for a in found for b in printed
+    )
+
+
+def _shown(span: Span) -> str:
+    middle = (span[0] + span[1]) / 2
+    return f"{round(middle, 3):g}"
+
+
+def _computed(numbers: Numbers) -> Iterator[Span]:
+    """What follows from means, standard deviations or counts, rounded as they are: spans of its size."""
+    test = numbers.test
+    levels = levels_of(test, numbers.arms)
+    if test.kind == "contingency":
+        table = table_of(test, levels)
+        yield from ((one, one) for one in (_chi_squares(table) if table is not None else ()))
+    elif test.kind in _SHARES:
+        yield from ((one, one) for one in _share_z(test, numbers.arms))
+    elif not math.isnan(described(test, numbers.arms)):
+        values = [abs(one) for one in _corners(numbers, levels) if not math.isnan(one)]
+        if values:
+            yield min(values), max(values)
+
+
+def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
+    """The statistic at every corner of what the rounded numbers may have been."""
+    test, human = numbers.test, numbers.test.human
+    yield described(test, numbers.arms)
+    if test.kind in _AS_T - {"ttest_ind", "welch"}:
+        mean, sd, n = human.mean, human.sd, human.n
+        if mean is None or sd is None or n is None:
+            return
+        for a, b in product((-1, 1), repeat=2):
+            spread = sd + b * numbers.half(sd, "sd")
+            if spread > 0:
+                yield (mean + a * numbers.half(mean, "mean") - reference_of(test)) / (spread / math.sqrt(n))
+        return
+    if test.groups is None or 2 * len(levels) > _MANY_CORNERS or test.kind == "variance_ratio":
+        return
+    halves = [
+        (numbers.half(one.mean or 0.0, name, "mean"), numbers.half(one.sd or 0.0, name, "sd"))
+        for name, one in zip(test.groups.names, levels, strict=True)
+    ]
+    for signs in product((-1, 1), repeat=2 * len(levels)):
+        moved = [
+            (
+                float(one.n or 0),
+                (one.mean or 0.0) + signs[2 * at] * half[0],
+                max(0.0, (one.sd or 0.0) + signs[2 * at + 1] * half[1]),
+            )
+            for at, (one, half) in enumerate(zip(levels, halves, strict=True))
+        ]
+        yield statistic_of_means(test.kind, moved)
+    if len(levels) == 2 and abs((levels[0].mean or 0) - (levels[1].mean or 0)) <= halves[0][0] + halves[1][0]:
+        yield 0.0
+
+
+def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
+    """Pearson's χ², with Yates's correction, and the likelihood ratio: papers print any of them."""
+    rows, columns = [sum(row) for row in table], [sum(column) for column in zip(*table, strict=True)]
+    total = sum(rows)
+    if not all(rows) or not all(columns):
+        return []
+    expected = [[row * column / total for column in columns] for row in rows]
+    pairs = [
+        (seen, want)
+        for ones, wants in zip(table, expected, strict=True)
+        for seen, want in zip(ones, wants, strict=True)
+    ]
+    found = [
+        sum((seen - want) ** 2 / want for seen, want in pairs),
+        2 * sum(seen * math.log(seen / want) for seen, want in pairs if seen),
+    ]
+    if len(pairs) == 4:
+        found.append(sum(max(0.0, abs(seen - want) - 0.5) ** 2 / want for seen, want in pairs))
+        found.append(_unpooled(table))
+    return found
+
+
+def _unpooled(table: Sequence[Sequence[int]]) -> float:
+    """The square of z for two shares, each with its own variance."""
+    (a, b), (c, d) = table
+    one, two = a / (a + b), c / (c + d)
+    variance = one * (1 - one) / (a + b) + two * (1 - two) / (c + d)
+    return (one - two) ** 2 / variance if variance > 0 else math.inf
+
+
+def _share_z(test: Test, arms: Mapping[str, Arm]) -> list[float]:
+    side = human_side(test, arms)
+    k, n, p0 = side.statistic, side.n1, side.p0
+    if math.isnan(k) or math.isnan(n):
+        return []
+    spread = math.sqrt(n * p0 * (1 - p0))
+    return [abs(k - n * p0) / spread, max(0.0, abs(k - n * p0) - 0.5) / spread]
+
+
+def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | None) -> None:
+    """Degrees of freedom and N as printed, against those of the file and those that sizes give."""
+    test, human = numbers.test, numbers.test.human
+    own = [one for one in (human.df1, human.df2) if one is not None]
+    if own and dfs and len(own) == len(dfs) and any(abs(a - b) > 1e-6 for a, b in zip(own, dfs, strict=True)):
+        numbers.fault(f"degrees of freedom {listed(own)} are not the printed ones, {listed(dfs)}", "reported")
+    side = human_side(test, numbers.arms)
+    sizes = [one for one in (side.sizes or (side.n1, side.n2)) if not math.isnan(one)]
+    if test.kind == "contingency" and side.table is not None:
+        sizes = [float(sum(row)) for row in side.table]
+    total = sum(sizes)
+    if not sizes:
+        return
+    if n is not None and n != total:
+        numbers.doubt(f"N = {n} is printed, the groups have {total:g}", "reported")
+    if test.kind == "anova" and not test.factors and is_repeated(sizes, dfs):
+        check_repeated(numbers, sizes, dfs)
+        return
+    free = _free(test, printed, total, sum(map(len, test.cells)))
+    if free and dfs and dfs[-1] not in free:
+        more = test.kind == "anova" and not test.factors and dfs[-1] < free[0]
+        hint = " (if the design has other factors, name them in `factors`)" if more else ""
+        numbers.doubt(f"{dfs[-1]:g} degrees of freedom are printed, sizes give {listed(free)}{hint}", "reported")
+    if free and own and not dfs and own[-1] not in free:
+        numbers.doubt(f"{own[-1]:g} degrees of freedom do not fit the sizes, which give {listed(free)}", "df2")
+
+
+def check_chi2(numbers: Numbers) -> None:
+    """A χ² that the file gives, against the counts beside it: only they are used."""
+    test, said = numbers.test, numbers.test.human.chi2
+    table = table_of(test, levels_of(test, numbers.arms)) if test.kind == "contingency" else None
+    if said is None or table is None:
+        return
+    half = numbers.half(said, "chi2")
+    found = [(one, one) for one in _chi_squares(table)]
+    if not _meet(found, [(said - half, said + half)]):
+        listing = " or ".join(map(_shown, found[:3]))
+        numbers.doubt(f"the counts give chi2 = {listing}, the file says {said:g}", "chi2")
+
+
+def check_repeated(numbers: Numbers, sizes: Sequence[float], dfs: Sequence[float]) -> None:
+    """An F of repeated measures has another error term: no reason makes it that of different people."""
+    if numbers.test.use != "descriptives":
+        numbers.fault(
+            f"{listed(dfs)} degrees of freedom are those of {sizes[0]:g} people in all {len(sizes)} groups; an anova "
+            "compares groups of different people: pair them (ttest_paired), or test a contrast (ttest_one)"
+        )
+
+
+def is_repeated(sizes: Sequence[float], dfs: Sequence[float]) -> bool:
+    """Whether the degrees of freedom are those of repeated measures."""
+    groups = len(sizes)
+    return groups > 1 and len(set(sizes)) == 1 and tuple(dfs) == (groups - 1, (groups - 1) * (sizes[0] - 1))
+
+
+def _free(test: Test, printed: str, total: float, groups: int) -> list[float]:
+    """The (last) degrees of freedom that fit the number of people; none where they do not follow from it."""
+    if printed in {"chi2", "z", "U"} or test.kind in {"welch", "mannwhitney", "wilcoxon", "variance_ratio"}:
+        return []
+    if test.kind == "ttest_ind":
+        return [total - 2]
+    if test.statistic_kind == "anova":
+        return [total - groups] if groups > 1 else []
+    if test.kind in {"correlation", "spearman"}:
+        return [total - 2]
+    return [total - 1]
+
+
+_Value = TypeVar("_Value")
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|percent)")
+_COUNT = re.compile(r"(\d+)\s*(?:of|/|out of)\s*(\d+)")
+_MEAN = re.compile(r"\bM(?:ean)?s?\s*=\s*\$?(?P<mean>[-−]?\d+(?:\.\d+)?)")
+_MEAN_SD = re.compile(r"(?<![\d.(])(?P<mean>[-−]?\d+(?:\.\d+)?)\s*\((?P<sd>\d+(?:\.\d+)?)\)(?:\s*of\s*(?P<of>\d+))?")
+
+
+def check_patterns(numbers: Numbers, text: str) -> bool:
+    """Shares, counts and means as papers write them without a statistic; whether there was anything to check."""
+    test = numbers.test
+    levels = levels_of(test, numbers.arms) or [Level(n=test.human.n, k=test.human.k, mean=test.human.mean)]
+    return any(
+        [
+            _check_shares(numbers, levels, text),
+            _check_k_of_n(numbers, levels, text),
+            _check_means(numbers, levels, text),
+        ]
+    )
+
+
+def _check_shares(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
+    printed = [match[1] for match in _SHARE.finditer(text)]
+    shares = [100 * one.k / one.n for one in levels if one.k is not None and one.n]
+    if len(shares) != len(levels) or len(printed) != len(shares):
+        return False
+    good = any(
+        all(abs(share - float(said)) <= 0.5 * 10.0 ** -len(said.partition(".")[2]) + 1e-6 for share, said in pairs)
+        for pairs in (list(zip(shares, order, strict=True)) for order in _orders(printed))
+    )
+    if not good:
+        found = ", ".join(f"{round(share, 2):g} %" for share in shares)
+        message = f"counts give {found}, '{excerpt(text, 60)}' is printed"
+        if numbers.test.use is not None and numbers.test.reason is not None:
+            numbers.notes.append(message)
+        else:
+            numbers.fault(f"{message}; mend the numbers, or say which holds: `use:` with a `reason`")
+    return True
+
+
+def _check_k_of_n(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
+    printed = [(int(match[1]), int(match[2])) for match in _COUNT.finditer(text)]
+    counts = [(one.k, one.n) for one in levels if one.k is not None]
+    if len(printed) != len(levels) or len(counts) != len(levels):
+        return False
+    if not any(list(order) == counts for order in _orders(printed)):
+        shown = ", ".join(f"{k} of {n}" for k, n in counts)
+        numbers.fault(f"the counts are {shown}, '{excerpt(text, 60)}' is printed")
+    return True
+
+
+def _check_means(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
+    """`M = 2.33`, `2.33 (0.49)` with the standard deviation, also `2.33 (0.49) of 5`."""
+    own = [(one.mean, one.sd) for one in levels if one.mean is not None]
+    printed = [match.groupdict() for match in _MEAN_SD.finditer(text)] or [
+        match.groupdict() for match in _MEAN.finditer(text)
+    ]
+    if len(own) != len(levels) or len(printed) != len(own) or not own:
+        return False
+    if not any(all(map(_same_mean, own, order)) for order in _orders(printed)):
+        found = ", ".join(f"{mean:g}" if sd is None else f"{mean:g} ({sd:g})" for mean, sd in own)
+        numbers.fault(f"the means are {found}, '{excerpt(text, 60)}' is printed")
+    return True
+
+
+def _same_mean(own: tuple[float | None, float | None], printed: Mapping[str, str | None]) -> bool:
+    unit = float(printed.get("of") or 1)
+    if unit == 0:  # `2.33 (0.49) of 0`
+        return False
+    for value, said in zip(own, (printed["mean"], printed.get("sd")), strict=True):
+        if value is None or said is None:
+            continue
+        half = 0.5 * 10.0 ** -len(said.partition(".")[2]) / unit
+        rounded = 0.5 * 10.0 ** -len(repr(value).partition(".")[2])
+        if abs(value - float(said.replace("−", "-")) / unit) > max(half, rounded) + 1e-9:
+            return False
+    return True
+
+
+def _orders(values: Sequence[_Value]) -> Iterator[tuple[_Value, ...]]:
+    """The values in every order (papers need not follow the levels'); many of them only as they stand."""
+    return permutations(values) if len(values) <= 4 else iter([tuple(values)])
+
+
+def listed(values: Sequence[float]) -> str:
+    """Numbers, with commas between."""
+    return ", ".join(f"{value:g}" for value in values)

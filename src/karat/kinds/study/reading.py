@@ -1,8 +1,9 @@
-"""A folder with `study.yaml` → a study, or every fault in it at once."""
+"""A folder with `study.yaml`, or several, → studies, or every fault in them at once; in the form that is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePath
@@ -18,18 +19,92 @@ from karat.files import open_regular
 from karat.kinds._rows import read_rows
 from karat.kinds.study.checks import Checked, check
 from karat.kinds.study.format import (
+    Answered,
     Arm,
     Finding,
     Participants,
+    Relabelled,
     Rounds,
     StudyDraft,
     StudyFile,
+    Task,
     Test,
 )
-from karat.kinds.study.forms import wordings
-from karat.kinds.study.relabel import WORDING, changes, relabelled
 
-__all__ = ["read_kept_study", "read_study"]
+__all__ = [
+    "WORDING",
+    "changes",
+    "has_relabelled",
+    "read_kept_study",
+    "read_studies",
+    "read_study",
+    "relabelled",
+    "wordings",
+    "wordings_of",
+]
+
+WORDING = "relabelled"
+"""Of the materials that are shown: `gain.relabelled.md` for `gain.md`, where there is one."""
+
+
+def changes(arm: Arm) -> bool:
+    """Whether the arm, or a task of it, has other amounts."""
+    return arm.relabel is not None or any(task.relabel is not None for task in arm.tasks or ())
+
+
+def relabelled(arm: Arm) -> Arm:
+    """The arm with its other values and fields; an answer of another scale is divided before it is counted."""
+    own = arm.relabel or Relabelled()
+    tasks = None if arm.tasks is None else [_task(task, own.fields) for task in arm.tasks]
+    rounds = arm.rounds
+    if rounds is not None:
+        rounds = rounds.model_copy(update={"fields": _fields(rounds.fields, own.fields)})
+    return arm.model_copy(
+        update={
+            "values": {**arm.values, **own.values},
+            "fields": _fields(arm.fields, own.fields),
+            "tasks": tasks,
+            "rounds": rounds,
+        }
+    )
+
+
+def _task(task: Task, of_arm: Mapping[str, Answered]) -> Task:
+    own = task.relabel or Relabelled()
+    fields = _fields(task.fields, {**of_arm, **own.fields})
+    return task.model_copy(update={"values": {**task.values, **own.values}, "fields": fields})
+
+
+def _fields(fields: Mapping[str, Answered] | None, others: Mapping[str, Answered]) -> dict[str, Answered] | None:
+    return None if fields is None else {name: others.get(name, one) for name, one in fields.items()}
+
+
+def wordings_of(study: StudyFile) -> tuple[str, ...]:
+    """What `dataset.wording` may be. Sorted."""
+    return wordings(study.folder / prompt for prompt in study.materials)
+
+
+def wordings(materials: Iterable[Path]) -> tuple[str, ...]:
+    """The wordings of some of these files: `plain`, where `gain.plain.md` lies beside `gain.md`. Sorted."""
+    found: dict[Path, list[str]] = {}
+    names: set[str] = set()
+    for file in materials:
+        if file.parent not in found:
+            found[file.parent] = [one.name for one in file.parent.iterdir()] if file.parent.is_dir() else []
+        for name in found[file.parent]:
+            wording = name.removeprefix(f"{file.stem}.").removesuffix(file.suffix)
+            if name == f"{file.stem}.{wording}{file.suffix}" and "." not in wording:
+                names.add(wording)
+    return tuple(sorted(names - {WORDING}))
+
+
+def has_relabelled(study: StudyFile) -> bool:
+    """Whether `dataset.relabel` changes anything that participants see."""
+    if any(changes(arm) for arm in study.arms.values()):
+        return True
+    files = [study.folder / prompt for prompt in study.materials]
+    return any(file.with_suffix(f".{WORDING}{file.suffix}").is_file() for file in files)
+
 
 Model = TypeVar("Model", bound=pydantic.BaseModel)
 _WHERE = "study.yaml"
@@ -253,3 +328,70 @@ def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
         "min_coverage": 0.5,
         "reducer": None,
     }
+
+
+_AT_ONCE = 4  # most of the time goes to a process for each study's SQL
+
+
+def read_studies(
+    files: Sequence[Path], *, folder: Path, sql: bool = True, wording: str | None = None, relabel: bool = False
+) -> list[StudyFile]:
+    """The studies, in the order of the files. Raises BadDataset with every fault of every one.
+
+    `folder`: where they lie; the place of a fault begins with the folder of its study.
+    """
+
+    def read(file: Path) -> StudyFile | BadDataset:
+        try:
+            return read_study(file, sql=sql, wording=wording, relabel=relabel)
+        except BadDataset as bad:
+            return bad
+
+    if len(files) == 1 and files[0] == folder:
+        return [read_study(files[0], sql=sql, wording=wording, relabel=relabel)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = list(pool.map(read, files))
+    form = "relabel" if relabel else "wording" if wording is not None else None
+    faults = [
+        Fault(place=f"{file.parent.name}: {fault.place}", message=fault.message, line=fault.line)
+        for file, one in zip(files, found, strict=True)
+        if isinstance(one, BadDataset)
+        for fault in one.faults
+        if fault.place != form
+    ]
+    studies = [one for one in found if isinstance(one, StudyFile)]
+    if form is not None:
+        faults += _without_form(files, found, form=form, wording=wording)
+    faults += _alike(studies)
+    if faults:
+        raise BadDataset(str(folder), faults)
+    return studies
+
+
+def _without_form(
+    files: Sequence[Path], found: Sequence[StudyFile | BadDataset], *, form: str, wording: str | None
+) -> Iterator[Fault]:
+    """Which of the studies lack the form that is asked for, and how the others are chosen: in one fault."""
+    lacking = [isinstance(one, BadDataset) and any(fault.place == form for fault in one.faults) for one in found]
+    if not any(lacking):
+        return
+    what = "no other names and amounts" if form == "relabel" else f"no wording '{wording}'"
+    if all(lacking):
+        known = {name for file in files for name in wordings(file.parent.rglob("*.md"))} if wording is not None else ()
+        hint = did_you_mean(wording, known) if wording is not None else ""
+        yield Fault(place=form, message=f"{what} in any of the {len(files)} studies{hint}")
+        return
+    without, having = ([file.parent.name for file, one in zip(files, lacking, strict=True) if one is lacks]
+                       for lacks in (True, False))  # fmt: skip
+    message = f"{what} in {len(without)} of {len(files)} studies: {', '.join(without)}"
+    yield Fault(place=form, message=f"{message}; those that have some can be chosen: `studies: [{', '.join(having)}]`")
+
+
+def _alike(studies: Sequence[StudyFile]) -> Iterator[Fault]:
+    """Names begin the ids of samples, so they must differ."""
+    seen: dict[str, str] = {}
+    for one in studies:
+        folder = one.path.parent.name
+        first = seen.setdefault(one.study, folder)
+        if first != folder:
+            yield Fault(place=f"{folder}: study", message=f"is called '{one.study}', as the study in '{first}' is")

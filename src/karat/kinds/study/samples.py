@@ -1,7 +1,8 @@
-"""Participants and groups as samples, what is asked in each turn, and their answers as rows of `responses`."""
+"""Participants and groups as samples: what is asked in each turn, how answers are read, and random answers."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from random import Random
@@ -11,18 +12,96 @@ import msgspec
 
 from karat.errors import BadOption
 from karat.kinds import sample_digest
-from karat.kinds.study.at_random import random_text, random_values
 from karat.kinds.study.columns import PAYOFF
+from karat.kinds.study.experiments import Response
 from karat.kinds.study.fields import Read, read_answers
 from karat.kinds.study.format import Answered, Arm, StudyFile
-from karat.kinds.study.people import Person
+from karat.kinds.study.people import Person, persona
 from karat.kinds.study.prompts import shown_to
 from karat.kinds.study.rounds import filled_role, filled_round, payoffs_of, round_names, round_task, round_template
-from karat.kinds.study.tests import Response
-from karat.records import Sample, Turn
+from karat.records import Condition, Sample, Turn
 from karat.templates import names
 
-__all__ = ["fields_of", "group_sample", "person_sample", "question_of", "responses_of", "said_in"]
+__all__ = [
+    "fields_of",
+    "group_sample",
+    "is_stopped",
+    "person_sample",
+    "profile_of",
+    "prompt_for",
+    "question_of",
+    "random_text",
+    "random_values",
+    "responses_of",
+    "said_in",
+    "turn_question",
+]
+
+Value = float | str | list[str]
+_SPAN = 100.0  # of a number whose range has no end
+_WORDS = "able blue clear down early far green high kind late mild near open plain quick round soft tall wide young"
+_EACH = tuple(_WORDS.split())
+
+
+def random_values(fields: Mapping[str, Mapping[str, Any]], dice: random.Random) -> dict[str, Value]:
+    """An answer to every field, as `read_answers` would read it.
+
+    >>> random_values({"choice": {"type": "choice", "options": ["A"]}}, random.Random(0))
+    {'choice': 'A'}
+    """
+    return {name: _answer(one, dice) for name, one in fields.items()}
+
+
+def random_text(fields: Mapping[str, Mapping[str, Any]], dice: random.Random) -> str:
+    """The same answers, one line a field, as the answer's form asks for it.
+
+    >>> random_text({"how": {"type": "likert", "range": [4, 4]}}, random.Random(0))
+    'how: 4'
+    """
+    said = random_values(fields, dice)
+    return "\n".join(f"{name}: {_written(value, fields[name])}" for name, value in said.items())
+
+
+def _answer(one: Mapping[str, Any], dice: random.Random) -> Value:
+    labels: Sequence[str] = list(one.get("options") or ())
+    match one["type"]:
+        case "choice":
+            return dice.choice(labels)
+        case "rank":
+            return dice.sample(labels, len(labels))
+        case "text":
+            return " ".join(dice.sample(_EACH, 3))
+    low, high = one.get("range") or (None, None)
+    if low is None:
+        low = 0.0 if high is None else high - _SPAN
+    if high is None:
+        high = low + _SPAN
+    if _is_whole(one):
+        return float(dice.randint(_up(low), max(_up(low), int(high // 1))))
+    return _rounded(dice.uniform(low, high), low, high)
+
+
+def _is_whole(one: Mapping[str, Any]) -> bool:
+    return one["type"] == "likert" or bool(one.get("whole"))
+
+
+def _up(value: float) -> int:
+    return -int(-value // 1)
+
+
+def _rounded(value: float, low: float, high: float) -> float:
+    """Two decimals, or as many as a narrow range needs to be drawn from at all."""
+    span = high - low
+    decimals = 2 if span >= 1 else next((some for some in range(3, 12) if span * 10**some >= 100), 12)
+    return float(min(max(round(value, decimals), low), high))
+
+
+def _written(value: Value, one: Mapping[str, Any]) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if _is_whole(one) else repr(value)
 
 
 def person_sample(
@@ -235,3 +314,44 @@ def random_answers(sample: Sample, turn: int, dice: Random) -> dict[str, float |
 def random_reply(sample: Sample, turn: int, dice: Random) -> str:
     """The same as the text of a reply, in the form that was asked for."""
     return random_text(sample.detail["fields"][turn], dice)
+
+
+def turn_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
+    """What a participant is asked in a turn (from 0); None: nothing any more, because their answers cannot be read."""
+    return None if is_stopped(sample, turn, replies) else question_of(sample, turn, replies)
+
+
+def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool:
+    """Whether who sits at a turn is asked no more: `stop_after_unread` times in a row nothing could be read.
+
+    Depends on their own replies alone, and once stopped they stay so. A turn that asks for nothing, or that
+    has no reply, counts neither way.
+    """
+    most: int | None = sample.detail.get("stop_after_unread")
+    if most is None:
+        return False
+    seat, unread = sample.turns[turn].seat, 0
+    for at in range(turn - 1, -1, -1):
+        said = replies[at]
+        if sample.turns[at].seat != seat or said is None:
+            continue
+        read = said_in(sample, at, said)
+        if read.values:
+            return False
+        unread += not read.complete(fields_of(sample, at))
+        if unread == most:
+            return True
+    return False
+
+
+def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
+    """Who sits there: attribute → value."""
+    who: Mapping[str, Any] = sample.detail if seat is None else sample.detail["members"][seat]
+    found: Mapping[str, Any] = who["profile"]
+    return found
+
+
+def prompt_for(condition: Condition, sample: Sample, seat: int | None) -> str | None:
+    """The condition's system prompt as one participant reads it. Nothing is missing: `persona_names` was asked."""
+    prompt = condition.system_prompt
+    return prompt if prompt is None or "study" not in sample.detail else persona(prompt, profile_of(sample, seat))

@@ -27,7 +27,6 @@ from karat.blocks import (
     columns,
     slug,
 )
-from karat.kinds.study.analysis.chance import NARROW_STUDY, narrow_studies
 from karat.kinds.study.analysis.model import (
     FindingResult,
     FloorScore,
@@ -39,7 +38,13 @@ from karat.kinds.study.analysis.model import (
     StudySummary,
     TestResult,
 )
-from karat.kinds.study.analysis.verdicts import ECS_CEILING, pairs_sentence, studies_counted
+from karat.kinds.study.analysis.verdicts import (
+    ECS_CEILING,
+    NARROW_STUDY,
+    narrow_studies,
+    pairs_sentence,
+    studies_counted,
+)
 
 __all__ = ["sections", "statistic_of"]
 

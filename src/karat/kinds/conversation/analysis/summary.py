@@ -12,25 +12,23 @@ from karat.analysis.ledger import Outcome
 from karat.analysis.model import Account
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
-from karat.kinds.conversation.analysis.errors import (
-    cost,
-    diagnosed,
-    extraction,
-    pace,
-    propagation,
-    quarantine,
-    unreadable,
-    verdicts,
-)
 from karat.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, NullAnswerer
 from karat.kinds.conversation.analysis.rates import (
     Nulls,
     accuracies,
     conversation_accuracy,
+    cost,
+    diagnosed,
+    extraction,
     features,
     ladder,
+    pace,
+    propagation,
+    quarantine,
     reasoning,
     strata,
+    unreadable,
+    verdicts,
 )
 from karat.kinds.conversation.analysis.turns import Declarations, Floats, Turns, declarations, read_turns
 from karat.numeric import match_many, null_answers, right_by

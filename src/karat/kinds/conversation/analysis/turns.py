@@ -1,14 +1,14 @@
 """Every declared turn of a run over conversations, as columns: what was scored, said, spent.
 
 A *slot* is a declared turn of one repetition: repetition · declared turns + the turn's place among them, so that
-columns of all conditions are alike. What the index passes over is read again, by the bytes of the lines that count.
-"""
+columns of all conditions are alike. What the index passes over is read again, by the bytes of the lines that count."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -17,11 +17,80 @@ from numpy.typing import NDArray
 from karat import formats
 from karat.analysis.grids import Layout
 from karat.index import RunIndex
-from karat.kinds.conversation.analysis.replies import HeardReply, Matcher, matcher_of, reply_of
-from karat.numeric import operations_attempted, parse_program, parse_value, right_by
+from karat.journal import RunFolder
+from karat.numeric import MATCHES, extract, match, operations_attempted, parse_program, parse_value, right_by, stated
 from karat.records import Sample, Usage
 
-__all__ = ["Declarations", "Said", "Turns", "declarations", "read_turns"]
+__all__ = [
+    "Declarations",
+    "HeardReply",
+    "Matcher",
+    "Said",
+    "Turns",
+    "declarations",
+    "matcher_of",
+    "read_turns",
+    "reply_of",
+]
+
+
+class _AnyReply(Protocol):
+    @property
+    def text(self) -> str: ...
+    @property
+    def answer(self) -> str | None: ...
+    @property
+    def unit(self) -> str | None: ...
+
+
+class HeardReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What is needed of a reply."""
+
+    text: str
+    answer: str | None = None
+    unit: str | None = None
+    usage: Usage | None = None
+    milliseconds: float | None = None
+
+
+class Matcher(msgspec.Struct, frozen=True, kw_only=True):
+    """Compares a reply with the golden answer as the scorer `numeric` does."""
+
+    extract: Literal["json", "last_number"]
+
+    def values(self, golden: str | None, printed: str | None, reply: _AnyReply) -> dict[str, bool | None]:
+        """Match → whether it holds; None for all of them without a golden answer."""
+        if golden is None:
+            return dict.fromkeys(MATCHES)
+        said = stated(reply.text, answer=reply.answer, unit=reply.unit, take=partial(extract, how=self.extract))
+        found = match(golden, said.answer, declared_unit=said.unit, printed=printed)
+        values: dict[str, bool | None] = {name: getattr(found, name) for name in MATCHES}
+        return values if printed is not None else values | {"printed": None}
+
+
+def matcher_of(run: RunFolder, scorer: str, scoring: str) -> Matcher | None:
+    """With the options of that scoring.
+
+    None where they ask for a regular expression: one that a run folder names is not run.
+    """
+    options: Mapping[str, object] = next(
+        (one.options for one in run.scorers() if (one.name, one.scoring) == (scorer, scoring)), {}
+    )
+    extract = options.get("extract", "json")
+    return Matcher(extract=extract) if extract == "json" or extract == "last_number" else None
+
+
+class _ReplyEvent(msgspec.Struct, gc=False):
+    reply: HeardReply
+
+
+_event = msgspec.json.Decoder(_ReplyEvent).decode
+
+
+def reply_of(line: bytes) -> HeardReply:
+    """The reply in a line of the event `reply`."""
+    return _event(line).reply
+
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -9,8 +9,8 @@ import msgspec
 from karat import formats
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import Part
-from karat.kinds.study.analysis.chance import beyond_chance
 from karat.kinds.study.analysis.model import Participants
+from karat.kinds.study.analysis.verdicts import beyond_chance
 
 __all__ = ["StudyChange", "StudyComparison", "StudyPairing", "StudySide", "TestChange"]
 

@@ -19,7 +19,7 @@ from karat import formats, stats
 from karat.analysis.numbers import Estimate
 from karat.kinds.study.analysis.model import FloorDifference, FloorScore, FloorTest, StudyFloor
 from karat.kinds.study.analysis.runs import CONVENTION
-from karat.kinds.study.analysis.tests import changed, known, mean, sd, unscored
+from karat.kinds.study.analysis.scores import changed, known, mean, sd, unscored
 from karat.kinds.study.samples import random_answers
 from karat.records import Sample
 from karat.replication import directed_pas, reference_differences, score_tests

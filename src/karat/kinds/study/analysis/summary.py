@@ -20,10 +20,7 @@ from karat.analysis.ledger import Outcome
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
 from karat.journal import RunFolder, StudyCopy
-from karat.kinds.study.analysis.answers import Answers, read_answers_of
-from karat.kinds.study.analysis.chance import narrow_studies
 from karat.kinds.study.analysis.floor import ONE_ANSWER, Guesses, floor_of, floor_repetitions, guessers_of
-from karat.kinds.study.analysis.levels import Condition, level_score, line_of, quantity
 from karat.kinds.study.analysis.model import (
     Caricature,
     Participants,
@@ -33,10 +30,20 @@ from karat.kinds.study.analysis.model import (
     StudyResult,
     StudySummary,
 )
-from karat.kinds.study.analysis.people import People, people_of
-from karat.kinds.study.analysis.runs import CONVENTION, REPLICATES, Code, measured, reducer_of, seed_of
-from karat.kinds.study.analysis.tests import changed, finding_result, mean
-from karat.kinds.study.analysis.verdicts import shown_pairs, warnings_of
+from karat.kinds.study.analysis.runs import (
+    CONVENTION,
+    REPLICATES,
+    Answers,
+    Code,
+    People,
+    measured,
+    people_of,
+    read_answers_of,
+    reducer_of,
+    seed_of,
+)
+from karat.kinds.study.analysis.scores import Condition, changed, finding_result, level_score, line_of, mean, quantity
+from karat.kinds.study.analysis.verdicts import narrow_studies, shown_pairs, warnings_of
 from karat.kinds.study.bootstrap import study_draws
 from karat.kinds.study.kept import kept_studies
 from karat.replication import join_draws, repeated_differences, repeated_uncertainty, score_tests

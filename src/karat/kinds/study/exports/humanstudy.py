@@ -2,19 +2,394 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
 
+import msgspec
 from pydantic import BaseModel, ConfigDict
 
+from karat import formats
 from karat.analysis import Summary
 from karat.errors import BadOption
+from karat.files import file_safe
 from karat.journal import RunFolder
-from karat.kinds.study.analysis.model import StudySummary
-from karat.kinds.study.analysis.scored_tests import summary_of_tests
-from karat.kinds.study.exports import _humanstudy_files
+from karat.kinds.study.analysis.model import (
+    FindingResult,
+    LevelScore,
+    Participants,
+    SideNumbers,
+    StudyCondition,
+    StudyResult,
+    StudySummary,
+    StudyUsage,
+    TestResult,
+    TestRow,
+)
+from karat.kinds.study.analysis.scores import summary_of_tests
 from karat.replication import Agreement, Uncertainty
 
-__all__ = ["Humanstudy"]
+__all__ = ["HEADER", "REPETITION", "Humanstudy", "detailed_rows", "files"]
+
+HEADER = (
+    "Study_ID", "Finding_ID", "Test_ID", "Condition", "Statistical_Test_Type", "Human_Test_Statistic",
+    "Agent_Test_Statistic", "Human_N_Eff", "Agent_N_Eff", "Log_BF_Human", "Log_BF_Agent", "Pi_Human", "Pi_Agent",
+    "PAS_Raw", "PAS_Directional", "ECS_Test", "Z_Diff", "Agent_Effect_Size", "Human_Effect_Size", "Agent_Effect_d",
+    "Human_Effect_d", "Direction_Match", "Coverage",
+)  # fmt: skip
+REPETITION = "Repetition"
+"""A last column of `detailed_stats.csv`, where there is more than one."""
+
+
+def files(part: StudySummary | None) -> dict[str, str]:
+    """File name → text. None: nothing was a study, and the files have no rows."""
+    results: list[Any] = []
+    whole: dict[str, Any] = {}
+    if part is not None:
+        results = [_evaluated(part, one, study) for one in part.conditions for study in one.studies]
+        whole = {one.condition: _benchmark(part, one) for one in part.conditions}
+    return {
+        "detailed_stats.csv": _detailed(part),
+        "evaluation_results.json": _json(results),
+        "benchmark_summary.json": _json(whole),
+        **(_benchmark_folders(part) if part is not None else {}),
+    }
+
+
+def _benchmark_folders(part: StudySummary) -> dict[str, str]:
+    """`benchmark/study_ID/CONDITION/`: a folder for each study and condition, as the benchmark's scripts want it."""
+    files = {}
+    for condition, folder in zip(part.conditions, _distinct(one.condition for one in part.conditions), strict=True):
+        for study in condition.studies:
+            name = file_safe(study.study)
+            place = f"benchmark/{name if name.startswith('study_') else f'study_{name}'}/{folder}"
+            evaluated = _evaluated(part, condition, study)
+            known = {key: value for key, value in evaluated.items() if value is not None}
+            scored = [one for one in evaluated["finding_results"] if one["finding_score"] is not None]
+            usage = _usage_stats(study.usage)
+            run = {
+                "study_id": study.study,
+                "title": evaluated["title"] or study.study,
+                "system_prompt_preset": condition.condition,
+                "usage_stats": usage,
+                "individual_data": [{"participant_id": at} for at in range(1, study.participants.answered + 1)],
+            }
+            files[f"{place}/full_benchmark.json"] = _json(run)
+            files[f"{place}/evaluation_results.json"] = _json(
+                {
+                    **known,
+                    "finding_results": scored,
+                    "test_results": [_for_their_scripts(one) for one in evaluated["test_results"]],
+                    "usage_stats": usage,
+                }
+            )
+    return files
+
+
+def _for_their_scripts(test: Mapping[str, Any]) -> dict[str, Any]:
+    """A test without what is not known. Their scripts make a d of any effect size, so one without a d is left out."""
+    sides = ("human", "agent")
+    without = {f"{side}_effect_size" for side in sides if test[f"{side}_effect_d"] is None}
+    return {key: value for key, value in test.items() if value is not None and key not in without}
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """Names of folders; one that no file system could tell from another gets a number."""
+    folders: list[str] = []
+    for name in map(file_safe, names):
+        used = {folder.lower() for folder in folders}
+        free = (f"{name}-{number}" for number in count(2))
+        folders.append(name if name.lower() not in used else next(one for one in free if one.lower() not in used))
+    return folders
+
+
+def _usage_stats(usage: StudyUsage) -> dict[str, float]:
+    """Tokens and cost by the benchmark's names; only what is known."""
+    sums = _usage([usage])
+    names = {
+        "total_prompt_tokens": "input_tokens", "total_completion_tokens": "output_tokens",
+        "total_tokens": "total_tokens", "total_cost": "total_cost",
+    }  # fmt: skip
+    return {theirs: sums[ours] for theirs, ours in names.items() if sums[ours] is not None}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _detailed(part: StudySummary | None) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    header = [*HEADER, REPETITION] if part is not None and part.repetitions > 1 else list(HEADER)
+    writer.writerow(header)
+    for row in detailed_rows(part) if part is not None else ():
+        writer.writerow([_cell(row[name]) for name in header])
+    return text.getvalue()
+
+
+def _cell(value: Any) -> str:
+    return str(value) if isinstance(value, bool) else formats.csv_cell(value)
+
+
+def detailed_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
+    """A row a test, condition and repetition, by the names of `HEADER` and `REPETITION`."""
+    for condition in part.conditions:
+        for finding in condition.findings:
+            for test in finding.tests:
+                for row in test.repetitions:
+                    values = _detail(condition.condition, finding, test, row)
+                    yield dict(zip((*HEADER, REPETITION), values, strict=True))
+
+
+def _detail(condition: str, finding: FindingResult, test: TestResult, row: TestRow) -> list[Any]:
+    human, agent = row.human, row.agent
+    named = [finding.study, finding.name, test.id, condition, test.kind]
+    evidence = [human.n_eff, agent.n_eff, human.log_bf, agent.log_bf, human.pi, agent.pi]
+    scores = [row.pas.value, row.pas_directional, row.ecs_test, row.z_diff]
+    effects = [agent.effect, human.effect, agent.d, human.d]
+    rest = [row.same_direction, row.coverage, row.repetition + 1]
+    return [*named, _statistic(human), _statistic(agent), *evidence, *scores, *effects, *rest]
+
+
+def _statistic(side: SideNumbers) -> Any:
+    if side.table is not None:
+        return ";".join(",".join(map(str, row)) for row in side.table)
+    return side.statistic
+
+
+def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult) -> dict[str, Any]:
+    """One study under one condition."""
+    info, score = part.info(study.study), study.score
+    return {
+        "study_id": study.study,
+        "title": info.title if info is not None else None,
+        "condition": condition.condition,
+        "repetitions": part.repetitions,
+        "score": score.pas.value,
+        "score_se": score.pas.se,
+        "score_directional": score.pas_directional,
+        "score_sd_between_repetitions": score.pas_sd,
+        "ecs_corr_study": score.ecs.value,
+        "ecs_interval_these_studies": _interval(score),
+        "reason": score.reason,
+        "tests_used": score.tests_used,
+        "tests_planned": score.tests_planned,
+        "coverage": score.coverage,
+        "participants": _people(study.participants),
+        "failure_rates": _failure_rates(study),
+        "usage": _usage([study.usage]),
+        "auxiliary": {**_auxiliary(score), **_study_floor(part, study.study)},
+        "finding_results": [_finding(one) for one in study.findings],
+        "test_results": [
+            _test(finding, test, row)
+            for finding in study.findings
+            for test in finding.tests
+            for row in test.repetitions
+        ],
+    }
+
+
+def _interval(score: LevelScore) -> list[float | None]:
+    return [score.ecs.low, score.ecs.high]
+
+
+def _auxiliary(score: LevelScore) -> dict[str, float | None]:
+    return {
+        "normalized_score": score.normalized,
+        "ecs_strict_study": score.ecs_strict,
+        "ecs_strict_study_chi2": score.ecs_strict_chi2,
+    }
+
+
+def _study_floor(part: StudySummary, study: str) -> dict[str, float | None]:
+    """What random answers get in the study."""
+    found = None if part.floor is None else part.floor.study(study)
+    return {
+        "floor_score": None if found is None else found.pas.value,
+        "floor_ecs_corr_study": None if found is None else found.ecs.value,
+    }
+
+
+def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
+    """What random answers get over all studies, and how far the condition is above them; None where nobody answered."""
+    if part.floor is None:
+        return None
+    whole, more = part.floor.benchmark, part.floor.of(condition)
+    return {
+        "repetitions": part.floor.repetitions,
+        "average_pas_raw": whole.pas.value,
+        "average_pas_raw_interval": [whole.pas.low, whole.pas.high],
+        "pas_raw_sd_between_repetitions": whole.pas_sd,
+        "average_pas_directional": whole.pas_directional,
+        "average_ecs": whole.ecs.value,
+        "average_ecs_interval": [whole.ecs.low, whole.ecs.high],
+        "pas_raw_above_floor": None if more is None else more.pas.value,
+        "pas_raw_above_floor_interval": None if more is None else [more.pas.low, more.pas.high],
+        "ecs_above_floor": None if more is None else more.ecs.value,
+        "ecs_above_floor_interval": None if more is None else [more.ecs.low, more.ecs.high],
+        "pas_raw_per_domain": {one.name: one.pas.value for one in part.floor.domains},
+        "without": part.floor.without,
+    }
+
+
+def _people(people: Participants) -> dict[str, int] | None:
+    """None where nobody told, as in a table of tests."""
+    found: dict[str, int] = msgspec.structs.asdict(people)
+    return found if people.planned else None
+
+
+def _failure_rates(study: StudyResult) -> dict[str, Any] | None:
+    """Shares of the planned participants, and of each arm's answers by what is wrong with them."""
+    people = study.participants
+    if not people.planned:
+        return None
+    return {
+        "not_answered": (people.planned - people.answered) / people.planned,
+        "not_parsed": (people.planned - people.parsed) / people.planned,
+        "stopped": people.stopped / people.planned,
+        "failures": dict(study.failures),
+        "not_run": study.not_run,
+        "arms": {
+            arm.arm: {"participants": _people(arm.participants), "unread": arm.unread, "read": arm.answers}
+            for arm in study.arms
+        },
+    }
+
+
+def _usage(parts: Sequence[StudyUsage]) -> dict[str, Any]:
+    """Sums; None where no call told."""
+    tokens = [_sum(one.input_tokens for one in parts), _sum(one.output_tokens for one in parts)]
+    return {
+        "calls": sum(one.calls for one in parts),
+        "input_tokens": tokens[0],
+        "output_tokens": tokens[1],
+        "total_tokens": _sum(tokens),
+        "total_cost": _sum(one.dollars for one in parts),
+        "calls_without_tokens": sum(one.tokens_unknown for one in parts),
+        "calls_without_price": sum(one.dollars_unknown for one in parts),
+    }
+
+
+def _sum(values: Any) -> Any:
+    known = [one for one in values if one is not None]
+    return sum(known) if known else None
+
+
+def _finding(one: FindingResult) -> dict[str, Any]:
+    return {
+        "sub_study_id": one.sub_study,
+        "finding_id": one.id,
+        "claim": one.claim,
+        "finding_score": one.pas.value,
+        "finding_score_se": one.pas.se,
+        "pas_directional": one.pas_directional,
+        "coverage": one.coverage,
+        "flagged": one.flagged,
+        "opposed": one.opposed,
+        "reason": one.reason,
+        "n_tests": one.tests_planned,
+        "tests_used": one.tests_used,
+        "auxiliary": {
+            "normalized_score": one.normalized,
+            "ecs_strict": one.ecs_strict,
+            "ecs_strict_chi2": one.ecs_strict_chi2,
+        },
+    }
+
+
+def _test(finding: FindingResult, test: TestResult, row: TestRow) -> dict[str, Any]:
+    return {
+        "finding_id": finding.id,
+        "sub_study_id": finding.sub_study,
+        "test_id": test.id,
+        "repetition": row.repetition + 1,
+        "reported": test.reported,
+        "statistical_test_type": test.kind,
+        "human_effect_size": row.human.effect,
+        "agent_effect_size": row.agent.effect,
+        "human_effect_d": row.human.d,
+        "agent_effect_d": row.agent.d,
+        "pas": row.pas.value,
+        "pas_interval": [row.pas.low, row.pas.high],
+        "pas_directional": row.pas_directional,
+        "pi_human": row.human.pi,
+        "pi_agent": row.agent.pi,
+        "direction_match": row.same_direction,
+        "coverage": row.coverage,
+        "method": row.method,
+        "reasons": list(dict.fromkeys([*row.human.reasons, *row.agent.reasons])),
+        "auxiliary": {"ecs_test": row.ecs_test, "normalized_score": row.normalized},
+    }
+
+
+def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
+    """One condition over all studies: their configuration. `studies` and `findings` as in their `results.json`."""
+    whole, new = condition.benchmark, condition.benchmark.ecs_new
+    usage = _usage([one.usage for one in condition.studies])
+    return {
+        "average_pas_raw": whole.pas.value,
+        "average_pas_raw_interval": [whole.pas.low, whole.pas.high],
+        "average_ecs": whole.ecs.value,
+        "average_ecs_interval_these_studies": _interval(whole),
+        "average_ecs_interval_new_studies": [None, None] if new is None else [new.low, new.high],
+        "ecs_per_domain": {one.name: one.ecs.value for one in condition.domains},
+        "pas_raw_per_domain": {one.name: one.pas.value for one in condition.domains},
+        "reason": whole.reason,
+        "floor": condition.floor,
+        "repetitions": part.repetitions,
+        "pas_raw_sd_between_repetitions": whole.pas_sd,
+        "ecs_sd_between_repetitions": whole.ecs_sd,
+        "n_studies": whole.used,
+        "n_tests": whole.tests_used,
+        "n_tests_planned": whole.tests_planned,
+        "n_tests_with_effects": whole.tests_with_effects,
+        "participants": _people(condition.participants),
+        "total_tokens": usage["total_tokens"],
+        "total_cost": usage["total_cost"],
+        "usage": usage,
+        "convention": part.convention,
+        "auxiliary": {
+            "average_pas_directional": whole.pas_directional,
+            "average_normalized_score": whole.normalized,
+            "ecs_strict_overall": whole.ecs_strict,
+            "ecs_strict_overall_chi2": whole.ecs_strict_chi2,
+            "ecs_noise_ceiling": condition.noise_ceiling.value,
+            f"average_ecs_{part.convention_other}": condition.ecs_other.value,
+            "caricature_slope": condition.caricature.slope,
+            "floor": _floor(part, condition.condition),
+        },
+        "studies": [_study_line(part, one) for one in condition.studies],
+        "findings": [line for one in condition.studies for line in _finding_lines(one)],
+    }
+
+
+def _study_line(part: StudySummary, one: StudyResult) -> Mapping[str, Any]:
+    info, usage = part.info(one.study), _usage([one.usage])
+    return {
+        "study_id": one.study,
+        "title": info.title if info is not None else None,
+        "pas_raw": one.score.pas.value,
+        "ecs": one.score.ecs.value,
+        "total_tokens": usage["total_tokens"],
+        "total_cost": usage["total_cost"],
+    }
+
+
+def _finding_lines(one: StudyResult) -> list[dict[str, Any]]:
+    return [
+        {
+            "study_id": one.study,
+            "finding_idx": at,
+            "sub_study_id": finding.sub_study,
+            "finding_id": finding.id,
+            "finding_score": finding.pas.value,
+            "n_tests": finding.tests_planned,
+        }
+        for at, finding in enumerate(one.findings)
+    ]
 
 
 class Humanstudy:
@@ -40,9 +415,9 @@ class Humanstudy:
         part = summary.part(StudySummary)
         if part is None and run.info.kind in self.kinds:
             raise BadOption("report humanstudy", "no scores of the scorer `replication` are shown: there are no tests")
-        return _humanstudy_files.files(part)
+        return files(part)
 
 
 def files_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> dict[str, str]:
     """The same of a table of tests, by condition."""
-    return _humanstudy_files.files(summary_of_tests(scored))
+    return files(summary_of_tests(scored))

@@ -17,7 +17,7 @@ from karat.files import open_regular
 from karat.formats import clean
 from karat.importers import Doubt
 
-__all__ = ["Notes", "Spot", "read_folder", "slug"]
+__all__ = ["Notes", "Spot", "Table", "read_folder", "slug", "tables_of"]
 
 MAX_BYTES = 2_000_000  # of one file: the largest of the published folders has 26,000
 MAX_FILES = 200  # of materials
@@ -211,3 +211,43 @@ def _lines(text: str) -> Iterator[tuple[Place, int]]:
             last = frames[-1]
             frames[-1] = last + 1 if isinstance(last, int) else last
             waiting = True
+
+
+_MOST_TABLES, _MOST_ROWS, _MOST_COLUMNS = 50, 500, 30
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Every row is as long as the headers."""
+
+    name: str
+    where: str
+    headers: list[str]
+    rows: list[list[str]]
+
+
+def tables_of(results: Spot, notes: Notes) -> list[Table]:
+    """The tables of `overall_original_results`; anything else beside them is noted."""
+    found: list[Table] = []
+    left = [key for key, _ in results.pairs() if key not in {"description", "data_tables"}]
+    if left:
+        notes.add("left out", f"holds besides: {', '.join(left)}"[:120], results.where)
+    for spot in results.get("data_tables").items()[:_MOST_TABLES]:
+        rows = [[_cell(one) for one in row.items()[:_MOST_COLUMNS]] for row in spot.get("rows").items()]
+        headers = [_cell(one) for one in spot.get("headers").items()[:_MOST_COLUMNS]]
+        wide = max([len(headers), *map(len, rows)])
+        if not wide:
+            notes.add("unreadable", "is no table of headers and rows", spot.where)
+            continue
+        if len(rows) > _MOST_ROWS:
+            notes.add("left out", f"{len(rows) - _MOST_ROWS} rows are beyond the first {_MOST_ROWS}", spot.where)
+        filled = [row + [""] * (wide - len(row)) for row in [headers, *rows[:_MOST_ROWS]]]
+        name = spot.get("table_name").said() or "A table without a name"
+        found.append(Table(name, spot.where, filled[0], filled[1:]))
+    return found
+
+
+def _cell(spot: Spot) -> str:
+    if isinstance(spot.value, (int, float)) and not isinstance(spot.value, bool):
+        return repr(spot.value)[:40]
+    return (spot.text() or "") if isinstance(spot.value, str) else ""

@@ -2,20 +2,170 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 from karat.formats import excerpt
-from karat.kinds.study.importers._humanstudy_files import Spot
-from karat.kinds.study.importers._humanstudy_points import Point, leaves, texts
+from karat.formats import p_value as shown_p
+from karat.kinds.study.importers._humanstudy_files import Spot, slug
 
 if TYPE_CHECKING:
     from karat.replication import Reported
 
-__all__ = ["Beside", "Said", "nested", "numbers_of", "said", "shares_in"]
+__all__ = [
+    "Beside",
+    "Point",
+    "Said",
+    "check_point",
+    "check_said",
+    "leaves",
+    "nested",
+    "numbers_of",
+    "points",
+    "possible_counts",
+    "rows",
+    "said",
+    "shares_in",
+    "texts",
+]
+
+_DEPTH = 6  # mappings in mappings; deeper is left out
+_MEANINGS = {
+    "n": "n", "total_n": "n", "n_total": "n", "total": "n", "total_transitions": "n", "mean": "mean", "sd": "sd",
+    "std": "sd", "percentage": "percentage", "percent": "percentage", "count": "k", "k": "k",
+}  # fmt: skip
+_OF_GROUP = re.compile(
+    r"(?P<before>.+?)_(?P<what>percentage|percent|count|mean|sd|n|total)"
+    r"|(?P<what2>percentage|percent|mean|n|count)_(?P<after>.+)"
+)
+_SIZE = re.compile(
+    r"(?P<outer>[A-Za-z0-9]+(?: [A-Za-z0-9]+)?) ?\((?:(?P<inner>[\w /-]{1,60}), )?n ?= ?(?P<n>\d{1,9})\)"
+)
+
+
+@dataclass(slots=True)
+class Point:
+    """What is given of one group of people: n, k, mean, sd, percentage."""
+
+    label: str
+    where: str
+    numbers: dict[str, float] = field(default_factory=dict)
+
+
+def rows(data: Spot) -> list[tuple[str, str]]:
+    """Everything in a finding's data as lines for people: `Harm condition: percentage 82, n 39`, and the place."""
+    found: dict[str, list[str]] = {}
+    places: dict[str, str] = {}
+    for label, key, value, spot in leaves(data.get("data")):
+        found.setdefault(label, []).append(f"{key} {value:g}")
+        places.setdefault(label, spot.where)
+    for label, key, text, spot in texts(data.get("data")):
+        found.setdefault(label, []).append(f"{key} '{excerpt(text, 120)}'")
+        places.setdefault(label, spot.where)
+    return [(f"{label or 'all'}: {', '.join(said)}", places[label]) for label, said in found.items()]
+
+
+def texts(spot: Spot, label: str = "", depth: int = 0) -> Iterator[tuple[str, str, str, Spot]]:
+    """Every text below that is no number: label of its mapping, key, text, place."""
+    for key, below in spot.pairs() if depth <= _DEPTH else ():
+        if isinstance(below.value, dict):
+            yield from texts(below, f"{label} / {key}" if label else key, depth + 1)
+        elif isinstance(below.value, str) and below.number() is None and (text := below.text()) is not None:
+            yield label, key, text, below
+
+
+def leaves(spot: Spot, label: str = "", depth: int = 0) -> Iterator[tuple[str, str, float, Spot]]:
+    """Every number below: label of its mapping, key, value, place."""
+    if depth > _DEPTH:
+        return
+    for key, below in spot.pairs():
+        if isinstance(below.value, dict):
+            yield from leaves(below, f"{label} / {key}" if label else key, depth + 1)
+        elif isinstance(below.value, list):
+            for one in below.items()[:200]:
+                if (value := one.number()) is not None:
+                    yield label, key, value, one
+        elif (value := below.number()) is not None:
+            yield label, key, value, below
+
+
+def points(data: Spot, *, shares: Collection[float] = ()) -> list[Point]:
+    """The groups of people that the data points of a finding describe, in the order of the source.
+
+    `shares`: what the finding's strings print with a `%`. A number of a row that has an n, and
+    a name of its own, is a share of that n where it is one of these.
+    """
+    sizes = _sizes(data.get("description").text() or "")
+    rows: dict[str, list[tuple[str, float, Spot]]] = {}
+    for label, key, value, spot in leaves(data.get("data")):
+        rows.setdefault(label, []).append((key, value, spot))
+    return [point for label, row in rows.items() for point in _of_row(label, row, sizes, shares)]
+
+
+def possible_counts(percentage: float, n: float) -> list[int]:
+    """How many of n print as the percentage; none where no number of them does.
+
+    >>> possible_counts(82.0, 39), possible_counts(77.0, 21)
+    ([32], [])
+    """
+    half = 0.5 if percentage == int(percentage) else 0.5 * 10.0 ** -len(repr(percentage).partition(".")[2])
+    low = max(0, math.floor((percentage - half) * n / 100) - 1)
+    high = min(int(n), math.ceil((percentage + half) * n / 100) + 1)
+    return [k for k in range(low, high + 1) if abs(100 * k / n - percentage) <= half + 1e-9]
+
+
+def _of_row(
+    label: str, row: list[tuple[str, float, Spot]], sizes: dict[str, int], shares: Collection[float]
+) -> list[Point]:
+    plain = Point(label or "all", row[0][2].where)
+    groups: dict[str, Point] = {}
+    printed: list[Point] = []
+    for key, value, spot in row:
+        word = key.lower()
+        match = _OF_GROUP.fullmatch(word)
+        if word in _MEANINGS:
+            plain.numbers.setdefault(_MEANINGS[word], value)
+        elif match is not None:
+            group, what = match["before"] or match["after"], match["what"] or match["what2"]
+            name = f"{label} / {group}" if label else group
+            point = groups.setdefault(group, Point(name, spot.where))
+            point.numbers.setdefault(_MEANINGS[what], value)
+        elif value in shares:
+            printed.append(Point(f"{label} / {key}" if label else key, spot.where, {"percentage": value}))
+    _count(plain, list(groups.values()))
+    for group, point in groups.items():
+        if "n" not in point.numbers and group.split("_")[0] in sizes:
+            point.numbers["n"] = sizes[group.split("_")[0]]
+    for point in printed if "n" in plain.numbers else ():
+        point.numbers["n"] = plain.numbers["n"]
+    return [point for point in [plain, *groups.values(), *printed] if set(point.numbers) - {"n"}]
+
+
+def _count(plain: Point, groups: list[Point]) -> None:
+    """An n that is a count: of the parts of a whole (66 % and 34 % of all), or one n beside the number of all."""
+    parts = [group for group in groups if {"percentage", "n"} <= set(group.numbers)]
+    if len(parts) > 1 and abs(sum(group.numbers["percentage"] for group in parts) - 100) <= 1:
+        whole = sum(group.numbers["n"] for group in parts)
+        for group in parts:
+            group.numbers |= {"k": group.numbers["n"], "n": whole}
+    alone = [group for group in groups if set(group.numbers) == {"n"}]
+    if len(alone) == 1 and "k" not in plain.numbers and alone[0].numbers["n"] <= plain.numbers.get("n", 0):
+        plain.numbers["k"] = alone[0].numbers["n"]
+
+
+def _sizes(description: str) -> dict[str, int]:
+    """`Group A (Warm, n=90)` → the words that name the group, and its n; words that name two groups name none."""
+    found: dict[str, int | None] = {}
+    for match in _SIZE.finditer(description[:2000]):
+        words = {word for name in (match["outer"], match["inner"] or "") for word in slug(name).split("_")}
+        for word in words | {f"x{word}" for word in words if word.isdigit()}:
+            found[word] = int(match["n"]) if word not in found else None
+    return {word: n for word, n in found.items() if n is not None}
+
 
 _START = re.compile(
     r"(?<![A-Za-z])(?:χ\s*\^?\s*[²2]|chi[- ]?squared?|chi2|x\s*\^?\s*[²2]|rs?|rho|ρ|[tfzu])\s*"
@@ -152,3 +302,188 @@ def _described(text: str) -> Iterable[float]:
         yield from (float(match[1]), float(match[2]))
     for match in _MEAN.finditer(text):
         yield float(match[1].replace("−", "-"))
+
+
+_N = re.compile(r"(?<![A-Za-z])[nN]\s*=\s*(\d[\d,]{0,11})(?![\d.])")
+
+
+def check_said(one: Said, beside: Beside, *, name: str = "") -> None:
+    """Notes what was compared, and what does not fit; nothing is mended. `name`: of the test, as the source has it."""
+    _check_n(one, beside)
+    if one.found is None:
+        if one.described:
+            _check_described(one, beside)
+        return
+    _check_p(one)
+    _check_df(one, beside)
+    if beside.alone and not one.nested:
+        _check_effect(one, beside, variances="variance" in name.lower() and "analysis of" not in name.lower())
+    if one.found.kind == "r" and not one.nested:
+        _check_r(one, beside)
+
+
+def check_point(point: Point) -> str:
+    """What is wrong with one group's numbers; "" for nothing."""
+    n, k, percentage = (point.numbers.get(key) for key in ("n", "k", "percentage"))
+    if n is None or n < 1 or n > 10**6 or n != int(n):
+        return ""
+    if k is not None and k > n:
+        return f"{k:g} of {n:g} are more than all"
+    if percentage is None or not 0 <= percentage <= 100:
+        return ""
+    counts = possible_counts(percentage, n)
+    if not counts:
+        return f"no count of {n:g} prints as {percentage:g} %"
+    if k is not None and k not in counts:
+        return f"{k:g} of {n:g} are {round(100 * k / n, 1):g} %, {percentage:g} % is given"
+    return ""
+
+
+def _check_n(one: Said, beside: Beside) -> None:
+    """An n or N in the string against every number of people that the source gives."""
+    match = _N.search(one.text)
+    if match is None or not beside.people:
+        return
+    one.checked.append("n")
+    n = float(match[1].replace(",", ""))
+    if n not in beside.people:
+        named = ", ".join(f"{value:g}" for value in sorted(set(beside.people))[:8])
+        one.wrong.append(f"n = {n:g} is none of the numbers of people that are given: {named}")
+
+
+def _check_p(one: Said) -> None:
+    from karat.replication.printed_p import printed_p
+
+    found = one.found
+    assert found is not None
+    given = printed_p(found)
+    if given is None:
+        return
+    one.checked.append("p")
+    if not given.holds:
+        less = "; 'p <' would hold" if found.relation == "=" and found.p is not None and given.low < found.p else ""
+        printed = "n.s." if found.p is None else f"p {found.relation} {found.p:g}"
+        gives = shown_p((given.low + given.high) / 2)
+        equal = "" if gives.startswith("<") else "= "
+        one.wrong.append(f"the statistic gives p {equal}{gives}, printed is {printed}{less}")
+
+
+def _ends(one: Said) -> tuple[float, float]:
+    """What was rounded to the statistic: from, to."""
+    assert one.found is not None
+    half = 0.5 * 10.0**-one.found.decimals
+    return one.found.statistic - half, one.found.statistic + half
+
+
+def _check_df(one: Said, beside: Beside) -> None:
+    """Degrees of freedom against the n of the string, else against every n that the source names."""
+    found = one.found
+    assert found is not None
+    df = found.df2 if found.kind == "F" else found.df1
+    people = [float(found.n)] if found.n is not None else [n for n in dict.fromkeys(beside.people) if n > 1]
+    if df is None or not people or found.kind not in {"t", "r", "F"}:
+        return
+    one.checked.append("df")
+    if found.kind == "F":
+        within = [n for n in people if df <= (n - 1) * (found.df1 or 1)]
+        fits = bool(within)
+    else:
+        fits = any(n - df in ({1, 2} if found.kind == "t" else {2}) for n in people)
+    if not fits:
+        named = ", ".join(f"{n:g}" for n in sorted(set(people))[:8])
+        one.wrong.append(f"{df:g} degrees of freedom fit none of the numbers of people that are given: {named}")
+
+
+def _check_effect(one: Said, beside: Beside, *, variances: bool) -> None:
+    """Two groups with means and deviations give t, two with shares χ², two deviations F: against what is printed."""
+    found = one.found
+    assert found is not None
+    low, high = (abs(end) for end in _ends(one))
+    low, high = min(low, high), max(low, high)
+    full = [point for point in beside.points if {"n", "mean", "sd"} <= set(point.numbers)]
+    shares = [point for point in beside.points if "n" in point.numbers and {"k", "percentage"} & set(point.numbers)]
+    squared = found.kind == "F" and found.df1 == 1
+    spreads = [point.numbers["sd"] for point in beside.points if point.numbers.get("sd", 0) > 0]
+    if variances and found.kind == "F" and len(spreads) == len(beside.points) == 2:
+        spans = [_variance_span(max(spreads), min(spreads))]
+    elif len(full) == 2 and len(beside.points) == 2 and (found.kind == "t" or squared):
+        spans = [_t_span(*(tuple(point.numbers[key] for key in ("n", "mean", "sd")) for point in full))]
+        spans = [(a * a, b * b) for a, b in spans] if squared else spans
+    elif len(shares) == 2 and len(beside.points) == 2 and found.kind == "chi2" and found.df1 in {1.0, None}:
+        spans = [(one, one) for one in _chi_squares(*(_counts(point) for point in shares))]
+    else:
+        return
+    spans = [span for span in spans if not math.isnan(span[0])]
+    if not spans:
+        return
+    one.checked.append("effect")
+    if not any(a <= high * (1 + 1e-6) and low <= b * (1 + 1e-6) for a, b in spans):
+        given = " or ".join(dict.fromkeys(_shown(span) for span in spans[:6]))
+        one.wrong.append(f"the data give {found.kind} = {given}")
+
+
+def _shown(span: tuple[float, float]) -> str:
+    low, high = (f"{round(end, 2):g}" for end in span)
+    return low if low == high else f"{low} to {high}"
+
+
+def _variance_span(larger: float, smaller: float) -> tuple[float, float]:
+    """The ratio of two variances, from deviations that were rounded."""
+    a, b = _half_unit(larger), _half_unit(smaller)
+    return ((larger - a) / (smaller + b)) ** 2, ((larger + a) / max(smaller - b, 1e-9)) ** 2
+
+
+def _half_unit(value: float) -> float:
+    return 0.5 * 10.0 ** -len(f"{value:g}".partition(".")[2])
+
+
+def _t_span(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float, float]:
+    """The size of t, from means and deviations that were rounded."""
+    (n1, m1, s1), (n2, m2, s2) = first, second
+    if n1 + n2 <= 2 or min(n1, n2) < 1:
+        return math.nan, math.nan
+    found = []
+    for a, b, c, d in product(*[(-_half_unit(value), _half_unit(value)) for value in (m1, s1, m2, s2)]):
+        pooled = ((n1 - 1) * (s1 + b) ** 2 + (n2 - 1) * (s2 + d) ** 2) / (n1 + n2 - 2)
+        if pooled > 0:
+            found.append(abs(m1 + a - m2 - c) / math.sqrt(pooled * (1 / n1 + 1 / n2)))
+    return (min(found), max(found)) if found else (math.nan, math.nan)
+
+
+def _counts(point: Point) -> tuple[list[int], int]:
+    n = int(point.numbers["n"])
+    if "k" in point.numbers:
+        return [int(point.numbers["k"])], n
+    return possible_counts(point.numbers["percentage"], n) if 1 <= n <= 10**6 else [], n
+
+
+def _chi_squares(first: tuple[list[int], int], second: tuple[list[int], int]) -> list[float]:
+    """χ² of every table that prints as the percentages, plain and with Yates's correction."""
+    found = []
+    for a, b in product(first[0][:20], second[0][:20]):
+        n1, n2 = first[1], second[1]
+        yes, no, total = a + b, n1 + n2 - a - b, n1 + n2
+        if yes > 0 and no > 0 and a <= n1 and b <= n2:
+            apart = abs(a * (n2 - b) - b * (n1 - a))
+            scale = total / (n1 * n2 * yes * no)
+            found += [apart**2 * scale, max(0.0, apart - total / 2) ** 2 * scale]
+    return found
+
+
+def _check_r(one: Said, beside: Beside) -> None:
+    assert one.found is not None
+    given = [value for value in beside.numbers if -1 <= value <= 1]
+    if given and beside.alone:
+        one.checked.append("data")
+        if not any(math.isclose(value, one.found.statistic, abs_tol=1e-9) for value in given):
+            one.wrong.append("this correlation is not among the finding's data")
+
+
+def _check_described(one: Said, beside: Beside) -> None:
+    """Shares, counts and means of a string must all stand in the data of its finding, where some of them do."""
+    missing = [value for value in one.described if value not in beside.numbers]
+    if len(missing) == len(one.described):
+        return  # the data are of something else
+    one.checked.append("data")
+    if missing:
+        one.wrong.append(f"not among the finding's data: {', '.join(f'{value:g}' for value in missing)}")

@@ -10,10 +10,20 @@ from typing import Any
 from karat.formats import excerpt
 from karat.importers import Open
 from karat.kinds.study.importers._humanstudy_arms import ArmDraft
-from karat.kinds.study.importers._humanstudy_checks import check_point, check_said
 from karat.kinds.study.importers._humanstudy_files import Notes, Spot, slug
-from karat.kinds.study.importers._humanstudy_points import Point, points, rows
-from karat.kinds.study.importers._humanstudy_statistics import Beside, Said, nested, numbers_of, said, shares_in
+from karat.kinds.study.importers._humanstudy_statistics import (
+    Beside,
+    Point,
+    Said,
+    check_point,
+    check_said,
+    nested,
+    numbers_of,
+    points,
+    rows,
+    said,
+    shares_in,
+)
 
 __all__ = ["FindingDraft", "TestDraft", "findings_of"]
 

@@ -1,0 +1,528 @@
+"""Tests, findings, studies, domains and the benchmark under one condition: means over repetitions, and each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from karat import formats
+from karat.analysis.numbers import Estimate, Quantity
+from karat.kinds.study.analysis.model import (
+    Caricature,
+    Concordance,
+    FindingResult,
+    LevelScore,
+    Participants,
+    Repeated,
+    SideNumbers,
+    StudyCondition,
+    StudyInfo,
+    StudyResult,
+    StudySummary,
+    StudyUsage,
+    TestResult,
+    TestRow,
+)
+from karat.replication import Repetitions, pas_interval_of_test, pool_pas
+
+if TYPE_CHECKING:
+    from karat.kinds.study.format import Finding, Test
+    from karat.replication import (
+        Agreement,
+        Difference,
+        EcsInterval,
+        FindingScore,
+        Measured,
+        Repetitions,
+        Side,
+        Spread,
+        StudyScore,
+        TestScore,
+        Uncertainty,
+    )
+    from karat.replication import Caricature as Line
+
+__all__ = [
+    "Condition",
+    "changed",
+    "estimated",
+    "finding_result",
+    "known",
+    "level_score",
+    "line_of",
+    "lowest",
+    "mean",
+    "quantity",
+    "sd",
+    "summary_of_tests",
+    "unscored",
+]
+
+
+def known(value: float | None) -> float | None:
+    """The number, or None where it is not known, or is none that a file can hold."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Of those that are known; None without any."""
+    kept = [value for one in values if (value := known(one)) is not None]
+    return math.fsum(kept) / len(kept) if kept else None
+
+
+def sd(values: Iterable[float | None]) -> float | None:
+    """With n − 1; None for fewer than two."""
+    kept = [value for one in values if (value := known(one)) is not None]
+    if len(kept) < 2:
+        return None
+    centre = math.fsum(kept) / len(kept)
+    return math.sqrt(math.fsum((value - centre) ** 2 for value in kept) / (len(kept) - 1))
+
+
+def lowest(values: Iterable[float | None]) -> float | None:
+    """Of those that are known; None without any."""
+    return min((value for one in values if (value := known(one)) is not None), default=None)
+
+
+def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str | None, level: float) -> Estimate:
+    """A score with what is claimed of it. `reason`: why there is none; `level`: of the interval."""
+    value = known(value)
+    if value is None or spread is None:
+        return Estimate(value=value, low=None, high=None, se=None, n=n, level=level, method="none", reason=reason)
+    return Estimate(
+        value=value,
+        low=known(spread.low),
+        high=known(spread.high),
+        se=known(spread.se),
+        n=n,
+        level=level,
+        method=spread.method,
+        reason=spread.reason,
+    )
+
+
+def changed(found: Difference, *, level: float) -> Estimate:
+    """A difference as the summary has it. `level`: of its interval."""
+    value, low = known(found.value), known(found.low)
+    return Estimate(
+        value=value, low=low, high=known(found.high), se=known(found.se), n=found.n, level=level, method=found.method,
+        reason=found.method if value is None or low is None else None,
+    )  # fmt: skip
+
+
+def unscored(reasons: Iterable[str | None]) -> str | None:
+    """Why there is no score: each reason once, the most frequent first, and at most three."""
+    counts: dict[str, int] = {}
+    for said in reasons:
+        for reason in said.split("; ") if said else ():
+            counts[reason] = counts.get(reason, 0) + 1
+    # why something is not in ECS says nothing of PAS
+    counts = {reason: count for reason, count in counts.items() if not reason.endswith("not in ECS")} or counts
+    ordered = sorted(counts, key=lambda one: -counts[one])
+    more = f"; and {formats.plural(len(ordered) - 3, 'more reason')}" if len(ordered) > 3 else ""
+    return "; ".join(ordered[:3]) + more if ordered else None
+
+
+def finding_result(
+    declared: Finding,
+    study: str,
+    *,
+    agreements: Sequence[Agreement],
+    sure: Spread | None,
+    each: Sequence[Uncertainty],
+) -> FindingResult:
+    """`sure`: of the mean over repetitions; `each`: of every repetition alone."""
+    key = (study, declared.sub_study, declared.id)
+    scores = [next(one for one in agreement.findings if one.id == key) for agreement in agreements]
+    level = agreements[0].level
+    tests = tuple(
+        _test_result(test, [_with_other(one, (key, test.id)) for one in agreements], level=level)
+        for test in declared.tests
+    )
+    pas, used = mean(one.pas for one in scores), [test for test in tests if test.pas.value is not None]
+    reason = None if pas is not None else unscored(test.reason for test in tests)
+    return FindingResult(
+        study=study,
+        sub_study=declared.sub_study,
+        id=declared.id,
+        claim=declared.claim,
+        pas=estimated(sure, value=pas, n=len(used), reason=reason, level=level),
+        ceiling=mean(_ceiling(agreement, one) for agreement, one in zip(agreements, scores, strict=True)),
+        tests_used=len(used),
+        tests_planned=len(tests),
+        tests_directed=sum(test.same_direction is not None for test in used),
+        tests_agreeing=sum(test.same_direction is True for test in used),
+        reason=reason,
+        repetitions=tuple(_repeated(at, *pair) for at, pair in enumerate(zip(scores, each, strict=True))),
+        tests=tests,
+        **_means(scores),
+    )
+
+
+def _means(scores: Sequence[FindingScore]) -> dict[str, Any]:
+    return {
+        "pas_directional": mean(one.pas_directional for one in scores),
+        "normalized": mean(one.normalized for one in scores),
+        "ecs_strict": mean(one.ecs_strict for one in scores),
+        "ecs_strict_chi2": mean(one.ecs_strict_chi2 for one in scores),
+        "coverage": lowest(one.coverage for one in scores),
+        "flagged": any(one.flagged for one in scores),
+        "opposed": any(one.opposed for one in scores),
+        "pas_sd": sd(one.pas for one in scores),
+    }
+
+
+def _repeated(number: int, score: FindingScore, told: Uncertainty) -> Repeated:
+    spread = told.pas.get(("finding", score.id))
+    return Repeated(
+        repetition=number,
+        pas=known(score.pas),
+        pas_se=known(spread.se) if spread is not None else None,
+        pas_directional=known(score.pas_directional),
+        ecs=None,
+        tests_used=score.tests_used,
+        coverage=known(score.coverage),
+    )
+
+
+def _ceiling(agreement: Agreement, score: FindingScore) -> float:
+    """The PAS of a perfect copy, pooled over the tests that have one of the agent."""
+    tests = [one for one in agreement.tests if one.test.finding_id == score.id and not math.isnan(one.pas)]
+    return pool_pas([one.ceiling for one in tests], [one.human.n_eff for one in tests])
+
+
+def _with_other(agreement: Agreement, key: tuple[tuple[str, str, str], str]) -> tuple[TestScore, tuple[float, float]]:
+    """A test, and both effects by the other convention."""
+    pairs = zip(agreement.tests, agreement.other.effects, strict=True)
+    return next((one, pair) for one, pair in pairs if (one.test.finding_id, one.test.test) == key)
+
+
+def _test_result(
+    declared: Test, scores: Sequence[tuple[TestScore, tuple[float, float]]], *, level: float
+) -> TestResult:
+    rows = tuple(_row(number, score, other, level=level) for number, (score, other) in enumerate(scores))
+    scored = [row for row in rows if row.pas.value is not None]
+    directions = {row.same_direction for row in scored}
+    alone = rows[0].pas if len(rows) == 1 else None
+    value = mean(row.pas.value for row in rows)
+    reason = None if value is not None else unscored(row.pas.reason for row in rows)
+    several = Estimate(
+        value=value, low=None, high=None, se=None, n=len(scored), level=level,
+        method=f"mean of {len(scored)} repetitions", reason=reason or "none is computed over repetitions",
+    )  # fmt: skip
+    return TestResult(
+        id=declared.id,
+        kind=declared.kind,
+        expect=declared.expect,
+        reported=declared.human.reported,
+        pas=alone or several,
+        ceiling=mean(row.ceiling for row in rows),
+        pas_directional=mean(row.pas_directional for row in rows),
+        d_human=mean(row.human.d for row in rows),
+        d_agent=mean(row.agent.d for row in rows),
+        z_diff=mean(row.z_diff for row in rows),
+        same_direction=next(iter(directions)) if len(directions) == 1 else None,
+        opposed=any(row.opposed for row in rows),
+        decisive=any(row.opposed and row.decisive for row in rows),
+        coverage=lowest(row.coverage for row in rows),
+        reason=reason,
+        repetitions=rows,
+    )
+
+
+def _row(number: int, score: TestScore, other: tuple[float, float], *, level: float) -> TestRow:
+    human = _side(score.test.human, score.human, score.pi_human, other[0])
+    agent = _side(score.test.agent, score.agent, score.pi_agent, other[1])
+    pas = known(score.pas)
+    reason = None if pas is not None else unscored([*score.human.reasons, *score.agent.reasons])
+    interval = pas_interval_of_test(score, level=level) if pas is not None else None
+    return TestRow(
+        repetition=number,
+        method=score.method,
+        human=human,
+        agent=agent,
+        pas=estimated(interval, value=pas, n=1, reason=reason or "no Bayes factor", level=level),
+        ceiling=known(score.ceiling),
+        pas_directional=known(score.pas_directional),
+        ceiling_directional=known(score.ceiling_directional),
+        normalized=known(score.normalized),
+        ecs_test=known(score.ecs_test),
+        z_diff=known(score.z_diff),
+        same_direction=score.same_direction,
+        opposed=score.opposed,
+        decisive=score.decisive,
+        coverage=known(score.test.coverage),
+    )
+
+
+def _side(side: Side, found: Measured, pi: float, other: float) -> SideNumbers:
+    beyond = ("the evidence is without bound",) if math.isinf(found.log_bf) else ()
+    return SideNumbers(
+        statistic=known(side.statistic),
+        table=side.table,
+        n_eff=known(found.n_eff),
+        log_bf=known(found.log_bf),
+        pi=known(pi),
+        effect=known(found.effect),
+        effect_se=known(found.se),
+        d=known(found.d),
+        d_se=known(found.d_se),
+        d_other=known(other),
+        reasons=(*found.reasons, *beyond),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Condition:
+    """One condition: an agreement for each repetition, what is known of their means, and its findings."""
+
+    agreements: Sequence[Agreement]
+    sure: Repetitions
+    findings: Sequence[FindingResult]
+    domains: dict[str, str]  # study → domain
+
+    def scores(self, level: str, name: str) -> list[StudyScore]:
+        """A level in every repetition."""
+        if level == "benchmark":
+            return [one.benchmark for one in self.agreements]
+        listed = [one.studies if level == "study" else one.domains for one in self.agreements]
+        return [next(one for one in own if one.name == name) for own in listed]
+
+    def below(self, level: str, name: str) -> list[FindingResult]:
+        """The findings of a level."""
+        if level == "benchmark":
+            return list(self.findings)
+        if level == "study":
+            return [one for one in self.findings if one.study == name]
+        return [one for one in self.findings if self.domains[one.study] == name]
+
+
+def level_score(condition: Condition, level: str, name: str) -> LevelScore:
+    """A study, a domain, or (with an empty name) the benchmark."""
+    key = (level, name)
+    scores, below = condition.scores(level, name), condition.below(level, name)
+    parts = _parts(below) if level != "study" else [[one] for one in below]
+    used = [part for part in parts if any(one.pas.value is not None for one in part)]
+    pas = mean(one.pas for one in scores)
+    reason = None if pas is not None else unscored(one.reason for one in below)
+    tests = sum(one.tests_used for one in below)
+    effects = max((one.tests_with_effects for one in scores), default=0)
+    return LevelScore(
+        level=level,
+        name=name,
+        pas=estimated(
+            condition.sure.pas.get(key), value=pas, n=tests, reason=reason, level=condition.agreements[0].level
+        ),
+        ceiling=_level_ceiling(used),
+        pas_directional=mean(one.pas_directional for one in scores),
+        normalized=mean(one.normalized for one in scores),
+        ecs=_ecs(condition, key, scores, effects),
+        ecs_ceiling=_ecs_ceiling(condition, level, name),
+        ecs_new=_for_new_studies(condition.sure.ecs_new) if level == "benchmark" else None,
+        concordance=_concordance(scores),
+        ecs_strict=mean(one.ecs_strict for one in scores),
+        ecs_strict_chi2=mean(one.ecs_strict_chi2 for one in scores),
+        used=len(used),
+        planned=len(parts),
+        findings_used=sum(one.pas.value is not None for one in below),
+        findings_planned=len(below),
+        tests_used=tests,
+        tests_planned=sum(one.tests_planned for one in below),
+        tests_with_effects=effects,
+        tests_directed=sum(one.tests_directed for one in below),
+        tests_agreeing=sum(one.tests_agreeing for one in below),
+        coverage=lowest(one.coverage for one in below),
+        reason=reason,
+        repetitions=_level_repetitions(condition, key, scores, below),
+        pas_sd=sd(one.pas for one in scores),
+        ecs_sd=sd(one.ecs.value for one in scores),
+    )
+
+
+def _parts(findings: Sequence[FindingResult]) -> list[list[FindingResult]]:
+    """The findings, study by study."""
+    found: dict[str, list[FindingResult]] = {}
+    for one in findings:
+        found.setdefault(one.study, []).append(one)
+    return list(found.values())
+
+
+def _level_ceiling(parts: Sequence[Sequence[FindingResult]]) -> float | None:
+    """The PAS of a perfect copy, by the same means over the same findings."""
+    return mean(mean(one.ceiling for one in part if one.pas.value is not None) for part in parts)
+
+
+def _ecs_ceiling(condition: Condition, level: str, name: str) -> float | None:
+    if level == "benchmark":
+        return known(condition.sure.noise_ceiling)
+    return known(condition.sure.ecs_ceiling.get(name, math.nan)) if level == "study" else None
+
+
+def _ecs(condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], n: int) -> Estimate:
+    spread = condition.sure.ecs_fixed.get(key)
+    value = mean(one.ecs.value for one in scores)
+    reason = next((one.ecs.reason for one in scores if math.isnan(one.ecs.value)), None)
+    return estimated(spread, value=value, n=n, reason=reason, level=condition.agreements[0].level)
+
+
+def _for_new_studies(found: EcsInterval) -> Estimate:
+    return Estimate(
+        value=known(found.value),
+        low=known(found.low),
+        high=known(found.high),
+        se=None,  # it is one of atanh
+        n=found.n,
+        level=found.level,
+        method=found.method,
+        reason=found.reason,
+    )
+
+
+def _concordance(scores: Sequence[StudyScore]) -> Concordance:
+    return Concordance(
+        pearson=mean(one.ecs.pearson for one in scores),
+        bias=mean(one.ecs.bias for one in scores),
+        location_shift=mean(one.ecs.location_shift for one in scores),
+        scale_shift=mean(one.ecs.scale_shift for one in scores),
+    )
+
+
+def _level_repetitions(
+    condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], below: Sequence[FindingResult]
+) -> tuple[Repeated, ...]:
+    found = []
+    for number, (one, told) in enumerate(zip(scores, condition.sure.each, strict=True)):
+        spread = told.pas.get(key)
+        found.append(
+            Repeated(
+                repetition=number,
+                pas=known(one.pas),
+                pas_se=known(spread.se) if spread is not None else None,
+                pas_directional=known(one.pas_directional),
+                ecs=known(one.ecs.value),
+                tests_used=one.tests_used,
+                coverage=lowest(finding.repetitions[number].coverage for finding in below),
+            )
+        )
+    return tuple(found)
+
+
+def quantity(value: float | None, reason: str) -> Quantity:
+    """The number, or why there is none."""
+    value = known(value)
+    return Quantity(value=value, reason=reason if value is None else None)
+
+
+def line_of(found: Line) -> Caricature:
+    """The slope of agent on human effects, as the summary has it."""
+    return Caricature(
+        slope=known(found.slope),
+        intercept=known(found.intercept),
+        low=known(found.low),
+        high=known(found.high),
+        centre=known(found.centre),
+        centre_agent=known(found.centre_agent),
+        n=found.n,
+        reason=found.reason,
+    )
+
+
+NOBODY = Participants(planned=0, asked=0, answered=0, parsed=0, stopped=0)
+NOTHING = StudyUsage(
+    calls=0, input_tokens=None, output_tokens=None, tokens_unknown=0, dollars=None, dollars_unknown=0
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Human:
+    reported: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """What a study file declares of a test, as far as a table says it."""
+
+    id: str
+    kind: str
+    expect: str = ""
+    human: _Human = _Human()
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    sub_study: str
+    id: str
+    tests: Sequence[_Test]
+    claim: str = ""
+
+
+def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> StudySummary:
+    """Every condition of a table, in one repetition. Raises ValueError for a table without conditions."""
+    if not scored:
+        raise ValueError("a table of tests needs a condition")
+    scored = {name: (_distinct(one), sure) for name, (one, sure) in scored.items()}
+    first, sure = next(iter(scored.values()))
+    studies = {test.test.study: test.test.domain for one, _ in scored.values() for test in one.tests}
+    return StudySummary(
+        scorer="", scoring="", level=first.level, convention=first.convention, convention_other=first.other.convention,
+        repetitions=1, replicates=sure.replicates, drawn="statistics",
+        studies=tuple(_info(name, domain, first.min_coverage) for name, domain in studies.items()),
+        conditions=tuple(_condition(name, *both) for name, both in scored.items()),
+        differences=(), warnings=(),
+    )  # fmt: skip
+
+
+def _distinct(agreement: Agreement) -> Agreement:
+    """With tests that are called alike numbered: a table need not name them well."""
+    seen: dict[tuple[tuple[str, str, str], str], int] = {}
+    tests = []
+    for score in agreement.tests:
+        key = score.test.finding_id, score.test.test
+        again = seen[key] = seen.get(key, 0) + 1
+        name = score.test.test if again == 1 else f"{score.test.test} ({again})"
+        tests.append(replace(score, test=replace(score.test, test=name)))
+    return replace(agreement, tests=tuple(tests))
+
+
+def _info(name: str, domain: str, min_coverage: float) -> StudyInfo:
+    return StudyInfo(
+        study=name, title=name, source="", domain=domain, license=None, caveat=None, sha256="", wording=None,
+        reorder=False, arms=(), arms_in_file=0, design="", min_coverage=min_coverage, reducer=None, reduced=False,
+    )  # fmt: skip
+
+
+def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondition:
+    together = Repetitions(
+        pas=sure.pas, ecs_fixed=sure.ecs_fixed, ecs_new=agreement.ecs_interval, noise_ceiling=sure.noise_ceiling,
+        ecs_ceiling=sure.ecs_ceiling, each=(sure,),
+    )  # fmt: skip
+    findings = [_finding(one.id, agreement, sure) for one in agreement.findings]
+    domains = {test.test.study: test.test.domain for test in agreement.tests}
+    whole = Condition(agreements=[agreement], sure=together, findings=findings, domains=domains)
+    return StudyCondition(
+        condition=name,
+        floor=False,
+        participants=NOBODY,
+        benchmark=level_score(whole, "benchmark", ""),
+        domains=tuple(level_score(whole, "domain", one.name) for one in agreement.domains),
+        studies=tuple(
+            StudyResult(
+                study=one.name, participants=NOBODY, arms=(), failures={}, not_run=0, usage=NOTHING,
+                score=level_score(whole, "study", one.name),
+                findings=tuple(finding for finding in findings if finding.study == one.name),
+            )
+            for one in agreement.studies
+        ),
+        noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
+        caricature=line_of(agreement.caricature),
+        ecs_other=quantity(agreement.other.ecs.value, "too few tests have an effect"),
+    )  # fmt: skip
+
+
+def _finding(key: tuple[str, str, str], agreement: Agreement, sure: Uncertainty) -> FindingResult:
+    study, sub_study, name = key
+    tests = [_Test(one.test.test, one.test.kind) for one in agreement.tests if one.test.finding_id == key]
+    declared: Any = _Finding(sub_study, name, tests)
+    return finding_result(declared, study, agreements=[agreement], sure=sure.pas.get(("finding", key)), each=[sure])

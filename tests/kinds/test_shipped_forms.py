@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from tests.kinds.studies import MATERIALS, STUDY, write
 
-from karat.kinds.study import Study, copied
+from karat.kinds.study import Study
+from karat.kinds.study import copy as copied
 from karat.kinds.study.contents import contents_of
 from karat.kinds.study.copy import answer_copy
 from karat.kinds.study.format import Answered, StudyFile, Task

@@ -210,7 +210,15 @@ def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = Non
     rows.unit = "item"
     found = _json_document(path, data)
     if within is not None and isinstance(found, dict):
-        found = _section(path, found, within.section)
+        name = within.section
+        known = [key for key, value in found.items() if isinstance(value, list)]
+        if name is not None and name not in known:
+            raise _bad(path, "dataset.split", f"there is no list '{name}' in the file{did_you_mean(name, known)}")
+        if not known:
+            raise _bad(path, "file", 'is an object without a list; it must be {"dev": [{…}, {…}]} or a list of objects')
+        if name is None and len(known) > 1:
+            raise _bad(path, "dataset.split", f"must name one of the file's lists: {', '.join(known)}")
+        found = found[name if name is not None else known[0]]
     if not isinstance(found, list):
         raise _bad(path, "file", f"is {_kind(found)}; it must be a list of objects: [{{…}}, {{…}}]")
     for number, row in enumerate(found, start=1):
@@ -236,17 +244,6 @@ def _json_document(path: Path, data: bytes) -> Any:
         raise _bad(path, f"line {error.lineno}", message) from None
     except RecursionError:
         raise _bad(path, "file", "is nested too deeply") from None
-
-
-def _section(path: Path, found: Mapping[str, Any], name: str | None) -> Any:
-    known = [key for key, value in found.items() if isinstance(value, list)]
-    if name is not None and name not in known:
-        raise _bad(path, "dataset.split", f"there is no list '{name}' in the file{did_you_mean(name, known)}")
-    if not known:
-        raise _bad(path, "file", 'is an object without a list; it must be {"dev": [{…}, {…}]} or a list of objects')
-    if name is None and len(known) > 1:
-        raise _bad(path, "dataset.split", f"must name one of the file's lists: {', '.join(known)}")
-    return found[name if name is not None else known[0]]
 
 
 def _csv(rows: Rows, path: Path, data: bytes) -> None:

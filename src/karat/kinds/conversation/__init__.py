@@ -193,13 +193,27 @@ class Conversation(Kind):
         golden = [[turn.question, turn.golden, None, *map(turn.detail.get, _GOLDEN)] for turn in turns]
         asked = [[line[0], line[1], turn.asked, *line[3:]] for line, turn in zip(golden, turns, strict=True)]
         apart = self._options.history == "golden"
+        # What results are grouped by. None: the file does not say, and it cannot be seen
+        splits = [turn.qa_split for turn in draft.turns if turn.qa_split is not None]
+        said = dict(draft.features)
+        for counted in ("num_dialogue_turns", "turns"):
+            said.pop(counted, None)  # what can be counted is not believed
+        table = draft.table
+        type2 = said.pop("has_type2_question", any(splits) if splits else None)
         return Sample(
             id=draft.id,
             position=position,
             digest=sample_digest([asked, materials]),
             turns=turns,
             materials=materials,
-            metadata=_features(draft),
+            metadata={
+                "turns": len(draft.turns),
+                "has_type2_question": type2,
+                "has_duplicate_columns": table is not None and has_duplicate_columns(table),
+                "has_non_numeric_values": table is not None and has_non_numeric_values(table),
+                "conversation_type": None if type2 is None else "hybrid" if type2 else "simple",
+                **said,
+            },
             detail={"pre_text": draft.pre_text, "post_text": draft.post_text, "table": draft.table or {}},
             apart=apart,
             content=sample_digest([golden, materials]) if apart else None,
@@ -256,24 +270,6 @@ class Conversation(Kind):
 
 
 _GOLDEN = ("executed", "printed", "program")
-
-
-def _features(draft: Draft) -> dict[str, Any]:
-    """What results are grouped by. None: the file does not say, and it cannot be seen."""
-    splits = [turn.qa_split for turn in draft.turns if turn.qa_split is not None]
-    said = dict(draft.features)
-    for counted in ("num_dialogue_turns", "turns"):
-        said.pop(counted, None)  # what can be counted is not believed
-    table = draft.table
-    type2 = said.pop("has_type2_question", any(splits) if splits else None)
-    return {
-        "turns": len(draft.turns),
-        "has_type2_question": type2,
-        "has_duplicate_columns": table is not None and has_duplicate_columns(table),
-        "has_non_numeric_values": table is not None and has_non_numeric_values(table),
-        "conversation_type": None if type2 is None else "hybrid" if type2 else "simple",
-        **said,
-    }
 
 
 def _turns(indexes: Sequence[int]) -> str:

@@ -245,7 +245,17 @@ def _line(number: int, row: Mapping[str, Any], names: Mapping[str, str]) -> tupl
     index = _index(record, names.get("turn_key"))
     used = {*names.values(), *_TURN_ONLY}
     rest = {key: value for key, value in row.items() if key not in used}
-    line = _Line(number, conversation, index, turn, _document(record), rest)
+    # What the row says of the report; `document` is its text, or an object that says it all
+    holder = (record.within("document") or record) if isinstance(record.get("document"), dict) else record
+    found: dict[str, Any] = {}
+    for key in ("pre_text", "post_text", *(["document"] if holder is record else [])):
+        text = holder.document(key)
+        if text.strip():
+            found["pre_text" if key == "document" else key] = text
+    if "table" in holder and holder.get("table") != "":  # an empty cell of a file without types
+        table = holder.table("table")
+        found |= {"table": table} if table is not None else {}
+    line = _Line(number, conversation, index, turn, found, rest)
     return line, record.wrong
 
 
@@ -280,20 +290,6 @@ def _index(record: Record, key: str | None) -> int | None:
         record.wrong.append(f"'{key}' {found}")
         return None
     return value
-
-
-def _document(record: Record) -> dict[str, Any]:
-    """What the row says of the report; `document` is its text, or an object that says it all."""
-    holder = (record.within("document") or record) if isinstance(record.get("document"), dict) else record
-    found: dict[str, Any] = {}
-    for key in ("pre_text", "post_text", *(["document"] if holder is record else [])):
-        text = holder.document(key)
-        if text.strip():
-            found["pre_text" if key == "document" else key] = text
-    if "table" in holder and holder.get("table") != "":  # an empty cell of a file without types
-        table = holder.table("table")
-        found |= {"table": table} if table is not None else {}
-    return found
 
 
 def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
@@ -380,7 +376,19 @@ def read_drafts(path: Path, *, split: str | None, keys: Mapping[str, str | None]
         faults = [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)] if rows.count else rows.sorted_faults()
         return Drafts(form="turns", sha256=rows.sha256, unit=rows.unit, drafts=[], faults=faults)
     drafts, general = _turns(rows, keys) if form == "turns" else (_conversations(rows, form), [])
-    drafts = _sound(rows, drafts)
+    # Those with an id of their own and of a bearable length; the others become faults
+    sound: list[Draft] = []
+    seen: dict[str, int] = {}
+    for draft in drafts:
+        wrong = sized_wrong(draft.turns)
+        first = seen.setdefault(draft.id, draft.number)
+        if first != draft.number:
+            wrong = f"the id '{draft.id:.80}' stands also in {rows.unit} {first}; each conversation needs its own"
+        if wrong is None:
+            sound.append(draft)
+        else:
+            rows.fault(draft.number, wrong)
+    drafts = sound
     faults = [*general, *rows.sorted_faults()]
     return Drafts(form=form, sha256=rows.sha256, unit=rows.unit, drafts=drafts, faults=faults)
 
@@ -421,19 +429,3 @@ def _conversations(rows: Rows, form: Form) -> list[Draft]:
         if draft is not None and not wrong:
             drafts.append(draft)
     return drafts
-
-
-def _sound(rows: Rows, drafts: list[Draft]) -> list[Draft]:
-    """Those with an id of their own and of a bearable length; the others become faults."""
-    sound: list[Draft] = []
-    seen: dict[str, int] = {}
-    for draft in drafts:
-        wrong = sized_wrong(draft.turns)
-        first = seen.setdefault(draft.id, draft.number)
-        if first != draft.number:
-            wrong = f"the id '{draft.id:.80}' stands also in {rows.unit} {first}; each conversation needs its own"
-        if wrong is None:
-            sound.append(draft)
-        else:
-            rows.fault(draft.number, wrong)
-    return sound

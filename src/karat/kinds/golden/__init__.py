@@ -90,7 +90,12 @@ class Golden(Kind):
                 sample = self._sample(position, row)
                 first = seen.setdefault(sample.id, number)
                 if self._options.repeated and merged.setdefault(sample.id, sample).digest == sample.digest:
-                    merged[sample.id] = _in_common(merged[sample.id], sample)
+                    same = {
+                        name: value
+                        for name, value in merged[sample.id].metadata.items()
+                        if sample.metadata.get(name) == value
+                    }
+                    merged[sample.id] = msgspec.structs.replace(merged[sample.id], metadata=same)
                     continue
                 if first == number:
                     samples.append(sample)
@@ -148,12 +153,6 @@ class Golden(Kind):
         if not columns:
             return None
         return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
-
-
-def _in_common(sample: Sample, other: Sample) -> Sample:
-    """The sample with the metadata that both rows have."""
-    same = {name: value for name, value in sample.metadata.items() if other.metadata.get(name) == value}
-    return msgspec.structs.replace(sample, metadata=same)
 
 
 def _other_kind(path: Path) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -230,7 +230,11 @@ class Study(Kind):
         makers = [queue for one in kept for queue in self._queues(one, chosen[one.study], within=several)]
         for position, make in enumerate(in_turn(makers)):
             samples.append(make(position))
-        digest = _digest_of(kept) if several else kept[0].sha256
+        digest = (
+            sha256("".join(f"{one.study} {one.sha256}\n" for one in kept).encode()).hexdigest()
+            if several
+            else kept[0].sha256
+        )
         return Dataset(
             kind="study", path=path if several else kept[0].path, sha256=digest, samples=samples, studies=kept
         )
@@ -333,10 +337,6 @@ def _within(study: str, sample: Sample) -> Sample:
     """One of several studies' samples: they may be called alike in two studies."""
     metadata = {"study": study, **sample.metadata}
     return msgspec.structs.replace(sample, id=f"{study}/{sample.id}", metadata=metadata)
-
-
-def _digest_of(studies: Iterable[StudyFile]) -> str:
-    return sha256("".join(f"{one.study} {one.sha256}\n" for one in studies).encode()).hexdigest()
 
 
 def study_samples(study: StudyFile) -> list[Sample]:

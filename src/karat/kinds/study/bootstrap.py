@@ -69,7 +69,9 @@ class Units:
         count = len(next(iter(data.values()), ()))
         nothing = [None] * count
         people, groups, arms = (data.get(name, nothing) for name in ("participant", "group_id", "arm"))
-        alone = _unambiguous(self.groups)
+        alone: dict[str, int] = {}
+        for (_, name), unit in self.groups.items():
+            alone[name] = unit if alone.get(name, unit) == unit else NOBODY
         found = (
             self.participants.get(who, NOBODY)
             if isinstance(who, str)
@@ -166,14 +168,6 @@ class _Together:
     def join(self, one: tuple[str, ...], two: tuple[str, ...]) -> None:
         self.add(two)
         self.nodes[self.root(two)] = self.root(one)
-
-
-def _unambiguous(groups: Mapping[tuple[str, str], int]) -> dict[str, int]:
-    """Groups by name alone, as far as no two arms have the same."""
-    found: dict[str, int] = {}
-    for (_, name), unit in groups.items():
-        found[name] = unit if found.get(name, unit) == unit else NOBODY
-    return found
 
 
 class _Plan:

@@ -93,7 +93,11 @@ def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> st
         return ""
     rows = [int(at) for group in group_rows(test, columns) for at in group]
     rows = rows if test.groups is not None else list(range(len(columns[test.measure])))
-    if not rows or not all(_known(columns[name][at]) for name in named for at in rows):
+    if not rows or not all(
+        columns[name][at] is not None and not (isinstance(columns[name][at], float) and math.isnan(columns[name][at]))
+        for name in named
+        for at in rows
+    ):
         return ""  # a person may give a row for each of several fields: then one of them is NULL
     arm, gaps, _ = case
     value = columns[test.measure][rows[0]]
@@ -103,10 +107,6 @@ def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> st
         f"an answer that could not be read counts as {told}: '{test.measure}' of arm '{arm}' without {lacking}; "
         "in `derive` it must be NULL there"
     )
-
-
-def _known(value: Any) -> bool:
-    return value is not None and not (isinstance(value, float) and math.isnan(value))
 
 
 _GROUPS = {  # how many levels a kind compares; None: any number from two on
@@ -133,7 +133,9 @@ def check_test(
     good &= _check_columns(found, test, place, shape, reduced=study.reducer is not None)
     if study.reducer is not None and test.needs is None:
         found.fault(place, "needs is missing: what the reducer makes its columns of cannot be seen")
-    _check_needs(found, study, test, place)
+    for at, name in enumerate(test.needs or ()):
+        if name not in study.fields:
+            found.fault((*place, "needs", at), f"no arm has a field '{name}'{did_you_mean(name, study.fields)}")
     found.notes.extend(f"{test_label(found.root, place)}: {note}" for note in _of_design(study, test, shape))
     if test.use is not None and test.reason is None:
         found.fault((*place, "use"), "needs a `reason`: why the published numbers do not all hold")
@@ -265,20 +267,10 @@ def _check_columns(found: Found, test: Test, place: Place, shape: Shape | None, 
             found.fault(where, f"derive gives no column '{name}'{did_you_mean(name, shape.types, listing=False)}")
             good = False
     kind = shape.types.get(test.measure)
-    if kind is not None and test.outcomes is None and _is_text(kind):
+    if kind is not None and test.outcomes is None and kind.startswith(("VARCHAR", "ENUM")):
         found.fault((*place, "measure"), f"'{test.measure}' is text; make it true or false, or a number, in `derive`")
         good = False
     return good
-
-
-def _is_text(kind: str) -> bool:
-    return kind.startswith(("VARCHAR", "ENUM"))
-
-
-def _check_needs(found: Found, study: StudyFile, test: Test, place: Place) -> None:
-    for at, name in enumerate(test.needs or ()):
-        if name not in study.fields:
-            found.fault((*place, "needs", at), f"no arm has a field '{name}'{did_you_mean(name, study.fields)}")
 
 
 def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:

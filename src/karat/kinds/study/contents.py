@@ -60,7 +60,16 @@ def held(one: StudyContents) -> list[str]:
     about = {"profile": ", ".join(one.attributes), "licence": one.license, "caveat": one.caveat, "code": one.reducer,
              "forms": forms}  # fmt: skip
     lines += [f"{key + ':':8} {value}" for key, value in about.items() if value]
-    lines += ["", *table([_ARMS, *_arms(one)])]
+    rows: list[tuple[str, ...]] = []
+    for arm in one.arms:
+        groups = f" in {formats.plural(arm.groups, 'group')}" if arm.groups is not None else ""
+        fields = [f"{name}: {formats.excerpt(how, _WIDEST)}" for name, how in arm.fields.items()]
+        shown = "; ".join(fields[:3]) + (f"; … {len(fields)} in all" if len(fields) > 3 else "")
+        shown += "".join(f"; {role} earns {formats.excerpt(how, _WIDEST)}" for role, how in arm.payoffs.items())
+        people = formats.count(arm.people) if arm.people is not None else formats.UNKNOWN
+        participants = f"{formats.count(arm.participants)}{groups}" if arm.participants else "not asked"
+        rows.append((arm.name, people, participants, formats.count(arm.questions), shown))
+    lines += ["", *table([_ARMS, *rows])]
     lines += ["", *table([("finding", "claim"), *((finding.id, finding.claim) for finding in one.findings)])]
     lines += ["", *table([_TESTS, *map(_test_row, one.tests)])]
     missing = [f"{test.finding} {test.id}: {'; '.join(test.reasons)}" for test in one.tests if test.reasons]
@@ -79,19 +88,6 @@ def size(one: StudyContents) -> str:
     design = f"{one.domain}, {one.design} subjects, {formats.plural(len(one.arms), 'arm')}"
     people = f"{formats.plural(one.participants, 'participant')}{groups}"
     return f"{design}: {people}, {formats.plural(one.questions, 'question')} under one condition"
-
-
-def _arms(one: StudyContents) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for arm in one.arms:
-        groups = f" in {formats.plural(arm.groups, 'group')}" if arm.groups is not None else ""
-        fields = [f"{name}: {formats.excerpt(how, _WIDEST)}" for name, how in arm.fields.items()]
-        shown = "; ".join(fields[:3]) + (f"; … {len(fields)} in all" if len(fields) > 3 else "")
-        shown += "".join(f"; {role} earns {formats.excerpt(how, _WIDEST)}" for role, how in arm.payoffs.items())
-        people = formats.count(arm.people) if arm.people is not None else formats.UNKNOWN
-        participants = f"{formats.count(arm.participants)}{groups}" if arm.participants else "not asked"
-        rows.append((arm.name, people, participants, formats.count(arm.questions), shown))
-    return rows
 
 
 def _test_row(one: HeldTest) -> tuple[str, ...]:
@@ -273,11 +269,13 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
 
 def _test(finding: Finding, test: Test, score: TestScore) -> HeldTest:
     human, side = score.human, score.test.human
+    against = f" against {test.against}" if test.against is not None else ""
+    groups = f": {', '.join(test.groups.names)}" if test.groups is not None else ""
     return HeldTest(
         finding=finding_name(finding),
         id=test.id,
         kind=test.kind,
-        compares=_compared(test),
+        compares=f"{test.measure}{against}{groups}",
         reported=test.human.reported,
         expect=test.expect,
         statistic=_known(side.statistic),
@@ -289,13 +287,6 @@ def _test(finding: Finding, test: Test, score: TestScore) -> HeldTest:
         log_bf=_known(human.log_bf),
         reasons=tuple(dict.fromkeys(human.reasons)),
     )
-
-
-def _compared(test: Test) -> str:
-    """`risky: loss, gain`, `first against second`."""
-    against = f" against {test.against}" if test.against is not None else ""
-    groups = f": {', '.join(test.groups.names)}" if test.groups is not None else ""
-    return f"{test.measure}{against}{groups}"
 
 
 def _known(value: float) -> float | None:
@@ -434,7 +425,15 @@ class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         blocks = ["\n".join(held(one)) for one in self.studies]
         if len(self.studies) > 1:
-            blocks.append("\n".join(_together(self.studies)))
+            studies = self.studies
+            counts = [
+                formats.plural(len(studies), "study", "studies"),
+                formats.plural(sum(len(one.findings) for one in studies), "finding"),
+                formats.plural(sum(len(one.tests) for one in studies), "test"),
+                formats.plural(sum(one.participants for one in studies), "participant"),
+                formats.plural(sum(one.questions for one in studies), "question"),
+            ]
+            blocks.append("\n".join([f"together: {', '.join(counts)} under one condition"]))
         return "\n\n\n".join(blocks) + "\n"
 
     @property
@@ -483,17 +482,6 @@ def check_studies(kind: Study, path: Path) -> CheckedStudies:
     )
     good = all(copy.passed for one in studies for copy in one.copies)
     return CheckedStudies(path=str(found.path), ready=good, faults=(), studies=studies)
-
-
-def _together(studies: Sequence[StudyContents]) -> list[str]:
-    counts = [
-        formats.plural(len(studies), "study", "studies"),
-        formats.plural(sum(len(one.findings) for one in studies), "finding"),
-        formats.plural(sum(len(one.tests) for one in studies), "test"),
-        formats.plural(sum(one.participants for one in studies), "participant"),
-        formats.plural(sum(one.questions for one in studies), "question"),
-    ]
-    return [f"together: {', '.join(counts)} under one condition"]
 
 
 _MEANINGS = {"unchecked": "a published number that nothing could be compared with, or that is printed otherwise"}

@@ -7,7 +7,7 @@ tests. `answer_copy` reads the answers that come with a study: that tests the pa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +20,7 @@ from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.kinds._rows import read_rows
 from karat.kinds.study.experiments import Response, data_of_each, to_study_tests
 from karat.kinds.study.fields import read_answers
-from karat.kinds.study.format import Answered, Arm, StudyFile, Test
+from karat.kinds.study.format import StudyFile, Test
 from karat.kinds.study.sides import agent_side, cell_sizes, human_side, levels_of
 
 if TYPE_CHECKING:
@@ -74,9 +74,20 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
             continue
         said = row.get("answers")
         scales = {name: one.scale for name, one in arm.answered.items() if one.scale != 1}
-        told = _shown(said, scales) if study.relabel and isinstance(said, dict) else said
-        text = _written(told) if isinstance(told, dict) else str(row.get("text", ""))
-        asked = _asked(arm, said)
+        told = (
+            {
+                # 4.35 · 100 is 434.99999999999994
+                name: round(value * scales[name], 9) if name in scales and isinstance(value, (int, float)) else value
+                for name, value in said.items()
+            }
+            if study.relabel and isinstance(said, dict)
+            else said
+        )
+        text = msgspec.json.encode(told).decode() if isinstance(told, dict) else str(row.get("text", ""))
+        # The fields of a row: in a game with roles those of the role whose fields it has
+        roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
+        own = [role.fields for role in roles.values() if isinstance(said, dict) and set(role.fields) & set(said)]
+        asked = own[0] if len(own) == 1 else arm.answered
         read = read_answers(text, asked)
         faults += [
             Fault(place=place, message=f"arm '{row['arm']}' has no field '{name}'{did_you_mean(name, arm.answered)}")
@@ -90,7 +101,8 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
         found.append(
             Response(
                 participant=str(row.get("participant", number)), arm=str(row["arm"]),
-                values=_counted(read.values, scales), profile={name: row.get(name) for name in study.attributes},
+                values={name: _in_units(value, scales.get(name)) for name, value in read.values.items()},
+                profile={name: row.get(name) for name in study.attributes},
                 group=row.get("group"), round=row.get("round"),
                 fields=tuple(asked) if len(asked) < len(arm.answered) else None,
             )
@@ -100,30 +112,8 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
     return found
 
 
-def _asked(arm: Arm, said: Any) -> Mapping[str, Answered]:
-    """The fields of a row: in a game with roles those of the role whose fields it has."""
-    roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
-    own = [role.fields for role in roles.values() if isinstance(said, dict) and set(role.fields) & set(said)]
-    return own[0] if len(own) == 1 else arm.answered
-
-
-def _shown(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:
-    """People's answers in the amounts of the relabelled form."""
-    return {
-        # 4.35 · 100 is 434.99999999999994
-        name: round(value * scales[name], 9) if name in scales and isinstance(value, (int, float)) else value
-        for name, value in answers.items()
-    }
-
-
-def _counted(values: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:
-    """Answers in the units of the study, as `derive` gets them."""
-    return {name: value / scales[name] if name in scales else value for name, value in values.items()}
-
-
-def _written(answers: dict[str, Any]) -> str:
-    """Answers as a participant gives them."""
-    return msgspec.json.encode(answers).decode()
+def _in_units(value: Any, scale: float | None) -> Any:
+    return value if scale is None else value / scale
 
 
 def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
@@ -190,15 +180,10 @@ def _groups(kind: str, human: Side, count: int) -> list[Floats]:
     if kind == "variance_ratio":
         return [patterns[0] * math.sqrt(human.statistic), patterns[1]]
     if kind == "anova":
-        return _spread_means(human, patterns)
+        means = _means_apart(human, np.array([len(one) for one in patterns], dtype=np.float64))
+        return [one + mean for one, mean in zip(patterns, means, strict=True)]
     error = math.sqrt(sum(1 / n for n in sizes))
     return [patterns[0] + human.statistic * error, patterns[1]]
-
-
-def _spread_means(human: Side, patterns: list[Floats]) -> list[Floats]:
-    """Groups whose means lie apart so that F comes out."""
-    means = _means_apart(human, np.array([len(one) for one in patterns], dtype=np.float64))
-    return [one + mean for one, mean in zip(patterns, means, strict=True)]
 
 
 def _means_apart(human: Side, sizes: Floats) -> Floats:
@@ -301,7 +286,9 @@ def human_scores(study: StudyFile) -> Agreement:
 
 def tested_copies(study: StudyFile, people: Agreement) -> tuple[CopyTest, CopyTest]:
     """Both layers. `people`: as `human_scores` gives them."""
-    wrong = [one for score in people.tests if (one := _difference(score, _limits(score.test.kind)))]
+    wrong = [
+        one for score in people.tests if (one := _difference(score, _RANKED if score.test.kind in _RANKS else _EXACT))
+    ]
     usable = [score for score in people.tests if score.test.human.missing is None]
     statistic = CopyTest(
         layer="statistic", tests=len(usable), left_out=len(people.tests) - len(usable), apart=tuple(wrong)
@@ -362,10 +349,6 @@ def _untried(study: StudyFile, reason: str) -> CopyTest:
 
 def _failed(study: StudyFile, messages: Sequence[str]) -> CopyTest:
     return CopyTest(layer="answers", tests=0, left_out=len(study.tests), apart=tuple(messages))
-
-
-def _limits(kind: str) -> tuple[float, float]:
-    return _RANKED if kind in _RANKS else _EXACT
 
 
 def _difference(score: TestScore, limits: tuple[float, float]) -> str:

@@ -140,22 +140,18 @@ def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
             if name in columns:
                 columns[name][at] = value
     if study.pays:
-        columns[PAYOFF] = _payoffs(study, rows)
+        # What each row's participant earned in the round, from the answers of the group; None: not known, or none
+        answers: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
+        for row in rows:
+            answers.setdefault((row.arm, row.group, row.round), {}).update(row.values)
+        earned = {}
+        for (arm, group, number), values in answers.items():
+            rounds = study.arms[arm].rounds
+            if rounds is not None and rounds.payoffs and rounds.roles:
+                fields = {role: one.fields for role, one in rounds.roles.items()}
+                earned[arm, group, number] = payoffs_of(rounds.payoffs, fields, dict.fromkeys(fields, values))
+        columns[PAYOFF] = [earned.get((row.arm, row.group, row.round), {}).get(_role(study, row)) for row in rows]
     return Table(types=types, columns=columns)
-
-
-def _payoffs(study: StudyFile, rows: Sequence[Response]) -> list[float | None]:
-    """What each row's participant earned in the round, from the answers of the group; None: not known, or none."""
-    answers: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
-    for row in rows:
-        answers.setdefault((row.arm, row.group, row.round), {}).update(row.values)
-    earned = {}
-    for (arm, group, number), values in answers.items():
-        rounds = study.arms[arm].rounds
-        if rounds is not None and rounds.payoffs and rounds.roles:
-            fields = {role: one.fields for role, one in rounds.roles.items()}
-            earned[arm, group, number] = payoffs_of(rounds.payoffs, fields, dict.fromkeys(fields, values))
-    return [earned.get((row.arm, row.group, row.round), {}).get(_role(study, row)) for row in rows]
 
 
 def _role(study: StudyFile, row: Response) -> str:
@@ -183,14 +179,13 @@ def tallied(
     for name, own in rows.items():
         asked = study.arms[name].answered
         wanted = [column for column in fields if column in asked and not asked[column].optional]
-        parsed = sum(one.answered and _has_all(one, wanted) for one in own)
+        parsed = sum(
+            one.answered
+            and all(one.values.get(name) is not None for name in wanted if one.fields is None or name in one.fields)
+            for one in own
+        )
         found[name] = Tallied(asked=len(own), answered=sum(one.answered for one in own), parsed=parsed)
     return found
-
-
-def _has_all(one: Response, wanted: Sequence[str]) -> bool:
-    """Whether each of these fields could be read, of those that the participant was asked."""
-    return all(one.values.get(name) is not None for name in wanted if one.fields is None or name in one.fields)
 
 
 def arms_of_finding(study: StudyFile, finding: Finding) -> list[str]:

@@ -146,7 +146,14 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     for name, found in _in_lines(text, fields).items():
         firm.setdefault(name, []).extend(found)
     if firm:
-        behind = text[_end_of_form(text, fields) :]
+        # Where the last line with a key, or the last JSON, ends; behind a text everything belongs to it
+        end = text.rfind("}") + 1
+        names = {_folded(name): name for name in fields}
+        for mark in _line_keys(tuple(fields)).finditer(text):
+            line_end = text.find("\n", mark.end())
+            goes_on = line_end < 0 or fields[names[_folded(mark["key"])]].type == "text"
+            end = max(end, len(text) if goes_on else line_end)
+        behind = text[end:]
         revoked = _REVOKED.match(behind) is not None
         if len(fields) == 1:
             (only, one), *_ = fields.items()
@@ -314,17 +321,6 @@ def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:
         if _folded(mark["key"]) != _folded(name):
             return line[: mark.start()]
     return line
-
-
-def _end_of_form(text: str, fields: Mapping[str, Answered]) -> int:
-    """Where the last line with a key, or the last JSON, ends; behind a text everything belongs to it."""
-    end = text.rfind("}") + 1
-    names = {_folded(name): name for name in fields}
-    for mark in _line_keys(tuple(fields)).finditer(text):
-        line_end = text.find("\n", mark.end())
-        goes_on = line_end < 0 or fields[names[_folded(mark["key"])]].type == "text"
-        end = max(end, len(text) if goes_on else line_end)
-    return end
 
 
 def _in_prose(text: str, fields: Mapping[str, Answered], *, mine: bool = True) -> dict[str, list[Value]]:

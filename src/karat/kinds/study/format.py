@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -236,20 +236,6 @@ class Human(_Part):
 _STATISTICS = set(Human.model_fields) - {"levels"}
 
 
-def _group_problems(human: Mapping[str, object], names: Sequence[str]) -> list[Problem]:
-    """Keys of `human` that are neither a statistic nor one of the groups, and groups that could be either."""
-    message = "'{}' is also a statistic; call the group otherwise"
-    problems = [Problem(("groups", "levels"), message.format(name)) for name in names if name in _STATISTICS]
-    for key in [key for key in human if key not in _STATISTICS and key not in names]:
-        if isinstance(human[key], Mapping):
-            known = ", ".join(f"'{name}'" for name in names) or "none"
-            message = f"no such group: groups.levels has {known}{did_you_mean(key, names, listing=False)}"
-        else:
-            message = f"no such key{did_you_mean(key, [*_STATISTICS, *names])}"
-        problems.append(Problem(("human", key), message))
-    return problems
-
-
 _INSTEAD = {
     ("cochran", "cochranq", "cochransq", "mcnemar"): "test two conditions at a time: in `derive` keep who changed "
     "between them, and test the share that changed in one direction with `binomial` and p0: 0.5 (McNemar's exact test)",
@@ -311,7 +297,16 @@ class Test(_Part):
         groups, human = values.get("groups"), values["human"]
         listed = groups.get("levels") if isinstance(groups, Mapping) else None
         names = [level_name(one) for one in listed] if isinstance(listed, list) else []
-        problems = _group_problems(human, names)
+        # Keys of `human` that are neither a statistic nor one of the groups, and groups that could be either
+        message = "'{}' is also a statistic; call the group otherwise"
+        problems = [Problem(("groups", "levels"), message.format(name)) for name in names if name in _STATISTICS]
+        for key in [key for key in human if key not in _STATISTICS and key not in names]:
+            if isinstance(human[key], Mapping):
+                known = ", ".join(f"'{name}'" for name in names) or "none"
+                message = f"no such group: groups.levels has {known}{did_you_mean(key, names, listing=False)}"
+            else:
+                message = f"no such key{did_you_mean(key, [*_STATISTICS, *names])}"
+            problems.append(Problem(("human", key), message))
         levels = {key: value for key, value in human.items() if key in names and key not in _STATISTICS}
         statistics = {key: value for key, value in human.items() if key in _STATISTICS}
         try:

@@ -110,7 +110,13 @@ def load_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tu
         raise BadPlugin(name, "lies in the run folder, and a run folder never brings code")
     if not file.is_file() or not file.is_relative_to(study.folder.resolve()):
         raise BadPlugin(name, f"there is no file {file.name} in the study's folder {study.folder}")
-    _check_same(study, name)
+    # The folder must hold the study that the run keeps: else its code may be another's
+    try:
+        now = study.path.read_bytes()
+    except OSError as error:
+        raise BadPlugin(name, f"{study.path} cannot be read: {error.strerror}") from error
+    if now.removeprefix(BOM_UTF8) != study.data:
+        raise BadPlugin(name, f"{study.path} is no longer the study that was run; its code may have changed with it")
     differs = _changed(study)
     if differs is not None and study.code is not None and not changed:
         told = f"{differs} since the run was made; look at it, then say --allow-changed-code (report, compare, …)"
@@ -135,16 +141,6 @@ def _changed(study: StudyFile) -> str | None:
         f" and {len(changed) - _MOST_NAMED} more" * (len(changed) > _MOST_NAMED)
     )
     return f"{shown} changed"
-
-
-def _check_same(study: StudyFile, name: str) -> None:
-    """The folder must hold the study that the run keeps: else its code may be another's."""
-    try:
-        now = study.path.read_bytes()
-    except OSError as error:
-        raise BadPlugin(name, f"{study.path} cannot be read: {error.strerror}") from error
-    if now.removeprefix(BOM_UTF8) != study.data:
-        raise BadPlugin(name, f"{study.path} is no longer the study that was run; its code may have changed with it")
 
 
 def _module(file: Path, name: str) -> Any:

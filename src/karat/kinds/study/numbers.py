@@ -71,21 +71,6 @@ class Numbers:
 def check_numbers(numbers: Numbers) -> None:
     """Fills faults and notes of one test."""
     test = numbers.test
-    _check_counts(numbers)
-    if numbers.faults:
-        return
-    _check_direction(numbers)
-    check_chi2(numbers)
-    if test.human.reported is None:
-        numbers.notes.append("has no `reported`: its numbers stand alone")
-        side = human_side(test, numbers.arms)
-        if test.kind == "anova" and not test.factors and is_repeated(side.sizes, (side.df1, side.df2)):
-            check_repeated(numbers, side.sizes, (side.df1, side.df2))
-        return
-    check_reported(numbers, test.human.reported)
-
-
-def _check_counts(numbers: Numbers) -> None:
     human = numbers.test.human
     for name, one in [*human.levels.items(), (None, Level(n=human.n, k=human.k))]:
         below = () if name is None else (name,)
@@ -100,6 +85,17 @@ def _check_counts(numbers: Numbers) -> None:
             for outcome in one.counts or {}:
                 if outcome not in known:
                     numbers.fault(f"'{outcome}' is none of the outcomes", name, "counts")
+    if numbers.faults:
+        return
+    _check_direction(numbers)
+    check_chi2(numbers)
+    if test.human.reported is None:
+        numbers.notes.append("has no `reported`: its numbers stand alone")
+        side = human_side(test, numbers.arms)
+        if test.kind == "anova" and not test.factors and is_repeated(side.sizes, (side.df1, side.df2)):
+            check_repeated(numbers, side.sizes, (side.df1, side.df2))
+        return
+    check_reported(numbers, test.human.reported)
 
 
 def _arm_n(numbers: Numbers, name: str | None) -> int | None:
@@ -133,7 +129,9 @@ def _check_direction(numbers: Numbers) -> None:
         return
     if math.isnan(sign):
         why = (
-            "an effect of several groups or outcomes has none" if _undirected(test, side.df1) else "give means, or sign"
+            "an effect of several groups or outcomes has none"
+            if (test.outcomes is not None or (test.statistic_kind == "anova" and side.df1 > 1) or len(test.cells) > 2)
+            else "give means, or sign"
         )
         numbers.faults.append(
             ((*numbers.place, "expect"), f"says '{test.expect}', but the human effect has no direction: {why}")
@@ -155,10 +153,6 @@ def _sizeless(kind: str, side: Side) -> bool:
     if kind in {"ttest_ind", "welch"} and not math.isnan(side.d):
         return False
     return math.isnan(side.n1) or (kind in TWO_GROUPS and math.isnan(side.n2))
-
-
-def _undirected(test: Test, df1: float) -> bool:
-    return test.outcomes is not None or (test.statistic_kind == "anova" and df1 > 1) or len(test.cells) > 2
 
 
 def _check_own_signs(numbers: Numbers) -> None:
@@ -207,15 +201,11 @@ def check_reported(numbers: Numbers, text: str) -> None:
     faults, notes = list(numbers.faults), list(numbers.notes)
     for said, printed in [*fitting, fitting[0]]:  # an F of another effect may be printed beside; none holds: the first
         numbers.faults[:], numbers.notes[:] = faults, notes
-        _check_said(numbers, said, printed, text)
+        _check_statistic(numbers, printed, text)
+        _check_p(numbers, said)
+        _check_sizes(numbers, said.kind, said.dfs, said.n if said.n is None or said.n2 is None else said.n + said.n2)
         if len(numbers.faults) == len(faults):
             return
-
-
-def _check_said(numbers: Numbers, said: Reported, printed: Sequence[Span], text: str) -> None:
-    _check_statistic(numbers, printed, text)
-    _check_p(numbers, said)
-    _check_sizes(numbers, said.kind, said.dfs, said.n if said.n is None or said.n2 is None else said.n + said.n2)
 
 
 def _check_p(numbers: Numbers, said: Reported) -> None:
@@ -357,16 +347,11 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
     ]
     if len(pairs) == 4:
         found.append(sum(max(0.0, abs(seen - want) - 0.5) ** 2 / want for seen, want in pairs))
-        found.append(_unpooled(table))
+        (a, b), (c, d) = table
+        one, two = a / (a + b), c / (c + d)
+        variance = one * (1 - one) / (a + b) + two * (1 - two) / (c + d)
+        found.append((one - two) ** 2 / variance if variance > 0 else math.inf)
     return found
-
-
-def _unpooled(table: Sequence[Sequence[int]]) -> float:
-    """The square of z for two shares, each with its own variance."""
-    (a, b), (c, d) = table
-    one, two = a / (a + b), c / (c + d)
-    variance = one * (1 - one) / (a + b) + two * (1 - two) / (c + d)
-    return (one - two) ** 2 / variance if variance > 0 else math.inf
 
 
 def _share_z(test: Test, arms: Mapping[str, Arm]) -> list[float]:

@@ -129,7 +129,11 @@ def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> st
         return f"'{text}' is not a regular file (but a device or a pipe); name a {WHERE}"
     beside = {one.name for folder in folders for one in _entries((folder / text).parent)}
     near = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
-    where = " or ".join(dict.fromkeys(_called(folder) for folder in folders))
+    where = " or ".join(
+        dict.fromkeys(
+            "the working directory" if folder == Path.cwd() else "the experiment's folder" for folder in folders
+        )
+    )
     return f"there is no file or folder '{text}' in {where}, and no study of that name comes with karat{near}"
 
 
@@ -139,10 +143,6 @@ def _entries(folder: Path) -> list[Path]:
         return [one for one in folder.iterdir() if one.suffix in {".yaml", ".yml"} or _there(one) is not None]
     except OSError:
         return []
-
-
-def _called(folder: Path) -> str:
-    return "the working directory" if folder == Path.cwd() else "the experiment's folder"
 
 
 def shipped_studies() -> dict[str, Path]:

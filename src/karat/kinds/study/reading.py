@@ -175,7 +175,11 @@ class _Reader:
         participants = self.part(Participants, values.get("participants", {}), ("participants",))
         rounds = self.part(Rounds, values["rounds"], ("rounds",)) if values.get("rounds") is not None else None
         arms = {name: self.part(Arm, one, ("arms", name)) for name, one in _pairs(values.get("arms"))}
-        good = {name: _with_rounds(arm, rounds) for name, arm in arms.items() if arm is not None}
+        good = {
+            name: arm if rounds is None or arm.rounds is not None else arm.model_copy(update={"rounds": rounds})
+            for name, arm in arms.items()
+            if arm is not None
+        }
         others = self.relabel and any(changes(arm) for arm in good.values())
         good = {name: relabelled(arm) for name, arm in good.items()} if others else good
         findings = [self.part(Finding, one, ("findings", at)) for at, one in enumerate(_listed(values.get("findings")))]
@@ -301,10 +305,6 @@ def _prompts(arm: Arm) -> list[tuple[Place, str]]:
                 (("rounds", "roles", name, "first"), role.first),
             ]
     return [*((place, prompt) for place, prompt in own if prompt is not None), *tasks]
-
-
-def _with_rounds(arm: Arm, rounds: Rounds | None) -> Arm:
-    return arm if rounds is None or arm.rounds is not None else arm.model_copy(update={"rounds": rounds})
 
 
 def _with_notes(study: StudyFile, checked: Checked) -> StudyFile:

@@ -133,7 +133,11 @@ def payoffs_of(
 def check_payoff(formula: str, fields: Mapping[str, Mapping[str, Answered]]) -> str:
     """What is wrong with the formula of a payoff; empty: nothing."""
     values = {
-        role: {name: _counted(one, one.labels[0] if one.labels else 1.0) for name, one in own.items() if _counts(one)}
+        role: {
+            name: _counted(one, one.labels[0] if one.labels else 1.0)
+            for name, one in own.items()
+            if (one.type in {"number", "likert", "choice"})
+        }
         for role, own in fields.items()
     }
     try:
@@ -143,10 +147,6 @@ def check_payoff(formula: str, fields: Mapping[str, Mapping[str, Answered]]) -> 
     if isinstance(value, ExecutionError) and value.kind != "division_by_zero":
         return f"cannot be computed: {value.message} (numbers, + - * / ^ and parentheses)"
     return "gives yes or no, and must give a number" if isinstance(value, bool) else ""
-
-
-def _counts(one: Answered) -> bool:
-    return one.type in {"number", "likert", "choice"}
 
 
 def _counted(one: Answered, value: Any) -> Any:

@@ -78,7 +78,10 @@ def _answer(one: Mapping[str, Any], dice: random.Random) -> Value:
         high = low + _SPAN
     if _is_whole(one):
         return float(dice.randint(_up(low), max(_up(low), int(high // 1))))
-    return _rounded(dice.uniform(low, high), low, high)
+    # Two decimals, or as many as a narrow range needs to be drawn from at all
+    span = high - low
+    decimals = 2 if span >= 1 else next((some for some in range(3, 12) if span * 10**some >= 100), 12)
+    return float(min(max(round(dice.uniform(low, high), decimals), low), high))
 
 
 def _is_whole(one: Mapping[str, Any]) -> bool:
@@ -87,13 +90,6 @@ def _is_whole(one: Mapping[str, Any]) -> bool:
 
 def _up(value: float) -> int:
     return -int(-value // 1)
-
-
-def _rounded(value: float, low: float, high: float) -> float:
-    """Two decimals, or as many as a narrow range needs to be drawn from at all."""
-    span = high - low
-    decimals = 2 if span >= 1 else next((some for some in range(3, 12) if span * 10**some >= 100), 12)
-    return float(min(max(round(value, decimals), low), high))
 
 
 def _written(value: Value, one: Mapping[str, Any]) -> str:

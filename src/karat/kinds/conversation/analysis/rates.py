@@ -115,16 +115,16 @@ def conversation_accuracy(part: Turns, nulls: Nulls, *, kept: Flags | None = Non
     """The share of conversations with every turn right."""
     wholly = _wholly(part.rate("right"), part, kept)
     null = {
-        name: known(_whole_sums(_wholly(_tiled(metrics, part), part, kept), part).ratio)
+        name: known(
+            _whole_sums(
+                _wholly(np.where(part.counted, np.tile(metrics["right"], part.repetitions), np.nan), part, kept), part
+            ).ratio
+        )
         for name, metrics in nulls.rates.items()
     }
     samples = np.arange(wholly.size) % len(part.base.ids) if wholly.size else np.empty(0, dtype=np.int64)
     name = "conversation_accuracy"
     return _rate(wholly, samples, part.base.weights, name=name, metric=name, nulls=null, level=level)
-
-
-def _tiled(metrics: Mapping[str, Floats], part: Turns) -> Floats:
-    return np.where(part.counted, np.tile(metrics["right"], part.repetitions), np.nan)
 
 
 def _whole_sums(wholly: Floats, part: Turns) -> Sums:
@@ -223,7 +223,10 @@ def _feature(part: Turns, name: str, level: float) -> Feature | None:
     right = part.rate("right")
     right = np.where(codes < 0, np.nan, right)
     parts = [np.where(codes == number, right, np.nan) for number in range(len(ordered))]
-    found = [_stratum(part, one, _shown(value), level) for value, one in zip(ordered, parts, strict=True)]
+    found = [
+        _stratum(part, one, str(value).lower() if isinstance(value, bool) else str(value), level)
+        for value, one in zip(ordered, parts, strict=True)
+    ]
     ordinal = kinds <= {bool, int}
     numbers = np.array([float(value) for value in ordered]) if ordinal else np.empty(0)
     return Feature(
@@ -232,10 +235,6 @@ def _feature(part: Turns, name: str, level: float) -> Feature | None:
         correlation=_correlation(part, right, numbers[codes]) if ordinal else None,
         difference=_between(part, parts, level) if kinds == {bool} and len(parts) == 2 else None,
     )
-
-
-def _shown(value: bool | int | str) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _correlation(part: Turns, one: Floats, two: Floats) -> float | None:
@@ -281,13 +280,9 @@ def _rate(
 
 
 def _clustered(values: Floats, samples: Ints, weights: Floats, level: float) -> tuple[Estimate, ClusteredRatio]:
-    found = ratio_interval(_sums(values, samples, weights), share=_is_share(values), level=level)
-    return estimated(found.interval, 0.0, 1.0), found
-
-
-def _is_share(values: Floats) -> bool:
     there = values[~np.isnan(values)]
-    return bool(np.isin(there, (0.0, 1.0)).all())
+    found = ratio_interval(_sums(values, samples, weights), share=bool(np.isin(there, (0.0, 1.0)).all()), level=level)
+    return estimated(found.interval, 0.0, 1.0), found
 
 
 def _sums(values: Floats, samples: Ints, weights: Floats) -> Sums:
@@ -369,7 +364,9 @@ def extraction(part: Turns) -> dict[str, int]:
 def propagation(part: Turns, *, level: float) -> Propagation:
     """Over the turns that were answered: of those that never came, nothing is known but that."""
     right = np.where(part.scored, part.value("right"), np.nan)
-    before = _before(part, right)
+    # The number of the turn before, in the same conversation; NaN for first turns
+    earlier = np.concatenate(([np.nan], right[:-1])) if right.size else right
+    before = np.where(part.number > 0, earlier, np.nan)
     wrong = right == 0
     proved, carried = np.zeros((2, right.size), dtype=bool)
     proved[[slot for slot, said in part.said.items() if said.diagnosis == "propagated"]] = True
@@ -390,12 +387,6 @@ def propagation(part: Turns, *, level: float) -> Propagation:
             np.where(carried & wrong, 1.0, part.rate("right")), part, name=name[2], metric="right", level=level
         ),
     )
-
-
-def _before(part: Turns, right: Floats) -> Floats:
-    """The number of the turn before, in the same conversation; NaN for first turns."""
-    earlier = np.concatenate(([np.nan], right[:-1])) if right.size else right
-    return np.where(part.number > 0, earlier, np.nan)
 
 
 def cost(part: Turns, account: Account, right_conversations: int) -> Cost:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from karat.analysis.grids import tested_by
-from karat.analysis.ledger import Outcome
 from karat.analysis.model import Account
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
@@ -53,7 +52,13 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
     base = declarations(index)
     if not any(golden is not None for golden in base.golden):
         return None
-    failed = _failed(index, given.ended)
+    # Cell → how it failed, of the trials that ended without an answer
+    by_code = {count.code: kind for kind, count in index.groups.items()}
+    failed = {
+        cell: f"{by_code[code].cls}: {by_code[code].kind}"
+        for cell, code in given.ended.codes.items()
+        if not index.answered[cell]
+    }
     parts, rules = read_turns(index, base, (info.name, info.scoring), failed, right=right)
     answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
     nulls = Nulls({name: _null_rates(base, answer, right) for name, answer in answers.items()})
@@ -75,16 +80,6 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
         nulls=tuple(NullAnswerer(name=name, meaning=_MEANINGS.get(name, name)) for name in answers),
         conditions=tuple(results),
     )
-
-
-def _failed(index: RunIndex, ended: Outcome) -> dict[int, str]:
-    """Cell → how it failed, of the trials that ended without an answer."""
-    by_code = {count.code: kind for kind, count in index.groups.items()}
-    return {
-        cell: f"{by_code[code].cls}: {by_code[code].kind}"
-        for cell, code in ended.codes.items()
-        if not index.answered[cell]
-    }
 
 
 def _failures(index: RunIndex, failed: Mapping[int, str], column: int) -> dict[str, int]:

@@ -383,7 +383,10 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
             diagnosis=label,
             expected=_text(detail.expected),
             actual=_text(detail.actual),
-            evidence=_evidence(detail.evidence),
+            evidence=", ".join(
+                _proof(value) if key == "proof" else f"{key} {_written(value)}"
+                for key, value in detail.evidence.items()
+            ),
             carried=detail.carried,
         )
     if (side := score.labels.get("unreadable")) is not None:
@@ -391,26 +394,17 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
     if score.labels.get("program") == "unreadable":
         part.unreadable_programs.add(slot)
     if detail.program:
-        _note_program(part, slot, detail)
+        # The readings by step, and what the program attempts: older scores do not say it
+        step = detail.reasoning.step if detail.reasoning is not None else {}
+        values = {_STEP + name: value for name, value in step.items()}
+        attempted = part.values.get("agent_operations")
+        if attempted is None or np.isnan(attempted[slot]):
+            values["agent_operations"] = operations_attempted(parse_program(detail.program))
+        for name, value in values.items():
+            if isinstance(value, (bool, int, float)):
+                column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
+                column[slot] = value
     return detail.rules
-
-
-def _note_program(part: Turns, slot: int, detail: _Detail) -> None:
-    """The readings by step, and what the program attempts: older scores do not say it."""
-    step = detail.reasoning.step if detail.reasoning is not None else {}
-    values = {_STEP + name: value for name, value in step.items()}
-    attempted = part.values.get("agent_operations")
-    if attempted is None or np.isnan(attempted[slot]):
-        values["agent_operations"] = operations_attempted(parse_program(detail.program))
-    for name, value in values.items():
-        if isinstance(value, (bool, int, float)):
-            column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
-            column[slot] = value
-
-
-def _evidence(found: dict[str, Any]) -> str:
-    """In one line."""
-    return ", ".join(_proof(value) if key == "proof" else f"{key} {_written(value)}" for key, value in found.items())
 
 
 def _written(value: Any) -> str:

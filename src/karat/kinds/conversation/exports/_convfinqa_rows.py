@@ -157,7 +157,11 @@ def _turn_row(place: _Place, trace: str) -> Row:
     values, golden = place.values, place.turn.golden
     # A turn that was never reached is wrong; an answer without a score is not known to be.
     unscored: bool | None = None if place.trial.answer is not None or golden is None else False
-    actual = detail.get("actual") if score is not None else _stated(reply)
+    actual = (
+        detail.get("actual")
+        if score is not None
+        else (None if reply is None else reply.answer if reply.answer is not None else reply.text)
+    )
     predicted = detail.get("program") or (reply.program if reply is not None else None)
     return {
         "trace_id": trace,
@@ -173,7 +177,9 @@ def _turn_row(place: _Place, trace: str) -> Row:
         "right": unscored if place.right is None else place.right,
         **{column: values.get(metric, unscored) for column, metric in _MATCHES.items()},
         "logic_recall": values.get("logic_recall"),
-        "golden_operations": _operations(place.turn),
+        "golden_operations": place.turn.detail.get("operations")
+        if place.turn.detail.get("program") is not None
+        else None,
         "ground_truth_program": place.turn.detail.get("program"),
         "predicted_program": predicted,
         **_plan(predicted),
@@ -193,14 +199,6 @@ def in_numbers(text: Any) -> str | None:
     if value is None or value.boolean is not None or plain(str(text)) == value.number:
         return _text(text)
     return formats.raw(value.number)
-
-
-def _stated(reply: Reply | None) -> str | None:
-    return None if reply is None else reply.answer if reply.answer is not None else reply.text
-
-
-def _operations(turn: Turn) -> Any:
-    return turn.detail.get("operations") if turn.detail.get("program") is not None else None
 
 
 def _plan(predicted: Any) -> Row:
@@ -301,26 +299,22 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
         unreached = (
             "the conversation broke off before" if trial.answer is None else "the file of answers has no such turn"
         )
+        detail: dict[str, Any] = place.score.detail if place.score is not None else {}
+        failure = place.trial.failure
         yield {
             **row,
             "error_type": row["error_type"] or ("wrong_answer" if place.reached else "unreached"),
             "error_message": row["error_message"] or (None if place.reached else unreached),
             **{feature: trial.sample.metadata.get(feature) for feature in _FEATURES},
-            "error_context": _context(place),
+            "error_context": {
+                "condition": place.trial.condition,
+                "repetition": place.trial.repetition,
+                **{key: detail[key] for key in ("rules", "extractor", "span", "unit", "evidence") if key in detail},
+                **({"labels": place.score.labels} if place.score is not None and place.score.labels else {}),
+                **({"failure": {"class": failure.cls, "stage": failure.stage}} if failure is not None else {}),
+                **({"said": place.reply.text} if place.reply is not None else {}),
+            },
         }
-
-
-def _context(place: _Place) -> Row:
-    detail: dict[str, Any] = place.score.detail if place.score is not None else {}
-    failure = place.trial.failure
-    return {
-        "condition": place.trial.condition,
-        "repetition": place.trial.repetition,
-        **{key: detail[key] for key in ("rules", "extractor", "span", "unit", "evidence") if key in detail},
-        **({"labels": place.score.labels} if place.score is not None and place.score.labels else {}),
-        **({"failure": {"class": failure.cls, "stage": failure.stage}} if failure is not None else {}),
-        **({"said": place.reply.text} if place.reply is not None else {}),
-    }
 
 
 def validation_rows(trial: TrialRecord, trace: str) -> Iterator[Row]:

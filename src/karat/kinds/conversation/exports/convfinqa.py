@@ -12,7 +12,6 @@ import msgspec
 
 from karat import __version__, formats
 from karat.analysis import Summary, TrialRecord, trials
-from karat.analysis.model import Difference
 from karat.files import Streamed
 from karat.journal import RunFolder
 from karat.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, Rate, Stratum
@@ -152,7 +151,18 @@ def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
         "declared_conversations": part.conversations,
         "declared_turns": part.turns,
         "null_answerers": {one.name: one.meaning for one in part.nulls},
-        "differences": [_difference(one) for one in summary.differences],
+        "differences": [
+            {
+                "metric": one.metric,
+                "a": one.a,
+                "b": one.b,
+                **msgspec.to_builtins(one.estimate),
+                "p": one.p,
+                "p_adjusted": one.p_adjusted,
+                "verdict": one.verdict,
+            }
+            for one in summary.differences
+        ],
         "conditions": found,
     }
 
@@ -208,20 +218,9 @@ def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]
     return (sum(tokens) / right, True) if tokens and right else (0.0, False)
 
 
-def _difference(one: Difference) -> dict[str, Any]:
-    return {
-        "metric": one.metric,
-        "a": one.a,
-        "b": one.b,
-        **msgspec.to_builtins(one.estimate),
-        "p": one.p,
-        "p_adjusted": one.p_adjusted,
-        "verdict": one.verdict,
-    }
-
-
 def _condition(found: ConversationResult) -> dict[str, Any]:
     rates = (*found.accuracies, found.conversation_accuracy, *found.reasoning)
+    spread = found.propagation
     return {
         "total_conversations": found.conversations,
         "total_turns": found.turns,
@@ -242,7 +241,11 @@ def _condition(found: ConversationResult) -> dict[str, Any]:
         "avg_latency_ms_per_turn": found.pace.milliseconds_mean,
         "avg_tokens_per_turn": found.pace.tokens_mean,
         "pace": msgspec.to_builtins(found.pace),
-        **_spread(found),
+        "first_wrong_turn": spread.first_wrong,
+        "never_wrong": spread.never_wrong,
+        "cascades": spread.cascades,
+        "propagated": spread.propagated,
+        **{rate.name: rate.estimate.value for rate in _after(found)},
         "ladder": msgspec.to_builtins(found.ladder),
         "estimates": {rate.name: _estimate(rate) for rate in (*rates, *_after(found))},
         "null_rates": {rate.name: rate.nulls for rate in rates if rate.nulls},
@@ -263,18 +266,6 @@ def _groups(found: ConversationResult) -> dict[str, Any]:
         "by_turn": msgspec.to_builtins(found.by_turn),
         "by_operations": msgspec.to_builtins(found.by_operations),
         "features": msgspec.to_builtins(found.features),
-    }
-
-
-def _spread(found: ConversationResult) -> dict[str, Any]:
-    """How errors go on."""
-    spread = found.propagation
-    return {
-        "first_wrong_turn": spread.first_wrong,
-        "never_wrong": spread.never_wrong,
-        "cascades": spread.cascades,
-        "propagated": spread.propagated,
-        **{rate.name: rate.estimate.value for rate in _after(found)},
     }
 
 
@@ -348,7 +339,11 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
         yield name, _line(columns)
     totals, validated = Totals(), False
     for trial in trials(run, summary):
-        trace = _trace_id(trial)
+        # The trial's id, as a file can be called; None where it was not run
+        found = (
+            trial.answer.trial if trial.answer is not None else trial.failure.trial if trial.failure is not None else ""
+        )
+        trace = re.sub(r"[^0-9A-Za-z_-]", "_", found)[:80] or None
         if trace is None:
             continue
         turns = turn_rows(trial, trace, shown)
@@ -364,12 +359,6 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
             validated = True
         yield f"traces/{trace}.json", _json(trace_of(trial, row, turns, errors, began=summary.created))
     yield "statistics.json", _json(statistics(summary, totals))
-
-
-def _trace_id(trial: TrialRecord) -> str | None:
-    """The trial's id, as a file can be called; None where it was not run."""
-    found = trial.answer.trial if trial.answer is not None else trial.failure.trial if trial.failure is not None else ""
-    return re.sub(r"[^0-9A-Za-z_-]", "_", found)[:80] or None
 
 
 def _written(columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]]) -> str:

@@ -151,7 +151,19 @@ def compare_studies(
     allow_code: AllowCode = False,
 ) -> Comparison:
     """Over the studies that both have, by name. Raises BadRun for a damaged run."""
-    found = _compared(runs, summaries, pairs, allow_code=allow_code)
+    first, second = (_part(one) for one in summaries)
+    studies_a = _studies(runs[0], first, allow_code=allow_code)
+    studies_b = studies_a if runs[0].path == runs[1].path else _studies(runs[1], second, allow_code=allow_code)
+    shared = [name for name in studies_a if name in studies_b]
+    found = StudyComparison(
+        level=first.level,
+        convention=CONVENTION,
+        pairings=tuple(
+            _pairing(summaries, names, [(studies_a[name], studies_b[name]) for name in shared]) for names in pairs
+        ),
+        only_a=tuple(name for name in studies_a if name not in studies_b),
+        only_b=tuple(name for name in studies_b if name not in studies_a),
+    )
     return Comparison(
         format=FORMAT_VERSION, unit="participant", a=sides[0], b=sides[1], level=found.level, headline=found.headline(),
         metrics=(), pairings=(), only_a=0, only_b=0, changed=0,
@@ -174,28 +186,6 @@ def _warnings(first: Summary, second: Summary, found: StudyComparison) -> Iterat
     if first.repetitions != second.repetitions:
         fewer = formats.plural(min(first.repetitions, second.repetitions), "repetition")
         yield f"one run has more repetitions: the differences are over the first {fewer} of each"
-
-
-def _compared(
-    runs: tuple[RunFolder, RunFolder],
-    summaries: tuple[Summary, Summary],
-    pairs: Sequence[tuple[str, str]],
-    *,
-    allow_code: AllowCode,
-) -> StudyComparison:
-    first, second = (_part(one) for one in summaries)
-    studies_a = _studies(runs[0], first, allow_code=allow_code)
-    studies_b = studies_a if runs[0].path == runs[1].path else _studies(runs[1], second, allow_code=allow_code)
-    shared = [name for name in studies_a if name in studies_b]
-    return StudyComparison(
-        level=first.level,
-        convention=CONVENTION,
-        pairings=tuple(
-            _pairing(summaries, names, [(studies_a[name], studies_b[name]) for name in shared]) for names in pairs
-        ),
-        only_a=tuple(name for name in studies_a if name not in studies_b),
-        only_b=tuple(name for name in studies_b if name not in studies_a),
-    )
 
 
 def _part(summary: Summary) -> StudySummary:
@@ -308,7 +298,9 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
     one, two = (study.measured(place, repetitions) for study, place in zip(pair, places, strict=True))
     files = [study.file for study in pair]
     rng = np.random.default_rng(pair[0].seed)
-    same = _alike(files[0], files[1]) and _people(one) == _people(two)
+    same = (
+        (files[0].findings, files[0].derive, files[0].reducer) == (files[1].findings, files[1].derive, files[1].reducer)
+    ) and _people(one) == _people(two)
     reducers = [study.reducer for study in pair]
     if same and (reducers[0] is None) == (reducers[1] is None):
         together = study_draws(
@@ -327,11 +319,6 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
         for file, side, stream, reducer in zip(files, (one, two), rng.spawn(2), reducers, strict=True)
     ]
     return _Drawn(sides=((one, own[0]), (two, own[1])), paired=False)
-
-
-def _alike(one: StudyFile, two: StudyFile) -> bool:
-    """Whether both ask for the same tests; words and amounts may differ."""
-    return (one.findings, one.derive, one.reducer) == (two.findings, two.derive, two.reducer)
 
 
 def _people(found: Measured) -> set[tuple[str, str, str]]:

@@ -449,27 +449,37 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
 
     Of several repetitions scores and effects are means, and a side that differs between them is left out.
     """
-    floors = {(one.study, one.sub_study, one.finding, one.test): one for one in _floor_tests(part)}
+    floors = {
+        (one.study, one.sub_study, one.finding, one.test): one
+        for one in (() if part.floor is None else part.floor.tests)
+    }
     for condition in part.conditions:
         for study in condition.studies:
             info = part.info(study.study)
             for finding in study.findings:
                 for test in finding.tests:
+                    people = study.participants
                     yield {
                         "condition": condition.condition,
                         "floor": condition.floor,
                         "domain": info.domain if info is not None else None,
-                        **_of_study(study),
-                        **_of_finding(finding),
+                        "study": study.study,
+                        "study_pas": study.score.pas.value,
+                        "study_ecs": study.score.ecs.value,
+                        "planned": people.planned,
+                        "asked": people.asked,
+                        "answered": people.answered,
+                        "parsed": people.parsed,
+                        "sub_study": finding.sub_study,
+                        "finding": finding.id,
+                        "finding_pas": finding.pas.value,
+                        "finding_pas_se": finding.pas.se,
+                        "flagged": finding.flagged,
                         **_of_test(test),
                         **_of_floor(
                             part, study.study, floors.get((study.study, finding.sub_study, finding.id, test.id))
                         ),
                     }
-
-
-def _floor_tests(part: StudySummary) -> tuple[FloorTest, ...]:
-    return () if part.floor is None else part.floor.tests
 
 
 def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[str, Any]:
@@ -480,29 +490,6 @@ def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[st
         "floor_d": None if test is None else test.d,
         "study_floor_pas": None if floor is None else floor.pas.value,
         "study_floor_ecs": None if floor is None else floor.ecs.value,
-    }
-
-
-def _of_study(study: StudyResult) -> dict[str, Any]:
-    people = study.participants
-    return {
-        "study": study.study,
-        "study_pas": study.score.pas.value,
-        "study_ecs": study.score.ecs.value,
-        "planned": people.planned,
-        "asked": people.asked,
-        "answered": people.answered,
-        "parsed": people.parsed,
-    }
-
-
-def _of_finding(finding: FindingResult) -> dict[str, Any]:
-    return {
-        "sub_study": finding.sub_study,
-        "finding": finding.id,
-        "finding_pas": finding.pas.value,
-        "finding_pas_se": finding.pas.se,
-        "flagged": finding.flagged,
     }
 
 

@@ -245,7 +245,18 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
     for cell, row in index.score_lines(scoring, _score):
         slot = places.slot(cell, row.turn)
         if slot is not None:
-            answers.slots[slot] = _said(row, known)
+            key = bytes(row.labels), bytes(row.detail.answers), bool(row.values.get("parsed"))
+            found = known.get(key)
+            if found is None:
+                labels = _labels(row.labels)
+                why = labels.pop("turn", None) if row.values.get("parsed") is None else None
+                values = _values(row.detail.answers)
+                if any(isinstance(value, float) and not abs(value) <= _LARGEST for value in values.values()):
+                    raise msgspec.ValidationError(
+                        f"an answer of trial {row.trial} is a number that nobody can have given"
+                    )
+                found = known[key] = Said(values=values, kinds=labels, parsed=key[2] and why is None, why=why)
+            answers.slots[slot] = found
     for cell, answer in index.answer_lines(_answer):
         places.pay(cell, answer.replies)
     rows = index.scores.get(scoring)
@@ -309,20 +320,6 @@ class _Places:
         if (number := self._answers.study[row]) >= 0:
             for reply in replies:
                 self._answers.spent[condition][number].add(reply)
-
-
-def _said(row: _Score, known: dict[tuple[bytes, bytes, bool], Said]) -> Said:
-    """One value for all rows that say the same."""
-    key = bytes(row.labels), bytes(row.detail.answers), bool(row.values.get("parsed"))
-    found = known.get(key)
-    if found is None:
-        labels = _labels(row.labels)
-        why = labels.pop("turn", None) if row.values.get("parsed") is None else None
-        values = _values(row.detail.answers)
-        if any(isinstance(value, float) and not abs(value) <= _LARGEST for value in values.values()):
-            raise msgspec.ValidationError(f"an answer of trial {row.trial} is a number that nobody can have given")
-        found = known[key] = Said(values=values, kinds=labels, parsed=key[2] and why is None, why=why)
-    return found
 
 
 STOPPED = "stopped"

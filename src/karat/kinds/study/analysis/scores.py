@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from karat.replication import (
         Agreement,
         Difference,
-        EcsInterval,
         FindingScore,
         Measured,
         Repetitions,
@@ -157,21 +156,15 @@ def finding_result(
         reason=reason,
         repetitions=tuple(_repeated(at, *pair) for at, pair in enumerate(zip(scores, each, strict=True))),
         tests=tests,
-        **_means(scores),
+        pas_directional=mean(one.pas_directional for one in scores),
+        normalized=mean(one.normalized for one in scores),
+        ecs_strict=mean(one.ecs_strict for one in scores),
+        ecs_strict_chi2=mean(one.ecs_strict_chi2 for one in scores),
+        coverage=lowest(one.coverage for one in scores),
+        flagged=any(one.flagged for one in scores),
+        opposed=any(one.opposed for one in scores),
+        pas_sd=sd(one.pas for one in scores),
     )
-
-
-def _means(scores: Sequence[FindingScore]) -> dict[str, Any]:
-    return {
-        "pas_directional": mean(one.pas_directional for one in scores),
-        "normalized": mean(one.normalized for one in scores),
-        "ecs_strict": mean(one.ecs_strict for one in scores),
-        "ecs_strict_chi2": mean(one.ecs_strict_chi2 for one in scores),
-        "coverage": lowest(one.coverage for one in scores),
-        "flagged": any(one.flagged for one in scores),
-        "opposed": any(one.opposed for one in scores),
-        "pas_sd": sd(one.pas for one in scores),
-    }
 
 
 def _repeated(number: int, score: FindingScore, told: Uncertainty) -> Repeated:
@@ -315,13 +308,29 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         pas=estimated(
             condition.sure.pas.get(key), value=pas, n=tests, reason=reason, level=condition.agreements[0].level
         ),
-        ceiling=_level_ceiling(used),
+        ceiling=mean(mean(one.ceiling for one in part if one.pas.value is not None) for part in used),
         pas_directional=mean(one.pas_directional for one in scores),
         normalized=mean(one.normalized for one in scores),
         ecs=_ecs(condition, key, scores, effects),
         ecs_ceiling=_ecs_ceiling(condition, level, name),
-        ecs_new=_for_new_studies(condition.sure.ecs_new) if level == "benchmark" else None,
-        concordance=_concordance(scores),
+        ecs_new=Estimate(
+            value=known(condition.sure.ecs_new.value),
+            low=known(condition.sure.ecs_new.low),
+            high=known(condition.sure.ecs_new.high),
+            se=None,  # it is one of atanh
+            n=condition.sure.ecs_new.n,
+            level=condition.sure.ecs_new.level,
+            method=condition.sure.ecs_new.method,
+            reason=condition.sure.ecs_new.reason,
+        )
+        if level == "benchmark"
+        else None,
+        concordance=Concordance(
+            pearson=mean(one.ecs.pearson for one in scores),
+            bias=mean(one.ecs.bias for one in scores),
+            location_shift=mean(one.ecs.location_shift for one in scores),
+            scale_shift=mean(one.ecs.scale_shift for one in scores),
+        ),
         ecs_strict=mean(one.ecs_strict for one in scores),
         ecs_strict_chi2=mean(one.ecs_strict_chi2 for one in scores),
         used=len(used),
@@ -349,11 +358,6 @@ def _parts(findings: Sequence[FindingResult]) -> list[list[FindingResult]]:
     return list(found.values())
 
 
-def _level_ceiling(parts: Sequence[Sequence[FindingResult]]) -> float | None:
-    """The PAS of a perfect copy, by the same means over the same findings."""
-    return mean(mean(one.ceiling for one in part if one.pas.value is not None) for part in parts)
-
-
 def _ecs_ceiling(condition: Condition, level: str, name: str) -> float | None:
     if level == "benchmark":
         return known(condition.sure.noise_ceiling)
@@ -365,28 +369,6 @@ def _ecs(condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore
     value = mean(one.ecs.value for one in scores)
     reason = next((one.ecs.reason for one in scores if math.isnan(one.ecs.value)), None)
     return estimated(spread, value=value, n=n, reason=reason, level=condition.agreements[0].level)
-
-
-def _for_new_studies(found: EcsInterval) -> Estimate:
-    return Estimate(
-        value=known(found.value),
-        low=known(found.low),
-        high=known(found.high),
-        se=None,  # it is one of atanh
-        n=found.n,
-        level=found.level,
-        method=found.method,
-        reason=found.reason,
-    )
-
-
-def _concordance(scores: Sequence[StudyScore]) -> Concordance:
-    return Concordance(
-        pearson=mean(one.ecs.pearson for one in scores),
-        bias=mean(one.ecs.bias for one in scores),
-        location_shift=mean(one.ecs.location_shift for one in scores),
-        scale_shift=mean(one.ecs.scale_shift for one in scores),
-    )
 
 
 def _level_repetitions(
@@ -468,7 +450,10 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
     return StudySummary(
         scorer="", scoring="", level=first.level, convention=first.convention, convention_other=first.other.convention,
         repetitions=1, replicates=sure.replicates, drawn="statistics",
-        studies=tuple(_info(name, domain, first.min_coverage) for name, domain in studies.items()),
+        studies=tuple(StudyInfo(
+        study=name, title=name, source="", domain=domain, license=None, caveat=None, sha256="", wording=None,
+        reorder=False, arms=(), arms_in_file=0, design="", min_coverage=first.min_coverage, reducer=None, reduced=False,
+    ) for name, domain in studies.items()),
         conditions=tuple(_condition(name, *both) for name, both in scored.items()),
         differences=(), warnings=(),
     )  # fmt: skip
@@ -484,13 +469,6 @@ def _distinct(agreement: Agreement) -> Agreement:
         name = score.test.test if again == 1 else f"{score.test.test} ({again})"
         tests.append(replace(score, test=replace(score.test, test=name)))
     return replace(agreement, tests=tuple(tests))
-
-
-def _info(name: str, domain: str, min_coverage: float) -> StudyInfo:
-    return StudyInfo(
-        study=name, title=name, source="", domain=domain, license=None, caveat=None, sha256="", wording=None,
-        reorder=False, arms=(), arms_in_file=0, design="", min_coverage=min_coverage, reducer=None, reduced=False,
-    )  # fmt: skip
 
 
 def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondition:

@@ -34,7 +34,6 @@ from karat.kinds.study.analysis.runs import (
     CONVENTION,
     REPLICATES,
     Answers,
-    Code,
     People,
     measured,
     people_of,
@@ -160,7 +159,25 @@ class _Work:
         people.responses, people.floor = {}, []
         return _Part(
             file=file,
-            info=_study_info(file, copy, arms, code),
+            info=StudyInfo(
+                study=file.study,
+                title=file.title,
+                source=file.source,
+                domain=file.domain,
+                license=file.license,
+                caveat=file.caveat,
+                sha256=copy.digest,
+                wording=copy.wording,
+                relabel=copy.relabel,
+                reorder=copy.reorder,
+                arms=tuple(arms),
+                arms_in_file=len(file.arms),
+                design=file.design,
+                min_coverage=file.min_coverage,
+                reducer=file.reducer,
+                reduced=code.reducer is not None,
+                code_differs=code.differs,
+            ),
             people=people,
             tests={unit: [one.test for one in of.tests] for unit, of in zip(units, found.agreements, strict=True)},
             draws={unit: one.draws for unit, one in zip(units, drawn, strict=True)},
@@ -184,28 +201,6 @@ class _Work:
                 else:
                     found[kinds[code]] = found.get(kinds[code], 0) + 1
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))), not_run
-
-
-def _study_info(file: StudyFile, copy: StudyCopy, arms: Sequence[str], code: Code) -> StudyInfo:
-    return StudyInfo(
-        study=file.study,
-        title=file.title,
-        source=file.source,
-        domain=file.domain,
-        license=file.license,
-        caveat=file.caveat,
-        sha256=copy.digest,
-        wording=copy.wording,
-        relabel=copy.relabel,
-        reorder=copy.reorder,
-        arms=tuple(arms),
-        arms_in_file=len(file.arms),
-        design=file.design,
-        min_coverage=file.min_coverage,
-        reducer=file.reducer,
-        reduced=code.reducer is not None,
-        code_differs=code.differs,
-    )
 
 
 def _drawn(parts: Sequence[_Part]) -> str:

@@ -18,7 +18,6 @@ from karat.errors import BadOption
 from karat.files import file_safe
 from karat.journal import RunFolder
 from karat.kinds.study.analysis.model import (
-    FindingResult,
     LevelScore,
     Participants,
     SideNumbers,
@@ -26,8 +25,6 @@ from karat.kinds.study.analysis.model import (
     StudyResult,
     StudySummary,
     StudyUsage,
-    TestResult,
-    TestRow,
 )
 from karat.kinds.study.analysis.scores import summary_of_tests
 from karat.replication import Agreement, Uncertainty
@@ -51,8 +48,16 @@ def files(part: StudySummary | None) -> dict[str, str]:
     if part is not None:
         results = [_evaluated(part, one, study) for one in part.conditions for study in one.studies]
         whole = {one.condition: _benchmark(part, one) for one in part.conditions}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    header = [*HEADER, REPETITION] if part is not None and part.repetitions > 1 else list(HEADER)
+    writer.writerow(header)
+    for row in detailed_rows(part) if part is not None else ():
+        writer.writerow(
+            [str(row[name]) if isinstance(row[name], bool) else formats.csv_cell(row[name]) for name in header]
+        )
     return {
-        "detailed_stats.csv": _detailed(part),
+        "detailed_stats.csv": text.getvalue(),
         "evaluation_results.json": _json(results),
         "benchmark_summary.json": _json(whole),
         **(_benchmark_folders(part) if part is not None else {}),
@@ -69,7 +74,13 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
             evaluated = _evaluated(part, condition, study)
             known = {key: value for key, value in evaluated.items() if value is not None}
             scored = [one for one in evaluated["finding_results"] if one["finding_score"] is not None]
-            usage = _usage_stats(study.usage)
+            # Tokens and cost by the benchmark's names; only what is known
+            sums = _usage([study.usage])
+            names = {
+                "total_prompt_tokens": "input_tokens", "total_completion_tokens": "output_tokens",
+                "total_tokens": "total_tokens", "total_cost": "total_cost",
+            }  # fmt: skip
+            usage = {theirs: sums[ours] for theirs, ours in names.items() if sums[ours] is not None}
             run = {
                 "study_id": study.study,
                 "title": evaluated["title"] or study.study,
@@ -106,32 +117,8 @@ def _distinct(names: Iterable[str]) -> list[str]:
     return folders
 
 
-def _usage_stats(usage: StudyUsage) -> dict[str, float]:
-    """Tokens and cost by the benchmark's names; only what is known."""
-    sums = _usage([usage])
-    names = {
-        "total_prompt_tokens": "input_tokens", "total_completion_tokens": "output_tokens",
-        "total_tokens": "total_tokens", "total_cost": "total_cost",
-    }  # fmt: skip
-    return {theirs: sums[ours] for theirs, ours in names.items() if sums[ours] is not None}
-
-
 def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _detailed(part: StudySummary | None) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    header = [*HEADER, REPETITION] if part is not None and part.repetitions > 1 else list(HEADER)
-    writer.writerow(header)
-    for row in detailed_rows(part) if part is not None else ():
-        writer.writerow([_cell(row[name]) for name in header])
-    return text.getvalue()
-
-
-def _cell(value: Any) -> str:
-    return str(value) if isinstance(value, bool) else formats.csv_cell(value)
 
 
 def detailed_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
@@ -140,18 +127,14 @@ def detailed_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
         for finding in condition.findings:
             for test in finding.tests:
                 for row in test.repetitions:
-                    values = _detail(condition.condition, finding, test, row)
+                    human, agent = row.human, row.agent
+                    named = [finding.study, finding.name, test.id, condition.condition, test.kind]
+                    evidence = [human.n_eff, agent.n_eff, human.log_bf, agent.log_bf, human.pi, agent.pi]
+                    scores = [row.pas.value, row.pas_directional, row.ecs_test, row.z_diff]
+                    effects = [agent.effect, human.effect, agent.d, human.d]
+                    rest = [row.same_direction, row.coverage, row.repetition + 1]
+                    values = [*named, _statistic(human), _statistic(agent), *evidence, *scores, *effects, *rest]
                     yield dict(zip((*HEADER, REPETITION), values, strict=True))
-
-
-def _detail(condition: str, finding: FindingResult, test: TestResult, row: TestRow) -> list[Any]:
-    human, agent = row.human, row.agent
-    named = [finding.study, finding.name, test.id, condition, test.kind]
-    evidence = [human.n_eff, agent.n_eff, human.log_bf, agent.log_bf, human.pi, agent.pi]
-    scores = [row.pas.value, row.pas_directional, row.ecs_test, row.z_diff]
-    effects = [agent.effect, human.effect, agent.d, human.d]
-    rest = [row.same_direction, row.coverage, row.repetition + 1]
-    return [*named, _statistic(human), _statistic(agent), *evidence, *scores, *effects, *rest]
 
 
 def _statistic(side: SideNumbers) -> Any:
@@ -181,10 +164,57 @@ def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult
         "participants": _people(study.participants),
         "failure_rates": _failure_rates(study),
         "usage": _usage([study.usage]),
-        "auxiliary": {**_auxiliary(score), **_study_floor(part, study.study)},
-        "finding_results": [_finding(one) for one in study.findings],
+        "auxiliary": {
+            "normalized_score": score.normalized,
+            "ecs_strict_study": score.ecs_strict,
+            "ecs_strict_study_chi2": score.ecs_strict_chi2,
+            **_study_floor(part, study.study),
+        },
+        "finding_results": [
+            {
+                "sub_study_id": one.sub_study,
+                "finding_id": one.id,
+                "claim": one.claim,
+                "finding_score": one.pas.value,
+                "finding_score_se": one.pas.se,
+                "pas_directional": one.pas_directional,
+                "coverage": one.coverage,
+                "flagged": one.flagged,
+                "opposed": one.opposed,
+                "reason": one.reason,
+                "n_tests": one.tests_planned,
+                "tests_used": one.tests_used,
+                "auxiliary": {
+                    "normalized_score": one.normalized,
+                    "ecs_strict": one.ecs_strict,
+                    "ecs_strict_chi2": one.ecs_strict_chi2,
+                },
+            }
+            for one in study.findings
+        ],
         "test_results": [
-            _test(finding, test, row)
+            {
+                "finding_id": finding.id,
+                "sub_study_id": finding.sub_study,
+                "test_id": test.id,
+                "repetition": row.repetition + 1,
+                "reported": test.reported,
+                "statistical_test_type": test.kind,
+                "human_effect_size": row.human.effect,
+                "agent_effect_size": row.agent.effect,
+                "human_effect_d": row.human.d,
+                "agent_effect_d": row.agent.d,
+                "pas": row.pas.value,
+                "pas_interval": [row.pas.low, row.pas.high],
+                "pas_directional": row.pas_directional,
+                "pi_human": row.human.pi,
+                "pi_agent": row.agent.pi,
+                "direction_match": row.same_direction,
+                "coverage": row.coverage,
+                "method": row.method,
+                "reasons": list(dict.fromkeys([*row.human.reasons, *row.agent.reasons])),
+                "auxiliary": {"ecs_test": row.ecs_test, "normalized_score": row.normalized},
+            }
             for finding in study.findings
             for test in finding.tests
             for row in test.repetitions
@@ -194,14 +224,6 @@ def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult
 
 def _interval(score: LevelScore) -> list[float | None]:
     return [score.ecs.low, score.ecs.high]
-
-
-def _auxiliary(score: LevelScore) -> dict[str, float | None]:
-    return {
-        "normalized_score": score.normalized,
-        "ecs_strict_study": score.ecs_strict,
-        "ecs_strict_study_chi2": score.ecs_strict_chi2,
-    }
 
 
 def _study_floor(part: StudySummary, study: str) -> dict[str, float | None]:
@@ -278,53 +300,6 @@ def _sum(values: Any) -> Any:
     return sum(known) if known else None
 
 
-def _finding(one: FindingResult) -> dict[str, Any]:
-    return {
-        "sub_study_id": one.sub_study,
-        "finding_id": one.id,
-        "claim": one.claim,
-        "finding_score": one.pas.value,
-        "finding_score_se": one.pas.se,
-        "pas_directional": one.pas_directional,
-        "coverage": one.coverage,
-        "flagged": one.flagged,
-        "opposed": one.opposed,
-        "reason": one.reason,
-        "n_tests": one.tests_planned,
-        "tests_used": one.tests_used,
-        "auxiliary": {
-            "normalized_score": one.normalized,
-            "ecs_strict": one.ecs_strict,
-            "ecs_strict_chi2": one.ecs_strict_chi2,
-        },
-    }
-
-
-def _test(finding: FindingResult, test: TestResult, row: TestRow) -> dict[str, Any]:
-    return {
-        "finding_id": finding.id,
-        "sub_study_id": finding.sub_study,
-        "test_id": test.id,
-        "repetition": row.repetition + 1,
-        "reported": test.reported,
-        "statistical_test_type": test.kind,
-        "human_effect_size": row.human.effect,
-        "agent_effect_size": row.agent.effect,
-        "human_effect_d": row.human.d,
-        "agent_effect_d": row.agent.d,
-        "pas": row.pas.value,
-        "pas_interval": [row.pas.low, row.pas.high],
-        "pas_directional": row.pas_directional,
-        "pi_human": row.human.pi,
-        "pi_agent": row.agent.pi,
-        "direction_match": row.same_direction,
-        "coverage": row.coverage,
-        "method": row.method,
-        "reasons": list(dict.fromkeys([*row.human.reasons, *row.agent.reasons])),
-        "auxiliary": {"ecs_test": row.ecs_test, "normalized_score": row.normalized},
-    }
-
-
 def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
     """One condition over all studies: their configuration. `studies` and `findings` as in their `results.json`."""
     whole, new = condition.benchmark, condition.benchmark.ecs_new
@@ -362,7 +337,21 @@ def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
             "floor": _floor(part, condition.condition),
         },
         "studies": [_study_line(part, one) for one in condition.studies],
-        "findings": [line for one in condition.studies for line in _finding_lines(one)],
+        "findings": [
+            line
+            for one in condition.studies
+            for line in [
+                {
+                    "study_id": one.study,
+                    "finding_idx": at,
+                    "sub_study_id": finding.sub_study,
+                    "finding_id": finding.id,
+                    "finding_score": finding.pas.value,
+                    "n_tests": finding.tests_planned,
+                }
+                for at, finding in enumerate(one.findings)
+            ]
+        ],
     }
 
 
@@ -376,20 +365,6 @@ def _study_line(part: StudySummary, one: StudyResult) -> Mapping[str, Any]:
         "total_tokens": usage["total_tokens"],
         "total_cost": usage["total_cost"],
     }
-
-
-def _finding_lines(one: StudyResult) -> list[dict[str, Any]]:
-    return [
-        {
-            "study_id": one.study,
-            "finding_idx": at,
-            "sub_study_id": finding.sub_study,
-            "finding_id": finding.id,
-            "finding_score": finding.pas.value,
-            "n_tests": finding.tests_planned,
-        }
-        for at, finding in enumerate(one.findings)
-    ]
 
 
 class Humanstudy:

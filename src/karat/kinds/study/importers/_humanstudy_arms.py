@@ -196,7 +196,16 @@ def arms_of(
     fields: list[_Field] = []
     texts: list[tuple[ArmDraft, Spot, list[list[_Field]]]] = []
     for spot in chosen:
-        arm = _arm(spot, arms, sizes)
+        label = _label(spot)
+        name = slug(label)
+        name = f"{name}_arm" if name in _OF_HUMAN else name
+        arm = ArmDraft(_free(name, {one.name for one in arms}), label)
+        size = sizes.get(slug(label)) or sizes.get(slug(_stem(spot)))
+        arm.n = size.get("n").whole() if size is not None else None
+        if arm.n is None:
+            place = size.get("n").where if size is not None else spot.where
+            said = f"; the source says {size.get('n').value!r:.20}" if size is not None else _near(name, sizes)
+            arm.open.append(_open(arm, "n", f"how many people there were in this arm{said}", place))
         items = _items(arm, spot, notes)
         if not any(items):
             arm.open.append(_open(arm, "fields", "what is answered: the material has no items", spot.where))
@@ -235,20 +244,6 @@ def _stem(spot: Spot) -> str:
 
 def _label(spot: Spot) -> str:
     return spot.get("sub_study_id").text() or _stem(spot)
-
-
-def _arm(spot: Spot, arms: Sequence[ArmDraft], sizes: dict[str, Spot]) -> ArmDraft:
-    label = _label(spot)
-    name = slug(label)
-    name = f"{name}_arm" if name in _OF_HUMAN else name
-    arm = ArmDraft(_free(name, {one.name for one in arms}), label)
-    size = sizes.get(slug(label)) or sizes.get(slug(_stem(spot)))
-    arm.n = size.get("n").whole() if size is not None else None
-    if arm.n is None:
-        place = size.get("n").where if size is not None else spot.where
-        said = f"; the source says {size.get('n').value!r:.20}" if size is not None else _near(name, sizes)
-        arm.open.append(_open(arm, "n", f"how many people there were in this arm{said}", place))
-    return arm
 
 
 def _near(name: str, sizes: dict[str, Spot]) -> str:

@@ -99,7 +99,14 @@ def points(data: Spot, *, shares: Collection[float] = ()) -> list[Point]:
     `shares`: what the finding's strings print with a `%`. A number of a row that has an n, and
     a name of its own, is a share of that n where it is one of these.
     """
-    sizes = _sizes(data.get("description").text() or "")
+    # `Group A (Warm, n=90)` → the words that name the group, and its n; words that name two groups name none
+    description = data.get("description").text() or ""
+    found: dict[str, int | None] = {}
+    for match in _SIZE.finditer(description[:2000]):
+        words = {word for name in (match["outer"], match["inner"] or "") for word in slug(name).split("_")}
+        for word in words | {f"x{word}" for word in words if word.isdigit()}:
+            found[word] = int(match["n"]) if word not in found else None
+    sizes = {word: n for word, n in found.items() if n is not None}
     rows: dict[str, list[tuple[str, float, Spot]]] = {}
     for label, key, value, spot in leaves(data.get("data")):
         rows.setdefault(label, []).append((key, value, spot))
@@ -155,16 +162,6 @@ def _count(plain: Point, groups: list[Point]) -> None:
     alone = [group for group in groups if set(group.numbers) == {"n"}]
     if len(alone) == 1 and "k" not in plain.numbers and alone[0].numbers["n"] <= plain.numbers.get("n", 0):
         plain.numbers["k"] = alone[0].numbers["n"]
-
-
-def _sizes(description: str) -> dict[str, int]:
-    """`Group A (Warm, n=90)` → the words that name the group, and its n; words that name two groups name none."""
-    found: dict[str, int | None] = {}
-    for match in _SIZE.finditer(description[:2000]):
-        words = {word for name in (match["outer"], match["inner"] or "") for word in slug(name).split("_")}
-        for word in words | {f"x{word}" for word in words if word.isdigit()}:
-            found[word] = int(match["n"]) if word not in found else None
-    return {word: n for word, n in found.items() if n is not None}
 
 
 _START = re.compile(
@@ -319,7 +316,12 @@ def check_said(one: Said, beside: Beside, *, name: str = "") -> None:
     if beside.alone and not one.nested:
         _check_effect(one, beside, variances="variance" in name.lower() and "analysis of" not in name.lower())
     if one.found.kind == "r" and not one.nested:
-        _check_r(one, beside)
+        assert one.found is not None
+        given = [value for value in beside.numbers if -1 <= value <= 1]
+        if given and beside.alone:
+            one.checked.append("data")
+            if not any(math.isclose(value, one.found.statistic, abs_tol=1e-9) for value in given):
+                one.wrong.append("this correlation is not among the finding's data")
 
 
 def check_point(point: Point) -> str:
@@ -405,7 +407,11 @@ def _check_effect(one: Said, beside: Beside, *, variances: bool) -> None:
     squared = found.kind == "F" and found.df1 == 1
     spreads = [point.numbers["sd"] for point in beside.points if point.numbers.get("sd", 0) > 0]
     if variances and found.kind == "F" and len(spreads) == len(beside.points) == 2:
-        spans = [_variance_span(max(spreads), min(spreads))]
+        # The ratio of two variances, from deviations that were rounded
+        larger = max(spreads)
+        smaller = min(spreads)
+        a, b = _half_unit(larger), _half_unit(smaller)
+        spans = [(((larger - a) / (smaller + b)) ** 2, ((larger + a) / max(smaller - b, 1e-9)) ** 2)]
     elif len(full) == 2 and len(beside.points) == 2 and (found.kind == "t" or squared):
         spans = [_t_span(*(tuple(point.numbers[key] for key in ("n", "mean", "sd")) for point in full))]
         spans = [(a * a, b * b) for a, b in spans] if squared else spans
@@ -425,12 +431,6 @@ def _check_effect(one: Said, beside: Beside, *, variances: bool) -> None:
 def _shown(span: tuple[float, float]) -> str:
     low, high = (f"{round(end, 2):g}" for end in span)
     return low if low == high else f"{low} to {high}"
-
-
-def _variance_span(larger: float, smaller: float) -> tuple[float, float]:
-    """The ratio of two variances, from deviations that were rounded."""
-    a, b = _half_unit(larger), _half_unit(smaller)
-    return ((larger - a) / (smaller + b)) ** 2, ((larger + a) / max(smaller - b, 1e-9)) ** 2
 
 
 def _half_unit(value: float) -> float:
@@ -468,15 +468,6 @@ def _chi_squares(first: tuple[list[int], int], second: tuple[list[int], int]) ->
             scale = total / (n1 * n2 * yes * no)
             found += [apart**2 * scale, max(0.0, apart - total / 2) ** 2 * scale]
     return found
-
-
-def _check_r(one: Said, beside: Beside) -> None:
-    assert one.found is not None
-    given = [value for value in beside.numbers if -1 <= value <= 1]
-    if given and beside.alone:
-        one.checked.append("data")
-        if not any(math.isclose(value, one.found.statistic, abs_tol=1e-9) for value in given):
-            one.wrong.append("this correlation is not among the finding's data")
 
 
 def _check_described(one: Said, beside: Beside) -> None:

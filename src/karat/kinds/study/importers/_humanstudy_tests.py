@@ -170,7 +170,17 @@ def _test(
     if kind in {"binomial", "proportion"} and alone and len(finding.points) == 1 and not groups:
         numbers = finding.points[0].numbers
         test.human |= {key: int(numbers[key]) for key in ("n", "k") if numbers.get(key, -1) >= (key == "n")}
-    _measure(test, kind, groups, arms)
+    # The one number that all groups answer; anything else is a person's to say
+    own = [arm.fields for arm in arms if arm.name in groups]
+    shared = {name for name in (own[0] if own else {}) if all(name in fields for fields in own)}
+    only = next(iter(shared)) if len(shared) == 1 and all(len(fields) == 1 for fields in own) else None
+    numeric = only is not None and all((fields[only] or {}).get("type") in _NUMERIC for fields in own)
+    if numeric and kind in _GROUPED - {"contingency"}:
+        test.values["measure"] = only
+    else:
+        test.open.append(("measure", "which answer, or which column that `derive` makes of them"))
+    if kind in _PAIRED:
+        test.open.append(("against", "the second column"))
     if expect is not None:
         test.values["expect"] = expect
     else:
@@ -234,7 +244,14 @@ def _ordered(
     if len(sides) != 3 or len(named) != len(known):
         return [], None
     left, right = (
-        [arm.name for arm in named.values() if any(_names(side, word) for word in {arm.name, arm.label})]
+        [
+            arm.name
+            for arm in named.values()
+            if any(
+                re.search(rf"(?<!\w){re.escape(word)}(?!\w)", side, re.IGNORECASE) is not None
+                for word in {arm.name, arm.label}
+            )
+        ]
         for side in (sides[0], sides[2])
     )
     if len(left) != 1 or len(right) != 1 or left == right:
@@ -249,10 +266,6 @@ def _ordered(
     return groups, {"=": "equal", "≠": "different"}[sides[1]]
 
 
-def _names(text: str, word: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
-
-
 def _by_level(groups: Sequence[str], finding: FindingDraft) -> dict[str, Any]:
     known = {slug(point.label): point.numbers for point in finding.points}
     found: dict[str, Any] = {}
@@ -261,20 +274,6 @@ def _by_level(groups: Sequence[str], finding: FindingDraft) -> dict[str, Any]:
         whole = {key: int(numbers[key]) for key in ("n", "k") if numbers.get(key, -1) >= (key == "n")}
         found[name] = whole | {key: _whole(numbers[key]) for key in ("mean", "sd") if key in numbers}
     return found
-
-
-def _measure(test: TestDraft, kind: str | None, groups: Sequence[str], arms: Sequence[ArmDraft]) -> None:
-    """The one number that all groups answer; anything else is a person's to say."""
-    own = [arm.fields for arm in arms if arm.name in groups]
-    shared = {name for name in (own[0] if own else {}) if all(name in fields for fields in own)}
-    only = next(iter(shared)) if len(shared) == 1 and all(len(fields) == 1 for fields in own) else None
-    numeric = only is not None and all((fields[only] or {}).get("type") in _NUMERIC for fields in own)
-    if numeric and kind in _GROUPED - {"contingency"}:
-        test.values["measure"] = only
-    else:
-        test.open.append(("measure", "which answer, or which column that `derive` makes of them"))
-    if kind in _PAIRED:
-        test.open.append(("against", "the second column"))
 
 
 def _weigh(finding: FindingDraft, weights: Spot) -> None:

@@ -275,10 +275,26 @@ class HumanStudy:
         files = files_of(draft)
         if faults := parse(files["study.yaml"].encode(), what="a draft of study.yaml").faults:
             raise BadDataset(str(folder), faults)
-        counts = _counts(draft.findings, said)
+        counts = {
+            "findings": len(draft.findings),
+            "tests": sum(len(finding.tests) for finding in draft.findings),
+            "met": len(said),
+            "in data": sum(one.nested for one in said),
+            "parsed": sum(one.found is not None for one in said),
+            "described": sum(one.found is None and bool(one.described) for one in said),
+            "unreadable": sum(not one.read for one in said),
+            "checked": sum(bool(one.checked) for one in said),
+            "contradictory": sum(bool(one.wrong) for one in said),
+        }
+        fields = sum(len(arm.fields) for arm in draft.arms)
+        typed = sum(answer is not None for arm in draft.arms for answer in arm.fields.values())
+        sized = sum(arm.n is not None for arm in draft.arms)
         return Draft(
             name=draft.name, files=files, open=tuple(draft.open), doubts=tuple(draft.doubts),
-            counts=counts, notes=_notes(draft),
+            counts=counts, notes=((
+        f"{plural(len(draft.arms), 'arm')}, {sized} with n; {plural(fields, 'field')}, {typed} with type",
+        f"profile: {', '.join(draft.profile) or 'nothing'}",
+    )),
         )  # fmt: skip
 
 
@@ -307,13 +323,21 @@ def _read(
     )  # fmt: skip
     findings = findings_of(truth, arms, people=people, weights=meta.get("findings"), notes=notes)
     title = _agreed("title", [truth, meta, specification], notes)
+    found = []
+    for one in specification.get("design", "factors").items()[:50]:
+        levels = [text for level in one.get("levels").items()[:50] if (text := level.said())]
+        kind = f" ({kind.lower()})" if (kind := one.get("type").text()) else ""
+        found.append(f"{one.get('name').said() or 'without a name'}{kind}: {', '.join(levels) or 'no levels'}")
     draft = StudyDraft(
         name=slug(_name(folder)), title=title, source=_source(truth, meta, title, notes),
-        domain=_domain(meta), design=_design(specification), factors=_factors(specification),
+        domain=_domain(meta), design=_design(specification), factors=found,
         profile=profile_of(specification, notes), arms=arms, findings=findings,
         folder=excerpt(_name(folder), 80),
     )  # fmt: skip
-    said = [*_said(findings), *(one for finding in findings for one in finding.nested)]
+    said = [
+        *[test.said for finding in findings for test in finding.tests if test.said is not None],
+        *(one for finding in findings for one in finding.nested),
+    ]
     _doubt(said, notes)
     for finding in findings:
         for test in finding.tests:
@@ -322,10 +346,6 @@ def _read(
     draft.open = _open(draft, meta, truth, specification)
     draft.tables = tables_of(truth.get("overall_original_results"), notes)
     return draft, said
-
-
-def _said(findings: Sequence[FindingDraft]) -> list[Said]:
-    return [test.said for finding in findings for test in finding.tests if test.said is not None]
 
 
 def _agreed(key: str, sources: Sequence[Spot], notes: Notes) -> str | None:
@@ -366,16 +386,6 @@ def _design(specification: Spot) -> str | None:
     return {"between_subjects": "between", "within_subjects": "within"}.get(said)
 
 
-def _factors(specification: Spot) -> list[str]:
-    """`Frame (between-subjects): gain, loss`, for people."""
-    found = []
-    for one in specification.get("design", "factors").items()[:50]:
-        levels = [text for level in one.get("levels").items()[:50] if (text := level.said())]
-        kind = f" ({kind.lower()})" if (kind := one.get("type").text()) else ""
-        found.append(f"{one.get('name').said() or 'without a name'}{kind}: {', '.join(levels) or 'no levels'}")
-    return found
-
-
 def _open(draft: StudyDraft, meta: Spot, truth: Spot, specification: Spot) -> list[Open]:
     """Every open point, in the order of the draft."""
     found = []
@@ -407,27 +417,3 @@ def _doubt(said: Sequence[Said], notes: Notes) -> None:
             notes.add("unreadable", f"'{quoted}' {one.why}", one.where)
         for wrong in one.wrong:
             notes.add("contradiction", f"'{quoted}': {wrong}", one.where)
-
-
-def _counts(findings: Sequence[FindingDraft], said: Sequence[Said]) -> dict[str, int]:
-    return {
-        "findings": len(findings),
-        "tests": sum(len(finding.tests) for finding in findings),
-        "met": len(said),
-        "in data": sum(one.nested for one in said),
-        "parsed": sum(one.found is not None for one in said),
-        "described": sum(one.found is None and bool(one.described) for one in said),
-        "unreadable": sum(not one.read for one in said),
-        "checked": sum(bool(one.checked) for one in said),
-        "contradictory": sum(bool(one.wrong) for one in said),
-    }
-
-
-def _notes(draft: StudyDraft) -> tuple[str, ...]:
-    fields = sum(len(arm.fields) for arm in draft.arms)
-    typed = sum(answer is not None for arm in draft.arms for answer in arm.fields.values())
-    sized = sum(arm.n is not None for arm in draft.arms)
-    return (
-        f"{plural(len(draft.arms), 'arm')}, {sized} with n; {plural(fields, 'field')}, {typed} with type",
-        f"profile: {', '.join(draft.profile) or 'nothing'}",
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from karat.errors import BadOption
 from karat.kinds.study.experiments import Columns, Reducer, Response
-from karat.kinds.study.format import StudyFile, Test
+from karat.kinds.study.format import StudyFile, Test, level_name
 from karat.kinds.study.sides import agent_side, group_rows, numbers_of, outcome_of
-
-if TYPE_CHECKING:
-    from karat.replication import Draws, TestRows, TestScore
+from karat.replication import Draws, TestRows, TestScore, draw_statistics, measure, multiplicities, replicate_test
 
 __all__ = ["StudyDraws", "Units", "study_draws", "test_rows", "units_of"]
 
@@ -105,8 +103,6 @@ def study_draws(
     A study with a `reducer` has 200 replicates, for its code runs in each. Tests whose rows cannot
     be traced to who gave them are drawn from the sampling distribution of their statistic; `reasons` say why.
     """
-    from karat.replication import multiplicities
-
     units = units_of(response for run in runs for response in run.responses)
     plans = [_Plan(study, run, units, convention=convention, reducer=reducer) for run in runs]
     count = REDUCED if study.reducer is not None and reducer is not None else replicates
@@ -204,8 +200,6 @@ class _Plan:
 
     def replicates(self, weights: Floats, rng: np.random.Generator) -> Floats:
         """(replicates, 3, tests): statistic, ln BF and d. `rng`: of groups whose answers are all the same."""
-        from karat.replication import replicate_test
-
         found = np.full((len(weights), 3, len(self.run.scores)), np.nan)
         if self._reducer is not None:
             for at, drawn in enumerate(weights):
@@ -240,8 +234,6 @@ class _Plan:
 
     def draws(self, found: Floats, *, rng: np.random.Generator) -> StudyDraws:
         """All replicates, with those of the tests that have none of their own drawn from their statistics."""
-        from karat.replication import Draws, draw_statistics
-
         log_bf, d = found[:, 1].copy(), found[:, 2].copy()
         for at in self.reasons:
             score = self.run.scores[at]
@@ -286,8 +278,6 @@ def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:
 
 def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
     """The rows that a test can use, as numbers. `places`: the unit of each row of `data`."""
-    from karat.replication import TestRows
-
     groups = group_rows(test, data)
     everybody = np.arange(len(places))
     if test.kind in {"ttest_paired", "ttest_one", "wilcoxon", "correlation", "spearman", "binomial", "proportion"}:
@@ -319,8 +309,6 @@ test_rows.__test__ = False  # type: ignore[attr-defined]  # no test, whatever py
 
 def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | None]:
     """The measure of these rows, and what it is held against; NaN where there is none."""
-    from karat.kinds.study.format import level_name
-
     if test.kind in {"contingency", "binomial", "proportion"}:
         if test.kind == "contingency":
             names = [level_name(one) for one in test.outcomes or (True, False)]
@@ -360,8 +348,6 @@ def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, lis
 
 def measured(test: Test, columns: Columns, method: str, *, convention: str) -> tuple[float, float, float]:
     """Statistic, ln BF and d of one replicate, by the way of every other test; rank tests are asymptotic."""
-    from karat.replication import measure
-
     side = agent_side(test, columns)
     method = "asymptotic" if test.kind == "mannwhitney" else method
     found = measure(test.statistic_kind, side, method=method, convention=convention)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -22,9 +22,7 @@ from karat.kinds.study.experiments import Response, data_of_each, to_study_tests
 from karat.kinds.study.fields import read_answers
 from karat.kinds.study.format import StudyFile, Test
 from karat.kinds.study.sides import agent_side, cell_sizes, human_side, levels_of
-
-if TYPE_CHECKING:
-    from karat.replication import Agreement, Side, StudyTest, TestScore
+from karat.replication import Agreement, Side, StudyTest, TestScore, score_tests
 
 __all__ = ["CopyTest", "answer_copy", "human_scores", "statistic_copies", "statistic_copy", "tested_copies"]
 
@@ -37,8 +35,6 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
 
     A test without usable human numbers has none on either side.
     """
-    from karat.replication import Side, StudyTest
-
     found = []
     for finding, test in study.tests:
         human = human_side(test, study.arms)
@@ -279,8 +275,6 @@ class CopyTest(msgspec.Struct, frozen=True, kw_only=True):
 
 def human_scores(study: StudyFile) -> Agreement:
     """Every test with people's numbers on both sides."""
-    from karat.replication import score_tests
-
     return score_tests(statistic_copies(study))
 
 
@@ -297,8 +291,6 @@ def tested_copies(study: StudyFile, people: Agreement) -> tuple[CopyTest, CopyTe
 
 
 def _answers(study: StudyFile) -> CopyTest:
-    from karat.replication import score_tests
-
     if not (study.folder / ANSWERS).is_file():
         return _untried(study, f"there is no {ANSWERS}")
     if study.reducer is not None:

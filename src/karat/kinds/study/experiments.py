@@ -11,10 +11,10 @@ from karat.kinds.study.columns import PAYOFF, arms_of, fields_needed, responses_
 from karat.kinds.study.format import Finding, StudyFile, Test
 from karat.kinds.study.rounds import payoffs_of
 from karat.kinds.study.sides import agent_side, human_side
+from karat.replication import Side, StudyTest
 from karat.sql import Limits, Selected, Table, select, select_each
 
 if TYPE_CHECKING:
-    from karat.replication import Side, StudyTest
     from karat.sql import Shape
 
 __all__ = [
@@ -89,8 +89,6 @@ def to_study_tests(
 
 def untested(study: StudyFile, responses: Sequence[Response], why: str) -> list[StudyTest]:
     """The tests without the agent's side, and the reason: what would give it cannot run."""
-    from karat.replication import Side
-
     agent = Side(missing=why)
     return [
         _both_sides(study, finding, test, agent, responses, test.needs or tuple(study.fields))
@@ -101,8 +99,6 @@ def untested(study: StudyFile, responses: Sequence[Response], why: str) -> list[
 def _both_sides(
     study: StudyFile, finding: Finding, test: Test, agent: Side, responses: Sequence[Response], needed: Sequence[str]
 ) -> StudyTest:
-    from karat.replication import StudyTest
-
     counts = tallied(study, responses, test, needed=needed)
     return StudyTest(
         study=study.study,
@@ -258,8 +254,6 @@ def _of_arms(
     study: StudyFile, tests: Sequence[StudyTest], arms: Collection[str], shape: Shape | None
 ) -> list[StudyTest]:
     """Where an arm was not run, that is why there is no score: nobody was there to be read."""
-    from karat.replication import Side
-
     if not arms or set(study.arms) <= set(arms):
         return list(tests)
     found = []

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations, product
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from karat.documents.nodes import Node, Place
 from karat.formats import excerpt, p_value
@@ -23,9 +23,9 @@ from karat.kinds.study.sides import (
     statistic_of_means,
     table_of,
 )
-
-if TYPE_CHECKING:
-    from karat.replication import Reported, Side
+from karat.replication import Reported, Side, common_method, measure
+from karat.replication.printed_p import printed_p
+from karat.replication.report_strings import every_reported
 
 __all__ = [
     "Numbers",
@@ -107,8 +107,6 @@ def _arm_n(numbers: Numbers, name: str | None) -> int | None:
 
 def _check_direction(numbers: Numbers) -> None:
     """`expect` against the sign of the human effect."""
-    from karat.replication import common_method, measure
-
     test = numbers.test
     side = human_side(test, numbers.arms)
     if side.missing is not None:
@@ -182,8 +180,6 @@ _MANY_CORNERS = 8  # numbers that were rounded; 2⁸ corners
 
 def check_reported(numbers: Numbers, text: str) -> None:
     """Notes what contradicts the printed string, and where nothing in it can be compared."""
-    from karat.replication.report_strings import every_reported
-
     checked = check_patterns(numbers, text)
     every = every_reported(text)
     if not every:
@@ -210,8 +206,6 @@ def check_reported(numbers: Numbers, text: str) -> None:
 
 def _check_p(numbers: Numbers, said: Reported) -> None:
     """A p that the printed statistic does not give is told: karat uses none, but one of the two is a slip."""
-    from karat.replication.printed_p import printed_p
-
     given = printed_p(said, one_sided=numbers.test.alternative != "two-sided")
     if given is None or given.holds or numbers.test.reason is not None:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
@@ -308,8 +308,6 @@ def _prompts(arm: Arm) -> list[tuple[Place, str]]:
 
 
 def _with_notes(study: StudyFile, checked: Checked) -> StudyFile:
-    from dataclasses import replace
-
     return replace(study, warnings=(*study.warnings, *checked.notes))
 
 

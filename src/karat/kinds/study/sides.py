@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from karat.kinds.study.format import Arm, Level, Test, level_name
-
-if TYPE_CHECKING:
-    from karat.replication import Side
+from karat.replication import Side, d_from_t_df, ties_merged
 
 __all__ = [
     "PAIRED",
@@ -51,8 +49,6 @@ def levels_of(test: Test, arms: Mapping[str, Arm]) -> list[Level]:
 
 def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
     """The human side. What was not published is NaN; with nothing that can be used, the reason is given."""
-    from karat.replication import Side, d_from_t_df
-
     human, levels = test.human, levels_of(test, arms)
     known: dict[str, Any] = {"p0": test.p0, **_sizes(test, levels)}
     statistic = published(test, known) if uses_statistic(test, arms) else described(test, arms)
@@ -142,8 +138,6 @@ def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...]
     rows = []
     for level in levels:
         if test.outcomes is not None:
-            from karat.kinds.study.format import level_name
-
             counts = level.counts or {}
             row = [counts.get(level_name(outcome), 0) for outcome in test.outcomes] if counts else None
         elif level.k is not None and level.n is not None:
@@ -257,8 +251,6 @@ def agent_side(test: Test, data: Columns) -> Side:
 
     `data`: column → values, as `derive` gives them; a test takes the rows of its groups' levels.
     """
-    from karat.replication import Side
-
     absent = [name for name in columns_of(test) if name not in data]
     if absent:
         return Side(missing=f"derive gives no column '{absent[0]}'")
@@ -306,8 +298,6 @@ def _known(values: Floats) -> Floats:
 
 
 def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
-    from karat.replication import Side
-
     names = [level_name(one) for one in test.outcomes or (True, False)]
     values = data[test.measure]
     truth = test.outcomes is None
@@ -330,8 +320,6 @@ def outcome_of(value: Any, *, truth: bool) -> str | None:
 
 
 def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
-    from karat.replication import Side
-
     rows = np.concatenate(groups) if groups else np.arange(len(data[test.measure]))
     values = data[test.measure]
     seen = [outcome_of(values[at], truth=True) for at in rows]
@@ -342,8 +330,6 @@ def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
 
 
 def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
-    from karat.replication import Side, ties_merged
-
     first = numbers_of(data[test.measure])[rows]
     if isinstance(test.against, str):
         second = numbers_of(data[test.against])[rows]
@@ -367,8 +353,6 @@ def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
 
 
 def _correlation(first: Floats, second: Floats) -> Side:
-    from karat.replication import Side
-
     n = len(first)
     if n < 3 or not (_sd(first) > 0 and _sd(second) > 0):
         return Side(missing=_no_spread(n))
@@ -380,8 +364,6 @@ def _correlation(first: Floats, second: Floats) -> Side:
 
 def _signed_ranks(apart: Floats, *, largest: float) -> Side:
     """Z of W+, without the zeros, its spread corrected for ties; `largest`: of the numbers that were subtracted."""
-    from karat.replication import Side, ties_merged
-
     apart = ties_merged(apart, largest=largest)
     apart = apart[apart != 0]
     n = len(apart)
@@ -393,8 +375,6 @@ def _signed_ranks(apart: Floats, *, largest: float) -> Side:
 
 
 def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
-    from karat.replication import Side, ties_merged
-
     least = 1 if test.kind == "mannwhitney" else 2
     cells = [" ".join(map(level_name, cell.values())) for group in test.cells for cell in group]
     few = [name for name, one in zip(cells, samples, strict=True) if len(one) < least]
@@ -428,8 +408,6 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
 
 def _factorial(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
     """F of one effect in a factorial design; `cells`: n, mean and sd of each."""
-    from karat.replication import Side, ties_merged
-
     groups = np.array(cells).reshape(len(test.cells), -1, 3)
     largest = float(np.abs(groups[:, :, 1]).max())
     means = ties_merged(np.array([_mean(one) for one in groups[:, :, 1]]), largest=largest).tolist()

@@ -7,14 +7,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
 
 from karat.formats import excerpt
 from karat.formats import p_value as shown_p
 from karat.kinds.study.importers._humanstudy_files import Spot, slug
-
-if TYPE_CHECKING:
-    from karat.replication import Reported
+from karat.replication import Reported, parse_reported
+from karat.replication.printed_p import printed_p
 
 __all__ = [
     "Beside",
@@ -268,8 +266,6 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _read(text: str, where: str) -> Said:
-    from karat.replication import parse_reported
-
     one = Said(text=text, where=where)
     try:
         found = parse_reported(text)
@@ -354,8 +350,6 @@ def _check_n(one: Said, beside: Beside) -> None:
 
 
 def _check_p(one: Said) -> None:
-    from karat.replication.printed_p import printed_p
-
     found = one.found
     assert found is not None
     given = printed_p(found)

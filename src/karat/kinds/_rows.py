@@ -18,7 +18,7 @@ from karat.errors import BadDataset, Fault, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import excerpt
 
-__all__ = ["FORMATS", "Rows", "Unfit", "finite", "integer", "read_rows", "why_unfit"]
+__all__ = ["Rows", "Unfit", "read_rows"]
 
 _DEEPEST = 64  # levels of nesting
 _DIGITS = 400  # of a whole number; beyond 4,300 Python refuses, and no float is longer than 309

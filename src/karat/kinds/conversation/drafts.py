@@ -16,13 +16,11 @@ __all__ = [
     "DraftTurn",
     "Record",
     "Table",
-    "cell_text",
     "has_duplicate_columns",
     "has_non_numeric_values",
     "plain_answer",
     "rendered",
     "sized_wrong",
-    "wrong_with",
 ]
 
 Table = Mapping[str, Mapping[str, Any]] | Sequence[Sequence[Any]]

@@ -14,18 +14,7 @@ from karat.errors import BadDataset, Fault, did_you_mean
 from karat.kinds._rows import Rows, read_rows
 from karat.kinds.conversation.drafts import Draft, DraftTurn, Record, Table, plain_answer, sized_wrong
 
-__all__ = [
-    "NAMES",
-    "Drafts",
-    "Form",
-    "by_conversation",
-    "cleaned",
-    "column_names",
-    "looks_like_conversations",
-    "looks_like_turns",
-    "original",
-    "read_drafts",
-]
+__all__ = ["Drafts", "looks_like_conversations", "read_drafts"]
 
 
 def cleaned(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str]]:

@@ -10,7 +10,7 @@ from karat.errors import BadOption
 from karat.formats import count
 from karat.kinds.conversation.drafts import Draft, rendered
 
-__all__ = ["ANSWER_FORMAT", "DEFAULT", "first_message", "read_template", "transcript"]
+__all__ = ["first_message", "read_template", "transcript"]
 
 ANSWER_FORMAT = """\
 Answer each question with one JSON object and nothing else: {"answer": …, "unit": …, "program": …}

@@ -24,7 +24,7 @@ from karat.templates import names
 if TYPE_CHECKING:
     from karat.sql import Shape
 
-__all__ = ["Checked", "check", "check_test", "counted_unread", "test_label"]
+__all__ = ["Checked", "check"]
 
 _PICKS = 6  # answers that the other fields are given, one after another
 Case = tuple[str, tuple[str, ...], int]  # arm, the fields that could not be read, which answers the others have

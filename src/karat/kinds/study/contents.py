@@ -38,13 +38,9 @@ __all__ = [
     "asked_study",
     "check_studies",
     "contents_of",
-    "held",
     "lint",
-    "people_statistic",
     "shipped_page",
     "shipped_pages",
-    "size",
-    "table",
 ]
 
 _WIDEST = 40  # columns of one cell

@@ -27,7 +27,6 @@ __all__ = [
     "study_experiments",
     "tallied",
     "to_study_tests",
-    "untested",
 ]
 
 Columns = Mapping[str, Sequence[Any]]

@@ -27,7 +27,7 @@ from karat.kinds.study.values import (
     value_of,
 )
 
-__all__ = ["KINDS", "Read", "marked_answers", "read_answers", "spoken"]
+__all__ = ["KINDS", "Read", "read_answers"]
 
 _THOUGHTS = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad)"
 _OPENS = re.compile(

@@ -27,16 +27,7 @@ from karat.replication import Reported, Side, common_method, measure
 from karat.replication.printed_p import printed_p
 from karat.replication.report_strings import every_reported
 
-__all__ = [
-    "Numbers",
-    "check_chi2",
-    "check_numbers",
-    "check_patterns",
-    "check_repeated",
-    "check_reported",
-    "is_repeated",
-    "listed",
-]
+__all__ = ["Numbers", "check_numbers"]
 
 _AS_T = {"ttest_ind", "welch", "ttest_paired", "ttest_one"}
 

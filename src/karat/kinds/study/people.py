@@ -16,17 +16,7 @@ from typing import Any
 from karat.kinds.study.format import StudyFile
 from karat.templates import fill, names
 
-__all__ = [
-    "REST",
-    "Person",
-    "PersonaNames",
-    "known_to",
-    "missing_in",
-    "optional_names",
-    "people",
-    "persona",
-    "persona_names",
-]
+__all__ = ["Person", "PersonaNames", "people", "persona", "persona_names"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

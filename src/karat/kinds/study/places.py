@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from karat.kinds.study.format import Finding, StudyFile
 
 __all__ = [
-    "SHIPPED",
     "WHERE",
     "Located",
     "chosen_arms",

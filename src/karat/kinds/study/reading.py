@@ -31,17 +31,7 @@ from karat.kinds.study.format import (
     Test,
 )
 
-__all__ = [
-    "WORDING",
-    "changes",
-    "has_relabelled",
-    "read_kept_study",
-    "read_studies",
-    "read_study",
-    "relabelled",
-    "wordings",
-    "wordings_of",
-]
+__all__ = ["WORDING", "has_relabelled", "read_kept_study", "read_studies", "read_study", "wordings_of"]
 
 WORDING = "relabelled"
 """Of the materials that are shown: `gain.relabelled.md` for `gain.md`, where there is one."""

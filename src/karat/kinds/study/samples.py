@@ -23,17 +23,14 @@ from karat.records import Condition, Sample, Turn
 from karat.templates import names
 
 __all__ = [
-    "fields_of",
     "group_sample",
     "is_stopped",
     "person_sample",
-    "profile_of",
     "prompt_for",
     "question_of",
     "random_text",
     "random_values",
     "responses_of",
-    "said_in",
     "turn_question",
 ]
 

@@ -18,12 +18,10 @@ __all__ = [
     "agent_side",
     "cell_sizes",
     "described",
-    "f_of_cells",
     "human_side",
     "levels_of",
     "published",
     "reference_of",
-    "uses_statistic",
 ]
 
 NAN = float("nan")

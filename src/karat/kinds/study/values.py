@@ -14,22 +14,7 @@ from functools import lru_cache
 
 from karat.kinds.study.format import Answered
 
-__all__ = [
-    "CONTRADICTORY",
-    "INVALID",
-    "MISSING",
-    "OUT_OF_RANGE",
-    "REFUSED",
-    "TAKEN_BACK",
-    "Value",
-    "label_of",
-    "names_option",
-    "number_of",
-    "option_of",
-    "refuses",
-    "unfilled",
-    "value_of",
-]
+__all__ = ["CONTRADICTORY", "INVALID", "MISSING", "REFUSED", "Value", "names_option", "refuses", "unfilled", "value_of"]
 
 REFUSED, MISSING, OUT_OF_RANGE = "refused", "missing", "out_of_range"
 CONTRADICTORY, INVALID = "contradictory", "invalid"

@@ -32,7 +32,6 @@ from karat.kinds.conversation.analysis.turns import Flags, Floats, Ints, Turns
 from karat.stats import ClusteredRatio, Sums, ratio_gap, ratio_interval
 
 __all__ = [
-    "ACCURACIES",
     "Nulls",
     "accuracies",
     "conversation_accuracy",
@@ -44,7 +43,6 @@ __all__ = [
     "pace",
     "propagation",
     "quarantine",
-    "rate_of",
     "reasoning",
     "strata",
     "unreadable",

@@ -21,17 +21,7 @@ from karat.journal import RunFolder
 from karat.numeric import MATCHES, extract, match, operations_attempted, parse_program, parse_value, right_by, stated
 from karat.records import Sample, Usage
 
-__all__ = [
-    "Declarations",
-    "HeardReply",
-    "Matcher",
-    "Said",
-    "Turns",
-    "declarations",
-    "matcher_of",
-    "read_turns",
-    "reply_of",
-]
+__all__ = ["Declarations", "HeardReply", "Matcher", "Said", "Turns", "declarations", "matcher_of", "read_turns"]
 
 
 class _AnyReply(Protocol):

@@ -17,7 +17,6 @@ from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.parts import ConditionScore, Part
 
 __all__ = [
-    "TEST_COLUMNS",
     "ArmCount",
     "Caricature",
     "Concordance",
@@ -38,7 +37,6 @@ __all__ = [
     "StudyUsage",
     "TestResult",
     "TestRow",
-    "test_rows",
 ]
 
 

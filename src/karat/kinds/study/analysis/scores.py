@@ -46,12 +46,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Condition",
     "changed",
-    "estimated",
     "finding_result",
     "known",
     "level_score",
     "line_of",
-    "lowest",
     "mean",
     "quantity",
     "sd",

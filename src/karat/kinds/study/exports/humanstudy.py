@@ -29,7 +29,7 @@ from karat.kinds.study.analysis.model import (
 from karat.kinds.study.analysis.scores import summary_of_tests
 from karat.replication import Agreement, Uncertainty
 
-__all__ = ["HEADER", "REPETITION", "Humanstudy", "detailed_rows", "files"]
+__all__ = ["HEADER", "Humanstudy", "files"]
 
 HEADER = (
     "Study_ID", "Finding_ID", "Test_ID", "Condition", "Statistical_Test_Type", "Human_Test_Statistic",

@@ -11,7 +11,7 @@ from karat.formats import excerpt
 from karat.importers import Open
 from karat.kinds.study.importers._humanstudy_files import Notes, Spot, slug
 
-__all__ = ["ArmDraft", "Asked", "arms_of", "asked_in", "in_material", "profile_of", "sizes_of"]
+__all__ = ["ArmDraft", "Asked", "arms_of", "profile_of", "sizes_of"]
 
 _LONGEST_LABEL = 40  # characters; a longer option gets a letter, and its text as meaning
 _MOST_OPTIONS = 26

@@ -24,11 +24,9 @@ __all__ = [
     "nested",
     "numbers_of",
     "points",
-    "possible_counts",
     "rows",
     "said",
     "shares_in",
-    "texts",
 ]
 
 _DEPTH = 6  # mappings in mappings; deeper is left out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -32,18 +32,15 @@ from karat.kinds.study.rounds import groups_of
 from karat.kinds.study.samples import group_sample, person_sample, prompt_for, random_reply, read_reply, turn_question
 
 if TYPE_CHECKING:
-    from random import Random
-
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
     from karat.blocks import Block, KindBlocks
     from karat.journal import RunFolder, StudyCopy
     from karat.kinds.study.contents import CheckedStudies, ListedStudies, StudyPage
-    from karat.kinds.study.fields import Read
     from karat.kinds.study.format import StudyFile
-    from karat.kinds.study.people import Person, PersonaNames
-    from karat.records import AllowCode, Condition, Sample
+    from karat.kinds.study.people import Person
+    from karat.records import AllowCode, Sample
     from karat.redact import Redactor
 
     _Maker = Callable[[int], Sample]
@@ -102,26 +99,11 @@ class Study(Kind):
     def owns(sample: Sample) -> bool:
         return "study" in sample.detail
 
-    @staticmethod
-    def next_turn(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
-        return turn_question(sample, turn, replies)
-
-    @staticmethod
-    def prompt(condition: Condition, sample: Sample, session: int | None) -> str | None:
-        """With {{ profile.… }} filled."""
-        return prompt_for(condition, sample, session)
-
-    @staticmethod
-    def prompt_names(prompt: str, attributes: Collection[str]) -> PersonaNames:
-        return persona_names(prompt, attributes)
-
-    @staticmethod
-    def read(sample: Sample, turn: int, text: str) -> Read:
-        return read_reply(sample, turn, text)
-
-    @staticmethod
-    def random_reply(sample: Sample, turn: int, dice: Random) -> str:
-        return random_reply(sample, turn, dice)
+    next_turn = staticmethod(turn_question)
+    prompt = staticmethod(prompt_for)
+    prompt_names = staticmethod(persona_names)
+    read = staticmethod(read_reply)
+    random_reply = staticmethod(random_reply)
 
     @staticmethod
     def keep(dataset: Dataset, *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:

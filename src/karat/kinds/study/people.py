@@ -126,12 +126,12 @@ class PersonaNames:
     known: tuple[str, ...]  # what {{ … }} may be
 
 
-def persona_names(template: str, attributes: Collection[str]) -> PersonaNames:
+def persona_names(prompt: str, attributes: Collection[str]) -> PersonaNames:
     """What the prompt asks for."""
     return PersonaNames(
-        missing=tuple(missing_in(template, attributes)),
-        optional=tuple(optional_names(template)),
-        known=tuple(known_to(template, attributes)),
+        missing=tuple(missing_in(prompt, attributes)),
+        optional=tuple(optional_names(prompt)),
+        known=tuple(known_to(prompt, attributes)),
     )
 
 

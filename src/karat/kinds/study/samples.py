@@ -344,7 +344,7 @@ def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
     return found
 
 
-def prompt_for(condition: Condition, sample: Sample, seat: int | None) -> str | None:
+def prompt_for(condition: Condition, sample: Sample, session: int | None) -> str | None:
     """The condition's system prompt as one participant reads it. Nothing is missing: `persona_names` was asked."""
     prompt = condition.system_prompt
-    return prompt if prompt is None or "study" not in sample.detail else persona(prompt, profile_of(sample, seat))
+    return prompt if prompt is None or "study" not in sample.detail else persona(prompt, profile_of(sample, session))

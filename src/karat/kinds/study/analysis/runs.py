@@ -198,15 +198,16 @@ class Answers:
         """The ids of a study's samples. `rows`: id → row, of the whole run."""
         return [name for name, row in rows.items() if self.study[row] == number]
 
-    def of(self, row: int, condition: int, repetition: int, count: int) -> Sequence[Said | None]:
-        """What a sample of `count` turns answered; None: nothing came, or nothing was scored."""
-        start = (condition * self.repetitions + repetition) * self.turns + self.first[row]
-        return self.slots[start : start + count]
-
-    def is_scored(self, row: int, condition: int, repetition: int) -> bool:
-        """Whether any turn of a sample has a score row."""
+    def places(self, row: int, condition: int, repetition: int) -> range:
+        """Where the turns of a sample are among `slots`."""
+        start = (condition * self.repetitions + repetition) * self.turns
         after = self.first[row + 1] if row + 1 < len(self.first) else self.turns
-        return any(one is not None for one in self.of(row, condition, repetition, after - self.first[row]))
+        return range(start + self.first[row], start + after)
+
+    def of(self, row: int, condition: int, repetition: int) -> Sequence[Said | None]:
+        """What a sample answered in each turn; None: nothing came, or nothing was scored."""
+        places = self.places(row, condition, repetition)
+        return self.slots[places.start : places.stop]
 
 
 class _Reply(msgspec.Struct, gc=False):
@@ -240,11 +241,10 @@ _labels = msgspec.json.Decoder(dict[str, str]).decode
 def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str, str]) -> Answers:
     """The answers, by the score rows of `scoring` (scorer and digest). The last row of a turn counts."""
     answers = _planned(index, studies)
-    places = _Places(index, answers)
     known: dict[tuple[bytes, bytes, bool], Said] = {}
     for cell, row in index.score_lines(scoring, _score):
-        slot = places.slot(cell, row.turn)
-        if slot is not None:
+        places = answers.places(*index.place(cell))
+        if row.turn is not None and 0 <= row.turn < len(places):
             key = bytes(row.labels), bytes(row.detail.answers), bool(row.values.get("parsed"))
             found = known.get(key)
             if found is None:
@@ -256,12 +256,16 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
                         f"an answer of trial {row.trial} is a number that nobody can have given"
                     )
                 found = known[key] = Said(values=values, kinds=labels, parsed=key[2] and why is None, why=why)
-            answers.slots[slot] = found
+            answers.slots[places[row.turn]] = found
     for cell, answer in index.answer_lines(_answer):
-        places.pay(cell, answer.replies)
+        number, condition, _ = index.place(cell)
+        if (of_study := answers.study[number]) >= 0:
+            for reply in answer.replies:
+                answers.spent[condition][of_study].add(reply)
     rows = index.scores.get(scoring)
-    for cell in rows.partial if rows is not None else ():
-        places.forget(cell)
+    for cell in rows.partial if rows is not None else ():  # a scoring that was cut short is none
+        for slot in answers.places(*index.place(cell)):
+            answers.slots[slot] = None
     return answers
 
 
@@ -290,36 +294,6 @@ def _planned(index: RunIndex, studies: Sequence[str]) -> Answers:
         slots=[None] * (total * conditions * index.repetitions),
         spent=[[Spent() for _ in studies] for _ in range(conditions)],
     )
-
-
-class _Places:
-    """Where a cell's turns stand."""
-
-    def __init__(self, index: RunIndex, answers: Answers) -> None:
-        self._index, self._answers = index, answers
-
-    def _span(self, cell: int) -> range:
-        row, condition, repetition = self._index.place(cell)
-        answers = self._answers
-        start = (condition * self._index.repetitions + repetition) * answers.turns
-        after = answers.first[row + 1] if row + 1 < len(answers.first) else answers.turns
-        return range(start + answers.first[row], start + after)
-
-    def slot(self, cell: int, turn: int | None) -> int | None:
-        """Where a turn stands; None where the sample has none of that number."""
-        span = self._span(cell)
-        return span[turn] if turn is not None and 0 <= turn < len(span) else None
-
-    def forget(self, cell: int) -> None:
-        """A scoring that was cut short is none."""
-        for slot in self._span(cell):
-            self._answers.slots[slot] = None
-
-    def pay(self, cell: int, replies: Sequence[_Reply]) -> None:
-        row, condition, _ = self._index.place(cell)
-        if (number := self._answers.study[row]) >= 0:
-            for reply in replies:
-                self._answers.spent[condition][number].add(reply)
 
 
 STOPPED = "stopped"
@@ -424,7 +398,7 @@ def people_of(
         found.samples.append(row)
         try:
             for (condition, repetition), responses in found.responses.items():
-                said = answers.of(row, condition, repetition, len(sample.turns))
+                said = answers.of(row, condition, repetition)
                 values = [one.values if one is not None and one.values else None for one in said]
                 responses.extend(responses_of(sample, values))
                 _count(found.arms[condition], found.whole[condition], sample, said)

@@ -193,7 +193,7 @@ class _Work:
         for row in part.people.samples:
             for repetition in range(index.repetitions):
                 cell = (row * len(index.conditions) + condition) * index.repetitions + repetition
-                if self.answers.is_scored(row, condition, repetition):
+                if any(said is not None for said in self.answers.of(row, condition, repetition)):
                     continue
                 code = self.ended.codes.get(cell)
                 if code is None:
@@ -297,13 +297,7 @@ class _Scored:
 
 
 def _together(parts: Sequence[Participants]) -> Participants:
-    return Participants(
-        planned=sum(one.planned for one in parts),
-        asked=sum(one.asked for one in parts),
-        answered=sum(one.answered for one in parts),
-        parsed=sum(one.parsed for one in parts),
-        stopped=sum(one.stopped for one in parts),
-    )
+    return Participants(**{name: sum(getattr(one, name) for one in parts) for name in Participants.__struct_fields__})
 
 
 def _caricature(agreements: Sequence[Agreement]) -> Caricature:

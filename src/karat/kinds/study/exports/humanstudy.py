@@ -18,6 +18,7 @@ from karat.errors import BadOption
 from karat.files import file_safe
 from karat.journal import RunFolder
 from karat.kinds.study.analysis.model import (
+    FindingResult,
     LevelScore,
     Participants,
     SideNumbers,
@@ -25,6 +26,8 @@ from karat.kinds.study.analysis.model import (
     StudyResult,
     StudySummary,
     StudyUsage,
+    TestResult,
+    TestRow,
 )
 from karat.kinds.study.analysis.scores import summary_of_tests
 from karat.replication import Agreement, Uncertainty
@@ -193,32 +196,36 @@ def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult
             for one in study.findings
         ],
         "test_results": [
-            {
-                "finding_id": finding.id,
-                "sub_study_id": finding.sub_study,
-                "test_id": test.id,
-                "repetition": row.repetition + 1,
-                "reported": test.reported,
-                "statistical_test_type": test.kind,
-                "human_effect_size": row.human.effect,
-                "agent_effect_size": row.agent.effect,
-                "human_effect_d": row.human.d,
-                "agent_effect_d": row.agent.d,
-                "pas": row.pas.value,
-                "pas_interval": [row.pas.low, row.pas.high],
-                "pas_directional": row.pas_directional,
-                "pi_human": row.human.pi,
-                "pi_agent": row.agent.pi,
-                "direction_match": row.same_direction,
-                "coverage": row.coverage,
-                "method": row.method,
-                "reasons": list(dict.fromkeys([*row.human.reasons, *row.agent.reasons])),
-                "auxiliary": {"ecs_test": row.ecs_test, "normalized_score": row.normalized},
-            }
+            _test_result(finding, test, row)
             for finding in study.findings
             for test in finding.tests
             for row in test.repetitions
         ],
+    }
+
+
+def _test_result(finding: FindingResult, test: TestResult, row: TestRow) -> dict[str, Any]:
+    return {
+        "finding_id": finding.id,
+        "sub_study_id": finding.sub_study,
+        "test_id": test.id,
+        "repetition": row.repetition + 1,
+        "reported": test.reported,
+        "statistical_test_type": test.kind,
+        "human_effect_size": row.human.effect,
+        "agent_effect_size": row.agent.effect,
+        "human_effect_d": row.human.d,
+        "agent_effect_d": row.agent.d,
+        "pas": row.pas.value,
+        "pas_interval": [row.pas.low, row.pas.high],
+        "pas_directional": row.pas_directional,
+        "pi_human": row.human.pi,
+        "pi_agent": row.agent.pi,
+        "direction_match": row.same_direction,
+        "coverage": row.coverage,
+        "method": row.method,
+        "reasons": list(dict.fromkeys([*row.human.reasons, *row.agent.reasons])),
+        "auxiliary": {"ecs_test": row.ecs_test, "normalized_score": row.normalized},
     }
 
 

@@ -31,7 +31,7 @@ from karat.kinds.conversation.exports._convfinqa_rows import (
     validation_rows,
 )
 
-__all__ = ["Convfinqa", "Totals"]
+__all__ = ["Convfinqa"]
 
 FORMAT_VERSION = 2
 """1: 2026-11, the first. 2: the original's fields at the top, 0 where not known; operations are the agent's."""

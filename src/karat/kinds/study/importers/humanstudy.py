@@ -20,7 +20,7 @@ from karat.kinds.study.importers._humanstudy_files import Notes, Spot, Table, re
 from karat.kinds.study.importers._humanstudy_statistics import Said
 from karat.kinds.study.importers._humanstudy_tests import FindingDraft, TestDraft, findings_of
 
-__all__ = ["HumanStudy", "StudyDraft"]
+__all__ = ["HumanStudy"]
 
 _WIDEST = 120
 _MOST_ROWS = 100  # of numbers, a finding; the source has them all

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from urllib.parse import urlencode
 
 import pytest
@@ -176,19 +175,3 @@ def test_means_are_written_as_means_and_shares_as_shares(tmp_path):
     with Viewer(tmp_path / "run") as viewer:
         text = viewer.enter().get("/compare/flips?run=run&a=a&b=b&metric=right").text
     assert "0.0 % → 20.0 %" in text
-
-
-def test_a_damaged_index_is_made_anew_while_one_run_is_compared_with_itself(tmp_path):
-    run = table(tmp_path / "run", {"a": [[3.0], [2.0]], "b": [[1.0], [4.0]]})
-    with Viewer(run.path) as viewer:
-        viewer.enter()
-        path = "/compare/flips?run=run&a=a&b=b&metric=completeness"
-        assert viewer.get(path).status == 200
-        [file] = (run.path / "cache").glob("index-*.sqlite")
-        with sqlite3.connect(file) as base:
-            base.execute("DROP TABLE cells")
-        base.close()
-        heard = [viewer.get(path) for _ in range(20)]
-    assert {one.status for one in heard} <= {200, 202}
-    assert heard[-1].status == 200
-    assert "1 gained, 1 lost" in heard[-1].text

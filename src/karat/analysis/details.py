@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
 from karat.analysis.model import MetricInfo, Summary
 from karat.index import read_index, trial_value, trusted
@@ -56,7 +55,7 @@ def trials(run: RunFolder, summary: Summary) -> Iterator[TrialRecord]:
     scorings = sorted(shown, key=lambda scoring: (shown[scoring], scoring[0]))
     with trusted(run):
         index = read_index(run)
-        rows = [_RowsOfCells(index.scores[key]) for key in scorings if key in index.scores]
+        rows = [index.scores[key] for key in scorings if key in index.scores]
         with index.reader() as reader:
             texts = _Texts(index, reader, rows)
             for sample in sorted(run.samples(), key=lambda sample: (sample.position, sample.id)):
@@ -65,23 +64,10 @@ def trials(run: RunFolder, summary: Summary) -> Iterator[TrialRecord]:
                         yield texts.record(sample, condition, repetition)
 
 
-class _RowsOfCells:
-    """Where the rows that count begin in the journal, by cell."""
-
-    def __init__(self, rows: ScoreRows) -> None:
-        order = rows.counting()
-        self._cells = np.frombuffer(rows.cells, dtype=np.int64)[order]
-        self._at = np.frombuffer(rows.at, dtype=np.int64)[order]
-
-    def of(self, cell: int) -> list[int]:
-        first, after = np.searchsorted(self._cells, (cell, cell + 1))
-        return [int(at) for at in self._at[first:after]]
-
-
 class _Texts:
     """Reads the lines of one trial after the other."""
 
-    def __init__(self, index: RunIndex, reader: LineReader, rows: list[_RowsOfCells]) -> None:
+    def __init__(self, index: RunIndex, reader: LineReader, rows: list[ScoreRows]) -> None:
         self._index, self._line, self._rows = index, reader.line, rows
         self._failed = {cell: at for at, cell, _ in index.failures}  # the last failure of each
         self._open = {pending.cell: pending.conversation for pending in index.open_trials.values()}
@@ -97,7 +83,7 @@ class _Texts:
         if answer is not None and self._index.recorded:  # older versions kept how long it took to read it back
             seconds = recorded_seconds(reply.milliseconds for reply in answer.replies)
             answer = msgspec.structs.replace(answer, seconds=seconds)
-        scores = tuple(_score(self._line(at)) for rows in self._rows for at in rows.of(cell)) if answered else ()
+        scores = tuple(_score(self._line(at)) for rows in self._rows for at in rows.places_of(cell)) if answered else ()
         failure = _failure(self._line(self._failed[cell])) if cell in self._failed else None
         if answered and failure is not None and (failure.stage != "score" or scores):
             failure = None

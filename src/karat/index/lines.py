@@ -74,6 +74,8 @@ class ScoreLine(msgspec.Struct, gc=False):
     offline: bool = False
     usage: Usage | None = None
     dollars: float | None = None
+    labels: dict[str, str] | None = None
+    claims: tuple[msgspec.Raw, ...] = ()
 
 
 class FailureLine(msgspec.Struct, gc=False):

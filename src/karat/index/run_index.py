@@ -7,6 +7,7 @@ in the plan's order and never in the order of completion. Without scores nothing
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from karat.index.lines import (
 )
 from karat.index.rules import PartialConversation, PartialScorings, counting_rows, shown_scorings
 from karat.index.spending import Tally
-from karat.journal import MISSED_GATE, PlanInfo, Resume, RunFolder
+from karat.journal import MISSED_GATE, LineDamaged, PlanInfo, Resume, RunFolder
 from karat.records import Sample, Usage, recorded_seconds
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ _MOST_ERRORS = 50
 _MOST_REPETITIONS = 100_000  # as the experiment file allows
 _MOST_CONDITIONS = 500  # every two of them are compared on every metric
 _CLASS_NAME = re.compile(r"[A-Za-z_][\w.]{0,99}")
+_MOST = 2**31 - 1  # of a turn and a repeat
 _LARGEST = 1e100  # of a score: the squares of larger ones, added up, are no numbers any more
 
 _answer = msgspec.json.Decoder(AnswerLine).decode
@@ -117,12 +119,15 @@ class ScoreRows:
         self.values: dict[str, array[float]] = {}  # metric → NaN where there is none
         self.names: dict[str, int] = {}  # judge → code
         self.numbers: set[str] = set()  # metrics that were ever more than true or false
+        self.labels: dict[tuple[str, str], array[int]] = {}  # name and value → positions of the rows that have it
+        self.claims = array("q")  # positions of the rows with unverified claims
         self.offline = False
         self.too_large = 0  # values that are left out: beyond `_LARGEST`
         self._partial: PartialScorings[int, tuple[int, int, int]] = PartialScorings()  # by cell
         self._complete: set[int] = set()  # cells of several rows that are all there
         self._order: NDArray[np.int64] | None = None
         self._ordered = 0  # rows that `_order` is of
+        self._by_cell: tuple[NDArray[np.int64], ...] | None = None  # `_order`; cells and places in that order
 
     @property
     def partial(self) -> Mapping[int, set[tuple[int, int, int]]]:
@@ -130,6 +135,9 @@ class ScoreRows:
         return self._partial.places
 
     def add(self, cell: int, at: int, row: ScoreLine) -> None:
+        """Raises OverflowError, and adds nothing, for numbers that no scorer of karat's gives."""
+        if not (-_MOST <= (row.turn or 0) <= _MOST and -_MOST <= row.repeat <= _MOST):
+            raise OverflowError
         count = len(self.cells)
         self.cells.append(cell)
         self.at.append(at)
@@ -138,6 +146,11 @@ class ScoreRows:
         self.repeats.append(row.repeat)
         if row.rows > 1:
             self._gather(cell, row.rows)
+        if row.labels:
+            for label in row.labels.items():
+                self.labels.setdefault(label, array("q")).append(count)
+        if row.claims:
+            self.claims.append(count)
         self.offline |= row.offline
         for metric, value in row.values.items():
             column = self.values.get(metric)
@@ -174,6 +187,18 @@ class ScoreRows:
             self._ordered = len(self.cells)
         return self._order
 
+    def places_of(self, cell: int) -> list[int]:
+        """Where the rows of a cell that count begin in the journal, by turn, judge and repeat."""
+        import numpy as np
+
+        order = self.counting()
+        if self._by_cell is None or self._by_cell[0] is not order:
+            columns = (np.frombuffer(column, dtype=np.int64)[order] for column in (self.cells, self.at))
+            self._by_cell = order, *columns
+        _, cells, at = self._by_cell
+        first, after = np.searchsorted(cells, (cell, cell + 1))
+        return [int(place) for place in at[first:after]]
+
     def judge_ranks(self) -> NDArray[np.int64]:
         """Of every row the place of its judge among the judges by name; −1: not named."""
         import numpy as np
@@ -206,6 +231,10 @@ class RunIndex:
         """Raises BadRun for a plan, or samples, that karat does not write."""
         plan, scorers = plan_of(run), run.scorers()
         self.run = run
+        self.end = 0  # bytes of the journal that are read
+        self.damaged = 0  # lines that `follow` passed over
+        self.outgrown = False  # the run was resumed with a larger plan: the cells are other ones
+        self.scorers = {scorer.scoring: scorer for scorer in scorers}  # as `RunFolder.scorers`
         self._read_samples()
         self.conditions = {name: index for index, name in enumerate(plan.conditions)}
         self.repetitions = plan.repetitions
@@ -248,7 +277,7 @@ class RunIndex:
             raise BadRun(str(self.run.path), "samples.jsonl is damaged: it holds a sample twice")
         self.positions = [position for position, _, _, _ in listed]  # of each row
         self.digests = [digest for _, _, _, digest in listed]
-        self._sample_lines = array("q", (line for _, _, line, _ in listed))
+        self.sample_lines = array("q", (line for _, _, line, _ in listed))  # of samples.jsonl, from 0
 
     def cell(self, sample: str | None, condition: str | None, repetition: int | None) -> int | None:
         if sample is None or condition is None or repetition is None:
@@ -277,11 +306,11 @@ class RunIndex:
 
     def samples_of(self, rows: Iterable[int]) -> Iterator[Sample]:
         """The samples of these rows, in the order of samples.jsonl."""
-        return self.run.samples(lines={self._sample_lines[row] for row in rows})
+        return self.run.samples(lines={self.sample_lines[row] for row in rows})
 
     def shown(self, wanted: Mapping[str, str]) -> dict[str, str]:
         """Scorer → scoring that counts: the newest, unless another is wanted. Raises BadOption."""
-        announced = [(scorer.name, scorer.scoring) for scorer in (*self.run.info.scorers, *self.run.scorers())]
+        announced = [(scorer.name, scorer.scoring) for scorer in (*self.run.info.scorers, *self.scorers.values())]
         return shown_scorings(self.newest, announced, self.scores, wanted)
 
     def scored(self, scoring: str) -> bytearray:
@@ -348,8 +377,68 @@ class RunIndex:
         return name if name in self._errors else None
 
     def read(self) -> None:
-        """Reads the journal. Raises BadRun at a damaged line, with its number."""
-        handlers: dict[bytes, Callable[[int, bytes], None]] = {  # by the five bytes that follow `{"event":"`
+        """Reads the whole journal. Raises BadRun at a damaged line, with its number."""
+        handlers = self._handlers()
+        try:
+            for line in self.run.lines():
+                handle = handlers.get(line[10:15])
+                if handle is not None:
+                    handle(self.end, line)
+                elif not line.startswith(b'{"event":"'):
+                    self.foreign_lines += 1
+                self.end += len(line) + 1
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Counting lines would slow down the thousands of journals that are whole.
+            for _ in self.run.events():
+                pass
+            raise
+        self._settle()
+
+    def follow(self, *, at_most: int = sys.maxsize) -> bool:
+        """Reads what the journal has gained, about `at_most` bytes of it; whether there was anything.
+
+        For who shows a run while it runs, and calls this again. Damaged lines are counted and passed over; nothing
+        behind a line that is too long is read. What open trials cost is not booked, as they may still be answered.
+        """
+        if self._cells is None:
+            self._cells = {}
+        start, handlers = self.end, self._handlers()
+
+        def pass_over(error: LineDamaged) -> None:
+            self.end += error.size
+            self.damaged += error.size > 0
+
+        try:
+            for line in self.run.lines(start=start, on_damage=pass_over):
+                at = self.end
+                self.end += len(line) + 1
+                handle = handlers.get(line[10:15])
+                try:
+                    if handle is not None:
+                        handle(at, line)
+                    self.damaged += not line.startswith(b'{"event":"')
+                except (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError):
+                    self.damaged += 1
+                if self.end - start >= at_most:
+                    break
+        except BadRun:
+            self.damaged += self.end == start
+            return False
+        return self.end > start
+
+    def cell_of(self, trial: str) -> int | None:
+        """The cell of a trial that has an answer, or some turns of one. Only of an index that follows its run."""
+        pending = self.open_trials.get(trial)
+        return (self._cells or {}).get(trial, pending.cell if pending is not None and pending.cell >= 0 else None)
+
+    def attempts_of(self, cell: int) -> list[int]:
+        """Where the failed attempts of a cell begin. Only of an index that follows its run."""
+        trials = {trial for trial, of in self._attempted.items() if of == cell}
+        return [at for at, trial in zip(self.attempts.at, self._attempt_trials, strict=True) if trial in trials]
+
+    def _handlers(self) -> dict[bytes, Callable[[int, bytes], None]]:
+        """By the five bytes that follow `{"event":"`."""
+        return {
             b"answe": self._add_answer,
             b"score": self._add_score,
             b"failu": self._add_failure,
@@ -358,21 +447,6 @@ class RunIndex:
             b"reply": self._add_reply,
             b'end",': self._add_end,
         }
-        at = 0
-        try:
-            for line in self.run.lines():
-                handle = handlers.get(line[10:15])
-                if handle is not None:
-                    handle(at, line)
-                elif not line.startswith(b'{"event":"'):
-                    self.foreign_lines += 1
-                at += len(line) + 1
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            # Counting lines would slow down the thousands of journals that are whole.
-            for _ in self.run.events():
-                pass
-            raise
-        self._settle()
 
     def _add_answer(self, at: int, line: bytes) -> None:
         answer = _answer(line)
@@ -486,6 +560,10 @@ class RunIndex:
         resume = _resume(line)
         for scorer in resume.scorers:
             self.newest[scorer.name] = scorer.scoring
+            self.scorers.pop(scorer.scoring, None)
+            self.scorers[scorer.scoring] = scorer
+        if (plan := resume.plan) is not None:
+            self.outgrown |= plan.repetitions > self.repetitions or not self.conditions.keys() >= set(plan.conditions)
         again = resume.command == "score"
         self._part_scorings = tuple(scorer.scoring for scorer in resume.scorers) if again else self._run_scorings
         self.completed.update(dict.fromkeys(self._part_scorings, False))

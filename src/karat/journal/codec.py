@@ -31,6 +31,7 @@ __all__ = [
     "checksum_fault",
     "damaged",
     "decode",
+    "fail",
     "has_checksum",
     "is_unended",
     "with_checksum",
@@ -82,10 +83,10 @@ class Codec:
 
 
 class LineDamaged(Exception):
-    """A line is not as karat wrote it. `number`: which one of those that were read, from 1."""
+    """A line is not as karat wrote it. `number`: which one of those that were read, from 1. `size`: its bytes."""
 
-    def __init__(self, number: int, reason: str) -> None:
-        self.number, self.reason = number, reason
+    def __init__(self, number: int, reason: str, *, size: int = 0) -> None:
+        self.number, self.reason, self.size = number, reason, size
         super().__init__(reason)
 
 
@@ -153,7 +154,8 @@ class _Checks:
         return fault
 
 
-def _fail(error: LineDamaged) -> None:
+def fail(error: LineDamaged) -> None:
+    """Lets no damaged line pass."""
     raise error
 
 
@@ -164,7 +166,7 @@ def checked_lines(
     required: bool,
     check: bool = True,
     torn: bool = True,
-    on_damage: Callable[[LineDamaged], None] = _fail,
+    on_damage: Callable[[LineDamaged], None] = fail,
 ) -> Iterator[bytes]:
     """Every line from where the file stands up to byte `stop`, without its newline.
 
@@ -186,7 +188,7 @@ def checked_lines(
         for line in lines:  # of an older karat, or one of them is damaged
             number += 1
             if (fault := checks.fault(line)) is not None:
-                on_damage(LineDamaged(number, fault))
+                on_damage(LineDamaged(number, fault, size=len(line) + 1))
             else:
                 yield line
         if len(rest) > LONGEST_LINE:

@@ -6,7 +6,7 @@ import io
 import os
 import re
 import secrets
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
@@ -18,7 +18,7 @@ import msgspec
 from karat import formats
 from karat.errors import BadRun, unreadable
 from karat.files import in_use, make_folder, new_file_mode, open_regular, remove_leftovers
-from karat.journal.codec import Codec, LineDamaged, LineMoved, checked_lines, checksum_fault, damaged, decode
+from karat.journal.codec import Codec, LineDamaged, LineMoved, checked_lines, checksum_fault, damaged, decode, fail
 from karat.journal.events import (
     CHECKSUMS_SINCE,
     FORMAT_VERSION,
@@ -183,11 +183,13 @@ class RunFolder:
     def journal(self) -> Path:
         return self.path / "journal.jsonl"
 
-    def lines(self, *, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    def lines(
+        self, *, start: int = 0, stop: int | None = None, on_damage: Callable[[LineDamaged], None] = fail
+    ) -> Iterator[bytes]:
         """Every complete line from byte `start` up to byte `stop`, without its newline.
 
         Each is held against its checksum, once for as long as the file does not change. Raises BadRun at a damaged
-        line, and where the journal is not a regular file.
+        line unless `on_damage` returns, which leaves that line out, and where the journal is not a regular file.
         """
         file = self.open_file(self.journal.name)
         if file is None:
@@ -195,12 +197,13 @@ class RunFolder:
         with file:
             state = _state(file)
             file.seek(start)
-            lines = checked_lines(file, stop=stop, required=self.has_checksums, check=self._checked != state)
+            check = self._checked != state
+            lines = checked_lines(file, stop=stop, required=self.has_checksums, check=check, on_damage=on_damage)
             try:
                 yield from lines
             except LineDamaged as error:
                 raise damaged(str(self.path), self._lines_before(start) + error.number, error) from error
-            if start == 0 and stop is None and state == _state(file):
+            if start == 0 and stop is None and on_damage is fail and state == _state(file):
                 self._checked = state
 
     def line(self, at: int, length: int, *, name: str = "journal.jsonl") -> bytes:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from karat import formats
+from karat.analysis.model import MetricInfo
 from karat.stats import Interval, cohen_kappa
-from karat.viewer.columns import Column
 from karat.viewer.told import steps_of
 
 __all__ = ["Agreement", "Pair", "Said", "agreements", "agreements_in_words"]
@@ -22,7 +22,7 @@ _MOST_WORDS = 200  # a kappa is reckoned from a table of all words by all words
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """One answer that both scored."""
 
-    column: Column
+    column: MetricInfo
     who: str
     person: float
     judge: float  # a mean, where there were repeats or several judges

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Callable
 from typing import Any
 
@@ -95,7 +94,7 @@ def _told(site: Site, request: Request, opened: Opened | None, view: Callable[[]
         return site.problem(request, 409, "The run cannot be shown", str(error))
     except KaratError as error:
         return site.problem(request, 500, "This could not be worked out", str(error))
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
         return site.problem(request, 500, "The run cannot be read", f"{type(error).__name__}: {error}")
 
 

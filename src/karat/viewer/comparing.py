@@ -14,11 +14,9 @@ from karat.analysis.comparison import Flip, Pairing
 from karat.analysis.model import MetricInfo
 from karat.document.charts.written import signed_estimate
 from karat.errors import OperatorError
-from karat.viewer.columns import Column
-from karat.viewer.flips import ORDERS, Counted, Flipped, Side, attach, counted, flipped
 from karat.viewer.looking import unit_of
-from karat.viewer.opened import Opened, Page
-from karat.viewer.queries import PAGE
+from karat.viewer.opened import Opened
+from karat.viewer.queries import ORDERS, PAGE, Flips, Listed
 from karat.viewer.summing import compared
 from karat.viewer.web import Site, address, asked, whole_asked
 
@@ -54,26 +52,24 @@ def compare_page(site: Site, request: Request) -> Response:
 
 def flips_page(site: Site, request: Request) -> Response:
     """All questions on which two conditions, `a` and `b` of one or two `run`s, differ on a `metric`."""
-    found = _runs(site, request)
-    if found is None:
+    runs = _runs(site, request)
+    if runs is None:
         return site.problem(request, 400, "Nothing to compare", "Choose two runs in the list of runs.")
-    first, second = found
+    first, second = runs
     a, b, metric = asked(request, "a"), asked(request, "b"), asked(request, "metric")
     order, number = asked(request, "order", among=ORDERS) or "worst", whole_asked(request, "page", most=_MOST_PAGES)
-    # One run is opened once: whoever holds an index that turns out to be damaged is in the way of removing it.
     with first.page() as one, nullcontext(one) if first is second else second.page() as two:
-        if first is not second:
-            attach(one.base, second.index.path)
-        column = next((each for each in one.columns if each.key == metric), None)
-        sides = (_side(one, metric, a, "main"), _side(two, metric, b, "main" if first is second else "other"))
-        if column is None or sides[0] is None or sides[1] is None:
-            told = "A run has no condition of this name, or no such metric."
-            return site.problem(request, 404, "Nothing to compare", told)
-        both, lower = (sides[0], sides[1]), column.direction == "lower"
-        rows = flipped(one.base, both, order=order, lower=lower, page=number)  # type: ignore[arg-type] # one of them
-        count = counted(one.base, both)
+        sides = (one.questions, two.questions)
+        column = next((each for each in sides[0].columns if each.key == metric), None)
+        known = all(metric in side.values and name in side.conditions for side, name in zip(sides, (a, b), strict=True))
+        if column is None or not known:
+            message = "A run has no condition of this name, or no such metric."
+            return site.problem(request, 404, "Nothing to compare", message)
+        lower = column.direction == "lower"
+        found = Flips(sides, (a, b), metric=metric)
+        rows = [_row(*row, column, first, second) for row in found.page(number, order=order, lower=lower)]
+        counted, total = _counted(found.up, found.down, lower=lower, unit=unit_of(first, one)), found.up + found.down
         unit = unit_of(first, one)
-    total = count.up + count.down
     names = (first.run.info.name, second.run.info.name)
     return site.page(
         request,
@@ -82,8 +78,8 @@ def flips_page(site: Site, request: Request) -> Response:
         metric=column,
         unit=unit,
         sides=[a, b] if first is second else [f"{name}: {each}" for name, each in zip(names, (a, b), strict=True)],
-        counted=_counted(count, lower=lower, unit=unit),
-        rows=[_row(row, column, first, second) for row in rows],
+        counted=counted,
+        rows=rows,
         query={"run": _named(first, second), "a": a, "b": b, "metric": metric},
         orders=[(name, told) for name, told in zip(ORDERS, _ORDERED, strict=True)],
         order=order,
@@ -104,30 +100,32 @@ def _named(first: Opened, second: Opened) -> tuple[str, ...]:
     return tuple(one.name for one in dict.fromkeys((first, second)))
 
 
-def _side(page: Page, metric: str, condition: str, schema: Any) -> Side | None:
-    column = next((one for one in page.columns if one.key == metric), None)
-    row = page.base.execute("SELECT n FROM conditions WHERE name = ?", (condition,)).fetchone()
-    return None if column is None or row is None else Side(schema=schema, metric=column.n, condition=int(row[0]))
-
-
-def _counted(found: Counted, *, lower: bool, unit: str) -> str:
-    gained, lost = (found.down, found.up) if lower else (found.up, found.down)
+def _counted(up: int, down: int, *, lower: bool, unit: str) -> str:
+    gained, lost = (down, up) if lower else (up, down)
     if gained + lost == 0:
         return f"No {unit} differs."
     return f"{formats.count(gained)} gained, {formats.count(lost)} lost"
 
 
-def _row(row: Flipped, column: Column, first: Opened, second: Opened) -> dict[str, Any]:
+def _row(
+    row: int,
+    other: int,
+    question: Listed,
+    means: tuple[float, float],
+    column: MetricInfo,
+    first: Opened,
+    second: Opened,
+) -> dict[str, Any]:
     write = formats.share if column.percent else formats.number  # means over repetitions, not one answer's value
-    other = None if first is second else address("runs", second.name, "samples", row.other)
+    a, b = means
     return {
-        "id": row.id,
-        "question": row.question,
-        "a": write(row.a),
-        "b": write(row.b),
-        "difference": formats.signed(row.b - row.a),
-        "path": address("runs", first.name, "samples", row.n),
-        "other": other,
+        "id": question.id,
+        "question": question.question,
+        "a": write(a),
+        "b": write(b),
+        "difference": formats.signed(b - a),
+        "path": address("runs", first.name, "samples", row + 1),
+        "other": None if first is second else address("runs", second.name, "samples", other + 1),
     }
 
 

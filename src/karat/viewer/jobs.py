@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
-from karat.viewer.index import Progress
+from karat.viewer.live_index import Progress
 
 __all__ = ["PATIENCE_SECONDS", "Jobs", "NotYet"]
 

@@ -57,12 +57,11 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 class Library:
     """Every run directly in a folder, or of one folder only some."""
 
-    def __init__(self, root: Path, *, only: Iterable[str] = (), pool: ThreadPoolExecutor, elsewhere: Path) -> None:
-        """`elsewhere`: a folder of this process, for the indexes of runs whose folder cannot be written to."""
+    def __init__(self, root: Path, *, only: Iterable[str] = (), pool: ThreadPoolExecutor) -> None:
         self.root = root.resolve()
         self.only = tuple(only)
         self.closing = threading.Event()
-        self.pool, self._elsewhere = pool, elsewhere
+        self.pool = pool
         self._open: dict[str, tuple[str, Opened]] = {}
         self._infos: dict[str, tuple[str, RunInfo | str]] = {}
         self._statuses: dict[str, tuple[str, str]] = {}
@@ -87,11 +86,7 @@ class Library:
         with self._guard:
             known = self._open.pop(name, None)
             if known is None or known[0] != stamp:
-                run = RunFolder.open(path)
-                known = (
-                    stamp,
-                    Opened(run, self.pool, elsewhere=self._elsewhere, going_on=lambda: not self.closing.is_set()),
-                )
+                known = stamp, Opened(RunFolder.open(path), self.pool, going_on=lambda: not self.closing.is_set())
             self._open[name] = known
             while len(self._open) > _MOST_OPEN:
                 del self._open[next(iter(self._open))]

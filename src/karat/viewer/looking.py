@@ -12,15 +12,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from karat import formats, kinds
+from karat.analysis.model import MetricInfo
 from karat.numeric.diagnosis import MEANINGS
 from karat.records import Sample
 from karat.viewer import queries
-from karat.viewer.columns import Column, choices
 from karat.viewer.conversing import turns
 from karat.viewer.opened import Opened, Page
-from karat.viewer.people import person_of, unit_in
 from karat.viewer.prompts import prompts
-from karat.viewer.queries import Cell, Filter, Listed
+from karat.viewer.queries import Cell, Filter, Listed, Questions
 from karat.viewer.sessions import is_group, seat_of, session, table
 from karat.viewer.texts import Told
 from karat.viewer.told import Seen, seen
@@ -39,7 +38,7 @@ def unit_of(opened: Opened, page: Page | None = None) -> str:
     """What one sample of the run is called. Of a study it takes the index to tell participants from groups."""
     kind = kinds.of(opened.run.info.kind)
     if kind.by_session:
-        return "session" if page is None else unit_in(page.base)
+        return "session" if page is None else page.questions.people.unit
     return kind.unit
 
 
@@ -47,24 +46,21 @@ def samples_page(site: Site, request: Request, opened: Opened) -> Response:
     """The list, filtered and sorted."""
     wanted, number = _wanted(request), whole_asked(request, "page", most=_MOST_PAGES)
     with opened.page() as page:
-        column = next(
-            (one for one in page.columns if one.key == wanted.metric), page.columns[0] if page.columns else None
-        )
-        rows = queries.listed(page.base, wanted, page.columns, page=number)
-        total = queries.count(page.base, wanted, page.columns)
+        questions, study = page.questions, kinds.of(opened.run.info.kind).by_session
+        column, total = questions.column(wanted.metric), len(questions.rows(wanted))
         return site.page(
             request,
             "samples.html.j2",
             **_of(opened, page),
-            study=kinds.of(opened.run.info.kind).by_session,
+            study=study,
             wanted=wanted,
-            choices=choices(page.base),
-            columns=page.columns,
+            choices=questions.choices,
+            columns=questions.columns,
             metric=column,
-            conversation=kinds.of(opened.run.info.kind).by_turn or kinds.of(opened.run.info.kind).by_session,
-            conditions=page.conditions,
-            rows=[_row(row, page, column, study=kinds.of(opened.run.info.kind).by_session) for row in rows],
-            counted=_counted(total, unit_of(opened, page)),
+            conversation=study or kinds.of(opened.run.info.kind).by_turn,
+            conditions=questions.conditions,
+            rows=[_row(row, questions, column) for row in questions.listed(wanted, page=number)],
+            counted=formats.plural(total, unit_of(opened, page)),
             sorts=_sorts(opened, page),
             query=_query(wanted),
             page=number,
@@ -80,16 +76,16 @@ def sample_page(site: Site, request: Request, opened: Opened) -> Response:
     kind = kinds.of(opened.run.info.kind)
     conversation, study = kind.by_turn, kind.by_session
     with opened.page() as page:
-        place = queries.place_of(page.base, n) if n < 2**62 else None
-        if place is None:
+        questions = page.questions
+        if not 0 < n <= len(questions.index.samples):
             return site.problem(request, 404, "No such question", "The run has no question of this number.")
-        sample = page.texts.sample(place)
-        found, total = page.texts.trials(n, first=first)
+        sample = page.texts.sample(n - 1)
+        found, total = page.texts.trials(n - 1, first=first)
         voices = Voices(labels=opened.labels(), reviewer=site.reviewer)
         with_what = Seen(
             run=opened.name,
-            columns=page.columns,
-            conditions=page.conditions,
+            columns=questions.columns,
+            conditions=questions.conditions,
             voices=voices,
             view=view,
             golden=[turn.golden for turn in sample.turns],
@@ -101,10 +97,10 @@ def sample_page(site: Site, request: Request, opened: Opened) -> Response:
             "sample": sample,
             "heading": sample.turns[0].question if sample.turns else sample.id,
             "conversation": conversation,
-            "conditions": page.conditions,
+            "conditions": questions.conditions,
             "diagnoses": _DIAGNOSES,
             "voices": voices,
-            "turns": turns(sample, found, page.conditions, voices=voices, rule=page.right) if conversation else [],
+            "turns": turns(sample, found, questions.conditions, voices=voices, rule=page.right) if conversation else [],
             "trials": [seen(told, with_what) for told in found],
             "total": total,
             "first": first,
@@ -175,10 +171,10 @@ def text_page(site: Site, request: Request, opened: Opened) -> Response:
 def found_page(site: Site, request: Request, opened: Opened) -> Response:
     """To the page of a question by its id."""
     with opened.page() as page:
-        row = page.base.execute("SELECT n FROM samples WHERE id = ?", (request.query_params.get("id", ""),)).fetchone()
+        row = page.questions.index.samples.get(request.query_params.get("id", ""))
     if row is None:
         return site.problem(request, 404, "No such question", "The run has no question of this id.")
-    return RedirectResponse(address("runs", opened.name, "samples", int(row[0])), status_code=303)
+    return RedirectResponse(address("runs", opened.name, "samples", row + 1), status_code=303)
 
 
 def _wanted(request: Request) -> Filter:
@@ -206,54 +202,49 @@ def _query(wanted: Filter) -> dict[str, Any]:
 
 def _beside(opened: Opened, page: Page, wanted: Filter, at: int, view: str) -> str | None:
     """The question at a place, from 1, of the list from which one came."""
-    n = queries.neighbour(page.base, wanted, page.columns, at - 1)
+    rows = page.questions.rows(wanted)
+    if not 0 < at <= len(rows):
+        return None
     shown = None if view == "rendered" else view
-    return None if n is None else address("runs", opened.name, "samples", n, view=shown, at=at, **_query(wanted))
-
-
-def _counted(total: int, unit: str) -> str:
-    if total > queries.MOST_COUNTED:
-        return f"more than {formats.plural(queries.MOST_COUNTED, unit)}"
-    return formats.plural(total, unit)
+    return address("runs", opened.name, "samples", int(rows[at - 1]) + 1, view=shown, at=at, **_query(wanted))
 
 
 def _sorts(opened: Opened, page: Page) -> list[tuple[str, str]]:
     found = [("position", "as in the dataset")]
-    if page.columns:
+    if page.questions.columns:
         found += [("worst", "worst first")]
-        found += [("gap", "largest gap between conditions")] if len(page.conditions) > 1 else []
+        found += [("gap", "largest gap between conditions")] if len(page.questions.conditions) > 1 else []
         several = opened.run.info.plan.repetitions > 1
         found += [("variance", "most varied repetitions")] if several else []
         found += [("best", "best first")]
     return found
 
 
-def _row(row: Listed, page: Page, column: Column | None, *, study: bool) -> dict[str, Any]:
+def _row(row: Listed, questions: Questions, column: MetricInfo | None) -> dict[str, Any]:
     cells = {cell.condition: cell for cell in row.cells}
-    gap = "" if column is None else _number(column, row.gap)
     return {
-        "n": row.n,
+        "n": row.row + 1,
         "id": row.id,
         "position": row.position,
         "question": row.question or row.id,
         "turns": row.turns,
-        "gap": gap,
-        "who": person_of(page.base, row.n) if study else None,
-        "cells": [_cell(cells.get(n), column) for n in range(len(page.conditions))],
+        "gap": "" if column is None else _number(column, row.gap),
+        "who": questions.people.by_row.get(row.row),
+        "cells": [_cell(cells.get(n), column) for n in range(len(questions.conditions))],
     }
 
 
-def _cell(cell: Cell | None, column: Column | None) -> dict[str, Any]:
+def _cell(cell: Cell | None, column: MetricInfo | None) -> dict[str, Any]:
     if cell is None:
         return {"text": formats.UNKNOWN, "below": "", "failed": False}
-    spread = f"± {formats.number(cell.sd)}" if cell.sd is not None and column is not None and not column.percent else ""
+    has_spread = not math.isnan(cell.sd) and column is not None and not column.percent
     failed = f"{formats.count(cell.failures)} failed" if cell.failures else ""
-    count = f"n {cell.n}" if cell.n > 1 else ""
+    below = (f"± {formats.number(cell.sd)}" if has_spread else "", f"n {cell.n}" if cell.n > 1 else "", failed)
     text = _number(column, cell.mean) if column is not None else formats.plural(cell.answers, "answer")
-    return {"text": text, "below": ", ".join(filter(None, (spread, count, failed))), "failed": bool(failed)}
+    return {"text": text, "below": ", ".join(filter(None, below)), "failed": bool(failed)}
 
 
-def _number(column: Column, value: float | None) -> str:
-    if value is None or math.isnan(value):
+def _number(column: MetricInfo, value: float) -> str:
+    if math.isnan(value):
         return formats.UNKNOWN
     return formats.share(value) if column.percent else formats.number(value)

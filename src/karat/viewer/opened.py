@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -18,11 +16,10 @@ from karat.analysis.parts import kind_of
 from karat.document.charts import Chart, charts
 from karat.errors import BadRun
 from karat.index.cache import is_large
-from karat.journal import Labels, LineDamaged, Resume, RunFolder, RunLock, ScorerInfo, labels_path, read_labels
-from karat.viewer.columns import Column, columns
-from karat.viewer.index import Index, Progress
+from karat.journal import Labels, RunFolder, RunLock, labels_path, read_labels
 from karat.viewer.jobs import PATIENCE_SECONDS, NotYet
-from karat.viewer.sharing import is_passing
+from karat.viewer.live_index import LiveIndex, Progress
+from karat.viewer.queries import Questions
 from karat.viewer.summing import summed
 from karat.viewer.texts import Moved, Texts
 
@@ -34,25 +31,21 @@ _ALMOST = 4 * 2**20  # bytes: a page may lack so much of a run that goes on
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """What every page of a run starts from: one state of its index."""
 
-    base: Any  # sqlite3.Connection
-    columns: tuple[Column, ...]
-    conditions: tuple[str, ...]
-    texts: Any  # Texts
+    questions: Questions
+    texts: Texts
     right: str = "numerical"  # of conversations: by which match a turn is right
 
 
 class Opened:
     """May be asked from several threads."""
 
-    def __init__(
-        self, run: RunFolder, pool: ThreadPoolExecutor, *, elsewhere: Path, going_on: Callable[[], bool]
-    ) -> None:
+    def __init__(self, run: RunFolder, pool: ThreadPoolExecutor, *, going_on: Callable[[], bool]) -> None:
         self.run, self.name = run, run.path.name
         self._pool, self._going_on = pool, going_on
-        self.index = Index(run, elsewhere=elsewhere)
+        self.index = LiveIndex(run)
         self._right, _ = kind_of(run.info.kind).right_rule(run, None)
         self._guard = threading.Lock()
-        self._catching: Future[bool] | None = None
+        self._catching: Future[None] | None = None
         self._sum: _Sum | None = None
         self._drawn: tuple[Summary, tuple[Chart, ...]] | None = None
         self._labels: tuple[str, Labels] | None = None
@@ -85,7 +78,7 @@ class Opened:
         if not self.going() and not self.index.progress().finished:
             self._catch_up()
 
-    def _catch_up(self) -> Future[bool]:
+    def _catch_up(self) -> Future[None]:
         with self._guard:
             if self._catching is None or self._catching.done():
                 self._catching = self._pool.submit(self.index.catch_up, going_on=self._going_on)
@@ -100,37 +93,11 @@ class Opened:
         if not progress.finished and progress.total - progress.done > _ALMOST:
             raise NotYet("index", progress)
         try:
-            with self.index.reading() as base:
-                latest = msgspec.json.decode(_meta(base, "latest"), type=dict[str, str])
-                announced = {(one.name, one.scoring): one.metrics for one in self.scorers(base)}
-                names = base.execute("SELECT name FROM conditions ORDER BY n LIMIT 1000").fetchall()
-                yield Page(
-                    base=base,
-                    columns=columns(base, announced, latest),
-                    conditions=tuple(str(name) for (name,) in names),
-                    texts=Texts(self.run, base, latest),
-                    right=self._right,
-                )
-        except (Moved, LineDamaged, sqlite3.DatabaseError, msgspec.DecodeError) as error:
-            if is_passing(error):
-                raise NotYet("index", progress) from error
+            with self.index.reading() as questions, questions.index.reader() as reader:
+                yield Page(questions=questions, texts=Texts(questions, reader), right=self._right)
+        except Moved as error:
             self.index.discard()
             raise NotYet("index") from error
-
-    def scorers(self, base: sqlite3.Connection) -> tuple[ScorerInfo, ...]:
-        """As `RunFolder.scorers`, without reading the journal."""
-        found = {scorer.scoring: scorer for scorer in self.run.info.scorers}
-        places = base.execute(
-            "SELECT at, length FROM parts WHERE event = 'resume' ORDER BY n DESC LIMIT 200"
-        ).fetchall()
-        if not places:
-            return tuple(found.values())
-        for at, length in reversed(places):
-            resume = msgspec.json.decode(self.run.line(at, length), type=Resume)
-            for scorer in resume.scorers:
-                found.pop(scorer.scoring, None)
-                found[scorer.scoring] = scorer
-        return tuple(found.values())
 
     def summary(self) -> Summary:
         """Every number of the run. Raises NotYet while it is added up, KaratError where that cannot be.
@@ -186,11 +153,6 @@ class _Sum:
     def fresh(self) -> bool:
         """Whether making another one now would take more than a tenth of the time, of a large run."""
         return self._large and time.monotonic() - self._ended < 10 * self._took
-
-
-def _meta(base: sqlite3.Connection, name: str) -> str:
-    row = base.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-    return str(row[0]) if row is not None else "{}"
 
 
 def _told(path: Path) -> str:

@@ -70,7 +70,6 @@ def overview_page(site: Site, request: Request, opened: Opened) -> Response:
         charts=bool(drawn),
         doors=_doors(opened, summary),
         studies=study_links(opened.name, summary.study),
-        note=None if opened.index.note is None else f"The index is kept elsewhere: {opened.index.note}.",
         live=address("runs", opened.name, "state"),
         stamp=stamp,
         going=summary.status == "running",

@@ -1,47 +1,22 @@
-"""Who takes part in a study, in the index: a row for each sample, which is a participant or a group of a game."""
+"""Who takes part in a study: for each sample, a participant or the group of a game, what lists say and filter by."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from karat.formats import excerpt
-from karat.viewer.schema import rows
+from karat.records import Sample
 
-__all__ = ["Person", "add_person", "person_of", "profile_text", "unit_in"]
+__all__ = ["People", "Person", "Unit", "profile_text", "searched_texts"]
 
 _MOST_ARMS = 100  # of one participant
 _LONGEST_NAME = 200
 _PROFILE = 300  # characters
 
 Unit = Literal["participant", "group", "session"]
-
-
-class _Place(msgspec.Struct, frozen=True, gc=False):
-    arm: str = ""
-
-
-class _Turn(msgspec.Struct, frozen=True, gc=False):
-    detail: _Place = _Place()
-
-
-class _Member(msgspec.Struct, frozen=True, gc=False):
-    participant: str
-    profile: dict[str, Any] = {}
-
-
-class _Who(msgspec.Struct, frozen=True, gc=False):
-    study: str
-    profile: dict[str, Any] = {}
-    members: tuple[_Member, ...] = ()
-
-
-class _Sample(msgspec.Struct, frozen=True, gc=False):
-    turns: tuple[_Turn, ...]
-    detail: _Who
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,58 +28,67 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     members: int  # of a group; 0: one participant
 
 
-_sample = msgspec.json.Decoder(_Sample).decode
+class _Member(msgspec.Struct, gc=False):
+    participant: str
+    profile: dict[str, object] = {}
 
 
-def add_person(base: sqlite3.Connection, n: int, line: bytes) -> list[str]:
-    """Notes who a line of samples.jsonl is about; what the search is to know of them besides.
+class _Detail(msgspec.Struct, gc=False):
+    study: str
+    profile: dict[str, object] = {}
+    members: tuple[_Member, ...] = ()
 
-    Nothing where the line is of no participant: the run folder may come from anywhere.
-    """
+
+class People:
+    """The participants and groups of a run, by the row of their sample; empty for other kinds of dataset."""
+
+    def __init__(self) -> None:
+        self.by_row: dict[int, Person] = {}
+        self.arms: dict[tuple[str, str], list[int]] = {}  # study and arm → rows
+
+    def add(self, row: int, sample: Sample) -> None:
+        """Nothing where the sample is no participant: the run folder may come from anywhere."""
+        try:
+            detail = msgspec.convert(sample.detail, _Detail)
+        except msgspec.ValidationError:
+            return
+        named = (str(turn.detail.get("arm", ""))[:_LONGEST_NAME] for turn in sample.turns)
+        arms, study = list(dict.fromkeys(named))[:_MOST_ARMS], detail.study[:_LONGEST_NAME]
+        profile = "" if detail.members else profile_text(detail.profile)
+        arms_text = excerpt(", ".join(arms), _PROFILE)
+        self.by_row[row] = Person(study=study, arms=arms_text, profile=profile, members=len(detail.members))
+        for arm in arms:
+            self.arms.setdefault((study, arm), []).append(row)
+
+    @property
+    def unit(self) -> Unit:
+        """What one sample of the run is: a participant, a group of a game, or either."""
+        groups = sum(person.members > 0 for person in self.by_row.values())
+        if not groups:
+            return "participant"
+        return "group" if groups == len(self.by_row) else "session"
+
+
+def searched_texts(sample: Sample) -> list[str]:
+    """What the search knows of a participant or a group besides the tasks."""
     try:
-        found = _sample(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
+        detail = msgspec.convert(sample.detail, _Detail)
+    except msgspec.ValidationError:
         return []
-    who = found.detail
-    arms = list(dict.fromkeys(turn.detail.arm[:_LONGEST_NAME] for turn in found.turns))[:_MOST_ARMS]
-    study, members = _plain(who.study[:_LONGEST_NAME]), who.members
-    told = profile_text(who.profile) if not members else ""
-    said = (n, study, excerpt(", ".join(arms), _PROFILE), told, len(members))
-    base.execute("INSERT OR REPLACE INTO people VALUES (?, ?, ?, ?, ?)", said)
-    base.executemany("INSERT OR REPLACE INTO arms VALUES (?, ?, ?)", [(study, _plain(arm), n) for arm in arms])
-    return [told, *(text for one in members for text in (one.participant, profile_text(one.profile)))]
+    members = (text for member in detail.members for text in (member.participant, profile_text(member.profile)))
+    return [profile_text(detail.profile), *members]
 
 
-def person_of(base: sqlite3.Connection, n: int) -> Person | None:
-    """Who a sample is."""
-    found = rows(base, "SELECT study, arms, profile, members FROM people WHERE sample = ?", (n,),
-                 tuple[str, str, str, int])  # fmt: skip
-    return next((Person(study=a, arms=b, profile=c, members=d) for a, b, c, d in found), None)
-
-
-def unit_in(base: sqlite3.Connection) -> Unit:
-    """What one sample of the run is: a participant, a group of a game, or either."""
-    fewest, most = base.execute("SELECT min(members), max(members) FROM people").fetchone()
-    if fewest == 0 and most:
-        return "session"
-    return "group" if most else "participant"
-
-
-def profile_text(profile: Mapping[str, Any], *, longest: int = _PROFILE) -> str:
+def profile_text(profile: Mapping[str, object], *, longest: int = _PROFILE) -> str:
     """A profile on one line.
 
     >>> profile_text({"age": 30, "home_town": "Graz"})
     'age 30, home town Graz'
     """
-    told = (f"{name.replace('_', ' ')} {_value(value)}" for name, value in list(profile.items())[:50])
-    return excerpt(", ".join(told), longest)
+    parts = (f"{name.replace('_', ' ')} {_value(value)}" for name, value in list(profile.items())[:50])
+    return excerpt(", ".join(parts), longest)
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text[:_PROFILE]
-
-
-def _plain(text: str) -> str:
-    """Without halves of surrogate pairs, which no database takes."""
-    return text.encode("utf-8", "replace").decode()

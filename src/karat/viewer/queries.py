@@ -1,48 +1,65 @@
-"""What pages ask the index: every question has a limit of rows and of time."""
+"""What pages ask of a run's index: its questions filtered, sorted, counted and searched, a page at a time."""
 
 from __future__ import annotations
 
+import math
 import re
-import sqlite3
 import time
-from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import cached_property
+from io import BytesIO
+from typing import Literal, TypeVar, get_args
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from karat.errors import KaratError
-from karat.viewer.columns import Column
-from karat.viewer.schema import rows
+from karat.analysis.grids import grids
+from karat.analysis.model import MetricInfo
+from karat.errors import BadRun, KaratError
+from karat.formats import excerpt
+from karat.index import FailureGroup, RunIndex, ScoreRows
+from karat.journal import checksum_fault
+from karat.records import Sample
+from karat.viewer.people import People, searched_texts
 
 __all__ = [
-    "MOST_COUNTED",
+    "ORDERS",
     "PAGE",
     "Cell",
+    "Choices",
     "Filter",
+    "Flips",
     "Listed",
-    "Place",
+    "Order",
+    "Questions",
+    "Sort",
     "TooSlow",
-    "count",
-    "listed",
-    "neighbour",
-    "place_of",
-    "timed",
 ]
 
 PAGE = 50
-MOST_COUNTED = 100_000
-_SECONDS = 5.0
-_STEPS = 20_000  # of SQLite's machine between two looks at the clock
+_SECONDS = 5.0  # that a search may take
+_BLOCK = 8 * 2**20
+_MOST_CHOICES = 100
+_NOISE = 1e-12  # as in `karat.analysis.compare`: thirds do not subtract exactly
 
 Sort = Literal["position", "gap", "worst", "best", "variance"]
-_Row = TypeVar("_Row")
+Order = Literal["worst", "best", "largest"]
+ORDERS: tuple[str, ...] = get_args(Order)
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+_Line = TypeVar("_Line")
 
 
 class TooSlow(KaratError):
-    """A filter that looks at more of a large run than a page may."""
+    """A search that looks at more of a large run than a page may."""
 
     def __init__(self) -> None:
-        super().__init__("this filter takes too long on a run of this size: narrow it, or use `karat query`")
+        super().__init__("this search takes too long on a run of this size: use a rarer word, or `karat query`")
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +82,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One question under one condition."""
 
     condition: int
-    mean: float | None
-    sd: float | None
+    mean: float  # NaN: no score
+    sd: float  # NaN: fewer than two
     n: int
     answers: int
     failures: int
@@ -75,218 +92,355 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """One question of a list."""
 
-    n: int
+    row: int
     id: str
     position: int
     question: str
     turns: int
-    gap: float | None
+    gap: float  # between conditions; NaN: fewer than two
     cells: tuple[Cell, ...]
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a question stands in samples.jsonl."""
+class Choices(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be filtered by."""
 
-    n: int
-    id: str
-    position: int
-    at: int
-    length: int
-
-
-def listed(base: sqlite3.Connection, wanted: Filter, shown: Sequence[Column], *, page: int = 0) -> list[Listed]:
-    """One page of questions. Raises TooSlow."""
-    column = _column(wanted, shown)
-    query, given = _query(wanted, column, base)
-    gap = "t.gap" if column is not None else "NULL"
-    told = f"SELECT s.n, s.id, s.position, s.question, s.turns, {gap}"
-    sql = f"{told} {query} {_order(wanted, column)} LIMIT ? OFFSET ?"
-    found = timed(base, sql, (*given, PAGE, page * PAGE), tuple[int, str, int, str, int, float | None])
-    return [
-        Listed(n=n, id=id_, position=position, question=question, turns=turns, gap=gap, cells=_cells(base, n, column))
-        for n, id_, position, question, turns, gap in found
-    ]
+    conditions: tuple[str, ...]
+    labels: tuple[str, ...]
+    failures: tuple[str, ...]
+    claims: bool
+    studies: tuple[str, ...]
+    arms: tuple[str, ...]
+    unread: tuple[tuple[str, str], ...]  # of a study: what `Filter.label` says, and what that is
 
 
-def count(base: sqlite3.Connection, wanted: Filter, shown: Sequence[Column]) -> int:
-    """How many questions a filter finds, up to one more than MOST_COUNTED. Raises TooSlow."""
-    query, given = _query(wanted, _column(wanted, shown), base)
-    sql = f"SELECT count(*) FROM (SELECT 1 {query} LIMIT {MOST_COUNTED + 1})"  # noqa: S608 -- made of constants; values are given apart
-    return timed(base, sql, given, tuple[int])[0][0]
+class _Turn(msgspec.Struct, gc=False):
+    question: str
 
 
-def neighbour(base: sqlite3.Connection, wanted: Filter, shown: Sequence[Column], at: int) -> int | None:
-    """The question at a place of a list, from 0. Raises TooSlow."""
-    if at < 0:
-        return None
-    column = _column(wanted, shown)
-    query, given = _query(wanted, column, base)
-    found = timed(base, f"SELECT s.n {query} {_order(wanted, column)} LIMIT 1 OFFSET ?", (*given, at), tuple[int])
-    return found[0][0] if found else None
+class _SampleLine(msgspec.Struct, gc=False):
+    turns: tuple[_Turn, ...]
 
 
-def place_of(base: sqlite3.Connection, n: int) -> Place | None:
-    """Where a question's line is."""
-    sql = "SELECT n, id, position, at, length FROM samples WHERE n = ?"
-    found = rows(base, sql, (n,), tuple[int, str, int, int, int])
-    return next(
-        (Place(n=n, id=id_, position=position, at=at, length=length) for n, id_, position, at, length in found), None
-    )
+class _Reply(msgspec.Struct, gc=False):
+    text: str
 
 
-def _column(wanted: Filter, shown: Sequence[Column]) -> Column | None:
-    return next((one for one in shown if one.key == wanted.metric), shown[0] if shown else None)
+class _AnswerLine(msgspec.Struct, gc=False):
+    sample: str
+    condition: str
+    repetition: int
+    replies: tuple[_Reply, ...]
 
 
-def _query(wanted: Filter, column: Column | None, base: sqlite3.Connection) -> tuple[str, list[Any]]:
-    """FROM and WHERE of a filter, and what is put into it."""
-    given: list[Any] = []
-    joined = "FROM samples s"
-    if column is not None:
-        # The order in which the tables are read is the order in which rows come.
-        joined = (
-            "FROM samples s LEFT JOIN standings t ON t.metric = ? AND t.sample = s.n"
-            if wanted.sort == "position"
-            else "FROM standings t CROSS JOIN samples s ON s.n = t.sample AND t.metric = ?"
+_sample_line = msgspec.json.Decoder(_SampleLine).decode
+_sample = msgspec.json.Decoder(Sample).decode
+_answer = msgspec.json.Decoder(_AnswerLine).decode
+
+
+class _Means:
+    """One metric: over the repetitions of each question and condition, then over the conditions of each question."""
+
+    def __init__(self, values: Floats) -> None:
+        """`values`: samples × conditions × repetitions; NaN: none."""
+        self.n = (~np.isnan(values)).sum(axis=2)  # samples × conditions, as the next two
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.mean = np.nansum(values, axis=2) / self.n
+            squares = np.nansum((values - self.mean[:, :, None]) ** 2, axis=2)
+            variance = np.where(self.n > 1, squares / (self.n - 1), np.nan)
+            self.sd = np.sqrt(variance)
+            known = ~np.isnan(self.mean)
+            self.low = np.where(known, self.mean, np.inf).min(axis=1)  # of each question; ±inf: no score
+            self.high = np.where(known, self.mean, -np.inf).max(axis=1)
+            self.gap = np.where(known.sum(axis=1) > 1, self.high - self.low, np.nan)
+            counted = (~np.isnan(variance)).sum(axis=1)
+            self.spread = np.nansum(variance, axis=1) / np.where(counted, counted, np.nan)
+
+    def order(self, sort: Sort, *, lower: bool) -> Ints:
+        """The questions that have a score, in order; of equal ones the first of the dataset first, or last."""
+        rows = np.arange(len(self.low))
+        if sort in ("worst", "best"):
+            key = self.low if (sort == "worst") != lower else -self.high
+        else:
+            key = -(self.gap if sort == "gap" else self.spread)
+        order = np.lexsort((rows if key is self.low else -rows, key))  # NaN comes last
+        ordered: Ints = order[np.isfinite(self.low[order])]
+        return ordered
+
+
+class Questions:
+    """One state of a run's index, as pages ask it."""
+
+    def __init__(self, index: RunIndex, people: People, sample_places: array[int]) -> None:
+        """`sample_places`: where each line of samples.jsonl begins, and the last one ends."""
+        self.index, self.people, self.end = index, people, index.end
+        self._sample_places = sample_places
+        self.shown = index.shown({})  # scorer → scoring
+        self.scores = {name: index.scores[name, scoring] for name, scoring in self.shown.items()
+                       if (name, scoring) in index.scores}  # fmt: skip
+        measured = grids(index, list(index.scorers.values()), {name: self.shown[name] for name in self.scores})
+        self.columns: tuple[MetricInfo, ...] = tuple(grid.info for grid in measured)
+        self.values = {grid.info.key: grid.values for grid in measured}  # samples × conditions × repetitions
+        self.conditions, self.ids = tuple(index.conditions), tuple(index.samples)
+        self._means: dict[str, _Means] = {}
+        self._ordered: dict[Filter, Ints] = {}
+
+    def column(self, key: str) -> MetricInfo | None:
+        """The metric of this name, or the first."""
+        return next((column for column in self.columns if column.key == key), self.columns[0] if self.columns else None)
+
+    def means(self, column: MetricInfo) -> _Means:
+        if column.key not in self._means:
+            self._means[column.key] = _Means(self.values[column.key])
+        return self._means[column.key]
+
+    def rows(self, wanted: Filter) -> Ints:
+        """The rows of the questions that a filter finds, in its order. Raises TooSlow."""
+        if wanted not in self._ordered:
+            column = self.column(wanted.metric)
+            if column is None or wanted.sort == "position":
+                order = np.arange(len(self.index.samples))
+            else:
+                order = self.means(column).order(wanted.sort, lower=column.direction == "lower")
+            for flags in self._masks(wanted, column):
+                order = order[flags[order]]
+            if len(self._ordered) >= 8:
+                del self._ordered[next(iter(self._ordered))]
+            self._ordered[wanted] = order
+        return self._ordered[wanted]
+
+    def listed(self, wanted: Filter, *, page: int = 0) -> list[Listed]:
+        """One page of questions. Raises TooSlow."""
+        column = self.column(wanted.metric)
+        means = None if column is None else self.means(column)
+        rows = self.rows(wanted)[page * PAGE : (page + 1) * PAGE].tolist()
+        return [self.question(row, means) for row in rows]
+
+    def question(self, row: int, means: _Means | None = None) -> Listed:
+        """One question, with its numbers on one metric."""
+        turns = _sample_line(self.sample_bytes(row)).turns
+        return Listed(
+            row=row,
+            id=self.ids[row],
+            position=self.index.positions[row],
+            question=excerpt(turns[0].question, 300) if turns else "",
+            turns=len(turns),
+            gap=math.nan if means is None else float(means.gap[row]),
+            cells=tuple(self._cells(row, means)),
         )
-        given.append(column.n)
-    parts = [
-        _range(wanted, column),
-        _failed(wanted),
-        _labelled(wanted),
-        _claimed(wanted),
-        _said(wanted),
-        _took_part(wanted),
-    ]
-    where = [one for one in parts if one is not None]
-    condition = _condition(wanted, base)
-    given += [condition if value is _CONDITION else value for _, values in where for value in values]
-    told = " AND ".join(sql for sql, _ in where) or "1"
-    return f"{joined} WHERE {told}", given
+
+    def _cells(self, row: int, means: _Means | None) -> Iterator[Cell]:
+        repetitions = self.index.repetitions
+        for condition in range(len(self.conditions)):
+            first = (row * len(self.conditions) + condition) * repetitions
+            answers = self.index.answered.count(1, first, first + repetitions)
+            failures = self._failed_trials[row * len(self.conditions) + condition]
+            if answers or failures:
+                at = row, condition
+                mean, sd = (math.nan, math.nan) if means is None else (float(means.mean[at]), float(means.sd[at]))
+                n = 0 if means is None else int(means.n[at])
+                yield Cell(condition=condition, mean=mean, sd=sd, n=n, answers=answers, failures=failures)
+
+    def sample_bytes(self, row: int) -> bytes:
+        """The line of a sample. Raises BadRun where there is none any more."""
+        number = self.index.sample_lines[row]
+        start, end = self._sample_places[number], self._sample_places[number + 1]
+        with self.index.run.open_file("samples.jsonl") or BytesIO() as file:
+            file.seek(start)
+            line = file.read(end - start).removesuffix(b"\n")
+        if checksum_fault(line, required=self.index.run.has_checksums) is not None:
+            raise BadRun(str(self.index.run.path), f"samples.jsonl is damaged at byte {start}")
+        return line
+
+    @cached_property
+    def choices(self) -> Choices:
+        """What the run can be filtered by; long lists are cut."""
+        pairs = sorted({pair for rows in self.scores.values() for pair in rows.labels})[:_MOST_CHOICES]
+        labels = [f"{name}={value}" for name, value in pairs]
+        kinds = sorted({self._groups[code].kind for _, code in self.failures.values()})
+        studies = sorted({study for study, _ in self.people.arms})
+        return Choices(
+            conditions=self.conditions,
+            labels=tuple(labels),
+            failures=tuple(kinds[:_MOST_CHOICES]),
+            claims=any(rows.claims for rows in self.scores.values()),
+            studies=tuple(studies[:_MOST_CHOICES]),
+            arms=tuple(dict.fromkeys(arm for _, arm in sorted(self.people.arms)))[: 3 * _MOST_CHOICES],
+            unread=tuple(_unread(pairs)) if studies else (),
+        )
+
+    @cached_property
+    def _groups(self) -> dict[int, FailureGroup]:
+        return {count.code: group for group, count in self.index.groups.items()}
+
+    @cached_property
+    def failures(self) -> dict[int, tuple[int, int]]:
+        """Cell → where its last failure begins, and its group's code; without those that were made good later."""
+        index = self.index
+        last = {cell: (at, code) for at, cell, code in index.failures if cell >= 0}
+        found = {cell: failure for cell, failure in last.items() if not index.answered[cell]}
+        later: dict[int, dict[str, int]] = {}  # of answered trials: scorer → its last row
+        unscored = {code for code, group in self._groups.items() if group.stage == "score"}
+        suspects = {cell for cell, (_, code) in last.items() if cell not in found and code in unscored}
+        for scorer, rows in self.scores.items() if suspects else ():
+            for cell, at in zip(rows.cells, rows.at, strict=True):
+                if cell in suspects:
+                    later.setdefault(cell, {})[scorer] = at
+        for cell in suspects:
+            at, code = last[cell]
+            scorer = self._groups[code].scorer
+            rows_at = later.get(cell, {})
+            if max(rows_at.values() if scorer is None else (rows_at.get(scorer, -1),), default=-1) < at:
+                found[cell] = last[cell]
+        return found
+
+    @cached_property
+    def _failed_trials(self) -> Counter[int]:
+        """Sample and condition, as one number → trials that failed."""
+        return Counter(cell // self.index.repetitions for cell in self.failures)
+
+    def _masks(self, wanted: Filter, column: MetricInfo | None) -> Iterator[Flags]:
+        """Of each part of a filter the questions that it finds, as flags."""
+        condition = self.index.conditions.get(wanted.condition, -1) if wanted.condition else None
+        if column is not None and (wanted.low is not None or wanted.high is not None):
+            low = -np.inf if wanted.low is None else wanted.low
+            high = np.inf if wanted.high is None else wanted.high
+            mean = self.means(column).mean
+            inside = (mean >= low) & (mean <= high)
+            yield inside.any(axis=1) if condition is None else inside[:, condition] if condition >= 0 else self._none()
+        if wanted.failure:
+            kinds = ((cell, self._groups[code].kind) for cell, (_, code) in self.failures.items())
+            yield self._having((cell for cell, kind in kinds if wanted.failure in ("any", kind)), condition)
+        name, equals, value = wanted.label.partition("=")
+        if equals:
+            yield self._having(self._labelled(name, value), condition)
+        if wanted.claims:
+            cells = (_counting_cells(rows, rows.claims) for rows in self.scores.values())
+            yield self._having((cell for some in cells for cell in some), condition)
+        if wanted.study or wanted.arm:
+            flags = self._none()
+            for (study, arm), rows in self.people.arms.items():
+                if wanted.study in ("", study) and wanted.arm in ("", arm):
+                    flags[rows] = True
+            yield flags
+        words = re.findall(r"[^\W_]+", wanted.text[:200].lower())[:10]
+        if words:
+            flags = self._none()
+            flags[list(self._search(words, condition))] = True
+            yield flags
+
+    def _none(self) -> Flags:
+        return np.zeros(len(self.index.samples), dtype=bool)
+
+    def _having(self, cells: Iterable[int], condition: int | None) -> Flags:
+        """The questions of these cells; `condition`: of its cells only."""
+        places = np.fromiter(cells, dtype=np.int64) // self.index.repetitions
+        if condition is not None:
+            places = places[places % len(self.conditions) == condition]
+        flags = self._none()
+        flags[places // len(self.conditions)] = True
+        return flags
+
+    def _labelled(self, name: str, value: str) -> Iterator[int]:
+        for rows in self.scores.values():
+            for (label, of), positions in rows.labels.items():
+                if of == value and name in ("", label):
+                    yield from _counting_cells(rows, positions)
+
+    def _search(self, words: list[str], condition: int | None) -> Iterator[int]:
+        """Rows of the questions whose texts, or one of their answers, hold all words; the last may be a beginning."""
+        patterns = [re.compile(rf"(?<![^\W_]){word}(?![^\W_])") for word in words[:-1]]
+        patterns.append(re.compile(rf"(?<![^\W_]){words[-1]}"))
+        rare = max(words, key=len)
+        rare = rare if rare.isascii() else ""  # others may be written in several ways
+        index, end = self.index, time.monotonic() + _SECONDS
+        for _, sample in self._lines_with(rare, "samples.jsonl", b"{", _sample, end):
+            texts = [sample.id, *(text for turn in sample.turns for text in (turn.question, turn.golden) if text)]
+            texts += searched_texts(sample) if self.people.by_row else ()
+            if sample.id in index.samples and _holds(texts, patterns):
+                yield index.samples[sample.id]
+        for at, answer in self._lines_with(rare, "journal.jsonl", b'{"event":"answer"', _answer, end):
+            cell = index.cell(answer.sample, answer.condition, answer.repetition)
+            if cell is None or not index.answered[cell] or index.answers[cell] != at:
+                continue
+            row, of, _ = index.place(cell)
+            if condition in (None, of) and _holds([reply.text for reply in answer.replies], patterns):
+                yield row
+
+    def _lines_with(
+        self, word: str, name: str, beginning: bytes, decode: Callable[[bytes], _Line], end: float
+    ) -> Iterator[tuple[int, _Line]]:
+        """Place and content of the lines of a file that hold a word somewhere. Raises TooSlow at `end`."""
+        sought, rest, place = word.encode(), b"", 0
+        with self.index.run.open_file(name) or BytesIO() as file:
+            while block := file.read(_BLOCK):
+                block = rest + block
+                whole = block.rfind(b"\n") + 1
+                lowered = block[:whole].lower()
+                at = lowered.find(sought)
+                while 0 <= at < whole:
+                    if time.monotonic() > end:
+                        raise TooSlow
+                    start, after = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
+                    if block.startswith(beginning, start):
+                        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+                            yield place + start, decode(block[start:after])
+                    at = lowered.find(sought, after + 1)
+                rest, place = block[whole:], place + whole
 
 
-_CONDITION = object()
-_Part = tuple[str, list[Any]]
+class Flips:
+    """The questions on which two conditions, of one run or of two, differ on a metric.
+
+    Means over repetitions are compared, of questions with the same id and content that both have numbers for.
+    """
+
+    def __init__(self, sides: tuple[Questions, Questions], conditions: tuple[str, str], *, metric: str) -> None:
+        self._first, second = sides
+        means = [
+            side.means(column).mean[:, side.index.conditions[condition]]
+            for side, condition in zip(sides, conditions, strict=True)
+            for column in side.columns if column.key == metric
+        ]  # fmt: skip
+        rows = others = np.arange(len(self._first.ids))
+        if second is not self._first:
+            a, b = self._first.index, second.index
+            both = ((row, b.samples[name]) for name, row in a.samples.items() if name in b.samples)
+            same = [(row, other) for row, other in both if a.digests[row] == b.digests[other]]
+            rows, others = np.array(same, dtype=np.int64).reshape(-1, 2).T
+        change = means[1][others] - means[0][rows]
+        differing = np.abs(change) > _NOISE
+        self._rows, self._others, self._change = rows[differing], others[differing], change[differing]
+        self._a, self._b = means[0][self._rows], means[1][self._others]
+        self.up, self.down = int((self._change > 0).sum()), int((self._change < 0).sum())
+
+    def page(self, number: int, *, order: str, lower: bool) -> Iterator[tuple[int, int, Listed, tuple[float, float]]]:
+        """Rows in both runs, question and means. `worst`: what the second side lost most comes first.
+
+        `lower`: whether less is better.
+        """
+        gain = -self._change if lower else self._change
+        key = {"worst": gain, "best": -gain, "largest": -np.abs(gain)}[order]
+        for at in np.lexsort((self._rows, key))[number * PAGE : (number + 1) * PAGE].tolist():
+            row = int(self._rows[at])
+            yield row, int(self._others[at]), self._first.question(row), (float(self._a[at]), float(self._b[at]))
 
 
-def _condition(wanted: Filter, base: sqlite3.Connection) -> int | None:
-    """The number of the condition; −1, which none has, for a name that is not there."""
-    if not wanted.condition:
-        return None
-    row = base.execute("SELECT n FROM conditions WHERE name = ?", (wanted.condition,)).fetchone()
-    return -1 if row is None else int(row[0])
+def _counting_cells(rows: ScoreRows, positions: array[int]) -> list[int]:
+    """The cells of those of these rows that count."""
+    some = np.array(positions, dtype=np.int64)
+    cells = np.frombuffer(rows.cells, dtype=np.int64)[some[np.isin(some, rows.counting())]]
+    return [int(cell) for cell in cells]
 
 
-def _range(wanted: Filter, column: Column | None) -> _Part | None:
-    if column is None or (wanted.low is None and wanted.high is None):
-        return None
-    low = -1e308 if wanted.low is None else wanted.low
-    high = 1e308 if wanted.high is None else wanted.high
-    return _IN_RANGE, [column.n, low, high, _CONDITION]
+def _unread(labels: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Every kind of any field, then each field's own."""
+    for kind in dict.fromkeys(value for _, value in labels):
+        if [name for name, value in labels if value == kind] != ["turn"]:
+            yield f"={kind}", f"any field: {kind}"
+    for name, value in labels:
+        yield f"{name}={value}", f"{name}: {value}"
 
 
-def _failed(wanted: Filter) -> _Part | None:
-    if not wanted.failure:
-        return None
-    return (_FAILED, [_CONDITION]) if wanted.failure == "any" else (_FAILED_SO, [wanted.failure, _CONDITION])
-
-
-def _labelled(wanted: Filter) -> _Part | None:
-    name, equals, value = wanted.label.partition("=")
-    if not name and equals:
-        return _LABELLED_SO, [value, _CONDITION]
-    return (_LABELLED, [name, value, _CONDITION]) if equals else None
-
-
-def _took_part(wanted: Filter) -> _Part | None:
-    if wanted.study:
-        return (_TOOK_PART, [wanted.study, wanted.arm]) if wanted.arm else (_IN_STUDY, [wanted.study])
-    return (_IN_ARM, [wanted.arm]) if wanted.arm else None
-
-
-def _claimed(wanted: Filter) -> _Part | None:
-    return (_CLAIMED, [_CONDITION]) if wanted.claims else None
-
-
-def _said(wanted: Filter) -> _Part | None:
-    """Questions whose id, text, golden answer or answers hold all words; the last one may be a beginning."""
-    words = re.findall(r"[^\W_]+", wanted.text[:200])[:10]
-    match = " ".join(f'"{word}"' for word in words) + "*"
-    return (_SAID, [match, match, _CONDITION]) if words else None
-
-
-_IN_RANGE = (
-    "EXISTS (SELECT 1 FROM conditions d CROSS JOIN cells c ON c.metric = ? AND c.condition = d.n AND c.sample = s.n "
-    "WHERE c.mean BETWEEN ? AND ? AND ifnull(?, d.n) = d.n)"
-)
-_FAILED = "s.n IN (SELECT sample FROM trials WHERE kind IS NOT NULL AND ifnull(?, condition) = condition)"
-_FAILED_SO = "s.n IN (SELECT sample FROM trials WHERE kind = ? AND ifnull(?, condition) = condition)"
-_LABELLED = (
-    "s.n IN (SELECT r.sample FROM labels l JOIN trials r ON r.n = l.trial "
-    "WHERE l.name = ? AND l.value = ? AND ifnull(?, r.condition) = r.condition)"
-)
-_LABELLED_SO = (
-    "s.n IN (SELECT r.sample FROM labels l JOIN trials r ON r.n = l.trial "
-    "WHERE l.value = ? AND ifnull(?, r.condition) = r.condition)"
-)
-_TOOK_PART = "s.n IN (SELECT sample FROM arms WHERE study = ? AND arm = ?)"
-_IN_STUDY = "s.n IN (SELECT sample FROM arms WHERE study = ?)"
-_IN_ARM = "s.n IN (SELECT sample FROM arms WHERE arm = ?)"
-_CLAIMED = (
-    "s.n IN (SELECT r.sample FROM scores x INDEXED BY scores_claims JOIN trials r ON r.n = x.trial "
-    "WHERE x.claims > 0 AND ifnull(?, r.condition) = r.condition)"
-)
-_SAID = (
-    "s.n IN (SELECT rowid / 2 FROM words WHERE words MATCH ? AND rowid % 2 = 0 UNION "
-    "SELECT r.sample FROM words w JOIN trials r ON r.n = w.rowid / 2 WHERE words MATCH ? AND w.rowid % 2 = 1 "
-    "AND ifnull(?, r.condition) = r.condition)"
-)
-
-
-def _order(wanted: Filter, column: Column | None) -> str:
-    if column is None or wanted.sort == "position":
-        return "ORDER BY s.position, s.n"
-    lower = column.direction == "lower"
-    if wanted.sort == "worst":
-        return "ORDER BY t.high DESC, t.sample DESC" if lower else "ORDER BY t.low, t.sample"
-    if wanted.sort == "best":
-        return "ORDER BY t.low, t.sample" if lower else "ORDER BY t.high DESC, t.sample DESC"
-    return "ORDER BY t.gap DESC, t.sample DESC" if wanted.sort == "gap" else "ORDER BY t.sd DESC, t.sample DESC"
-
-
-def _cells(base: sqlite3.Connection, sample: int, column: Column | None) -> tuple[Cell, ...]:
-    trials = rows(
-        base,
-        "SELECT condition, count(answer_at), count(kind) FROM trials WHERE sample = ? GROUP BY condition",
-        (sample,), tuple[int, int, int],
-    )  # fmt: skip
-    means: dict[int, tuple[float, float | None, int]] = {}
-    if column is not None:
-        found = rows(
-            base,
-            "SELECT c.condition, c.mean, c.sd, c.n FROM conditions d CROSS JOIN cells c "
-            "ON c.metric = ? AND c.condition = d.n AND c.sample = ?",
-            (column.n, sample), tuple[int, float, float | None, int],
-        )  # fmt: skip
-        means = {condition: (mean, sd, n) for condition, mean, sd, n in found}
-    made = []
-    for condition, answers, failures in trials:
-        mean, sd, n = means.get(condition, (None, None, 0))
-        made.append(Cell(condition=condition, mean=mean, sd=sd, n=n, answers=answers, failures=failures))
-    return tuple(made)
-
-
-def timed(base: sqlite3.Connection, sql: str, given: Sequence[Any], row: type[_Row]) -> list[_Row]:
-    """Rows of the types that are promised, within the time that a page may take. Raises TooSlow."""
-    end = time.monotonic() + _SECONDS
-    base.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
-    try:
-        return rows(base, sql, given, row)
-    except sqlite3.OperationalError as error:
-        if "interrupted" in str(error):
-            raise TooSlow from error
-        if "phrase" in str(error):  # letters that are younger than the index's list of letters
-            raise KaratError("the search does not know some of these letters: use `karat query`") from error
-        raise
-    finally:
-        base.set_progress_handler(None, 0)
+def _holds(texts: list[str], patterns: list[re.Pattern[str]]) -> bool:
+    text = "\n".join(texts).lower()
+    return all(pattern.search(text) is not None for pattern in patterns)

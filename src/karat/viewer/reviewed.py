@@ -10,15 +10,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from karat import formats, kinds
+from karat import formats
 from karat.journal import Label
 from karat.records import Score
 from karat.viewer.agreeing import Pair, Said, agreements, agreements_in_words
 from karat.viewer.conversing import right_of, verdict_row
-from karat.viewer.filling import unpacked
 from karat.viewer.looking import unit_of
 from karat.viewer.opened import Opened, Page
-from karat.viewer.people import person_of
+from karat.viewer.queries import Questions
 from karat.viewer.readings import Answered, read_by, read_by_karat, said
 from karat.viewer.tasks import reading_rows
 from karat.viewer.voices import VERDICTS
@@ -34,14 +33,13 @@ _MOST_FIELDS = 60
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the trial of a label stands in the index."""
+    """The trial of a label in the index."""
 
-    n: int
-    sample: int
-    id: str
-    condition: int
-    repetition: int
-    values: list[float]
+    cell: int
+    row: int
+    id: str  # of the sample
+    condition: str
+    values: dict[str, float]  # metric's key → number; NaN: none
     study: str = ""
     group: bool = False
 
@@ -63,7 +61,7 @@ def reviews_page(site: Site, request: Request, opened: Opened) -> Response:
     newest = [label for group in labels.newest.values() for label in group]
     newest.sort(key=lambda label: label.at, reverse=True)
     with opened.page() as page:
-        beside = _beside(newest, page, studies=kinds.of(opened.run.info.kind).by_session)
+        beside = _beside(newest, page)
         unit = unit_of(opened, page)
         rows = [_listed(at, label, beside, opened, page) for at, label in enumerate(newest[:_LISTED])]
     claims = [verdict for label in newest for verdict in label.claims.values()]
@@ -86,11 +84,11 @@ def reviews_page(site: Site, request: Request, opened: Opened) -> Response:
     )
 
 
-def _beside(labels: Sequence[Label], page: Page, *, studies: bool) -> _Beside:
+def _beside(labels: Sequence[Label], page: Page) -> _Beside:
     beside = _Beside()
     for at, label in enumerate(labels):
         if label.trial not in beside.places and len(beside.places) < _MOST_LABELS:
-            beside.places[label.trial] = _place(label.trial, page, studies=studies)
+            beside.places[label.trial] = _place(label.trial, page.questions)
         place = beside.places.get(label.trial)
         beside.told[at] = []
         if at >= _MOST_LABELS or (label.turn is not None and (beside.turns >= _MOST_TURNS or page.texts.spent)):
@@ -102,36 +100,37 @@ def _beside(labels: Sequence[Label], page: Page, *, studies: bool) -> _Beside:
         else:
             beside.turns += 1
             for one, words, differs in _of_turn(
-                label, label.turn, place, page.texts.scores_of(place.n, label.turn), rule=page.right
+                label, label.turn, place, page.texts.scores_of(place.cell, label.turn), rule=page.right
             ):
                 beside.found += [] if one is None else [one]
                 beside.told[at].append((words, differs))
     return beside
 
 
-def _place(trial: str, page: Page, *, studies: bool) -> _Place | None:
-    row = page.base.execute(
-        "SELECT r.n, r.sample, s.id, r.condition, r.repetition, r.vals FROM trials r JOIN samples s ON s.n = r.sample "
-        "WHERE r.id = ?", (trial,)
-    ).fetchone()  # fmt: skip
-    if row is None:
+def _place(trial: str, questions: Questions) -> _Place | None:
+    cell = questions.index.cell_of(trial)
+    if cell is None:
         return None
-    n, sample, name, condition, repetition, packed = msgspec.convert(row, tuple[int, int, str, int, int, bytes | None])
-    person = person_of(page.base, sample) if studies else None
+    row, condition, repetition = questions.index.place(cell)
+    person = questions.people.by_row.get(row)
     return _Place(
-        n=n, sample=sample, id=name, condition=condition, repetition=repetition, values=unpacked(packed),
+        cell=cell,
+        row=row,
+        id=questions.ids[row],
+        condition=questions.conditions[condition],
+        values={key: float(values[row, condition, repetition]) for key, values in questions.values.items()},
         study="" if person is None else person.study,
         group=person is not None and person.members > 0,
-    )  # fmt: skip
+    )
 
 
 def _pairs(label: Label, place: _Place, page: Page) -> Iterator[Pair]:
     """The scores of a whole answer that the person and the judge both gave."""
-    for column in page.columns:
+    for column in page.questions.columns:
         theirs = label.scores.get(column.key)
-        judged = place.values[column.n - 1] if column.n <= len(place.values) else math.nan
+        judged = place.values[column.key]
         if theirs is not None and not math.isnan(judged) and max(abs(theirs), abs(judged)) < _LARGEST:
-            yield Pair(column=column, who=label.who, person=theirs, judge=judged, cluster=place.sample)
+            yield Pair(column=column, who=label.who, person=theirs, judge=judged, cluster=place.row)
 
 
 def _of_turn(
@@ -161,7 +160,7 @@ def _of_turn(
 
 
 def _said(what: str, label: Label, place: _Place, person: Any, karat: Any) -> Said:
-    return Said(what=what, who=label.who, person=person, karat=karat, cluster=place.sample)
+    return Said(what=what, who=label.who, person=person, karat=karat, cluster=place.row)
 
 
 def _words(before: str, words: str, karat: str | None, person: str | None) -> tuple[str, bool]:
@@ -187,8 +186,6 @@ def _sorted(found: Sequence[Said]) -> list[Said]:
 
 def _listed(at: int, label: Label, beside: _Beside, opened: Opened, page: Page) -> dict[str, Any]:
     place = beside.places.get(label.trial)
-    conditions = page.conditions  # with those that came when the run went on
-    known = place is not None and 0 <= place.condition < len(conditions)
     told = [*beside.told[at], *((f"{key} {formats.brief(value)}", False) for key, value in label.scores.items())]
     told += [(formats.plural(len(label.claims), "claim"), False)] if label.claims else []
     return {
@@ -196,17 +193,17 @@ def _listed(at: int, label: Label, beside: _Beside, opened: Opened, page: Page) 
         "turn": None if label.turn is None else label.turn + 1,
         "path": None if place is None else _path(label.turn, place, opened, page),
         "sample": label.trial if place is None else place.id,
-        "condition": conditions[place.condition] if place is not None and known else "",
+        "condition": "" if place is None else place.condition,
         "told": told,
     }
 
 
 def _path(turn: int | None, place: _Place, opened: Opened, page: Page) -> str:
     """To where one can see what a label is about: in a game that is the session of a member."""
-    here = ("runs", opened.name, "samples", place.sample)
+    here = ("runs", opened.name, "samples", place.row + 1)
     if place.group and turn is not None:
-        sample = page.texts.sample_of(place.n)
-        seat = sample.turns[turn].seat if sample is not None and 0 <= turn < len(sample.turns) else None
+        sample = page.texts.sample(place.row)
+        seat = sample.turns[turn].seat if 0 <= turn < len(sample.turns) else None
         return address(*here, seat=seat)
     part = {"conversation": "turn", "study": "task"}.get(opened.run.info.kind)
     return address(*here) if part is None or turn is None else f"{address(*here)}#{part}-{turn + 1}"

@@ -10,12 +10,12 @@ import msgspec
 from starlette.responses import JSONResponse, Response
 
 from karat import formats
+from karat.analysis.model import MetricInfo
 from karat.errors import BadRun
 from karat.journal import Label, add_label
 from karat.journal.labels import LONGEST_NOTE, Judged
 from karat.numeric.diagnosis import MEANINGS
 from karat.records import Sample
-from karat.viewer.columns import Column
 from karat.viewer.conversing import is_judged
 from karat.viewer.opened import Opened, Page
 from karat.viewer.readings import Answered, checked
@@ -84,7 +84,7 @@ def _label(review: Review, told: Told, page: Page) -> Label:
 def _of_whole(review: Review, told: Told, page: Page) -> Label:
     if review.verdict or review.diagnosis or review.readings:
         raise _Refused("a verdict, a diagnosis and a reading are of one turn: say which")
-    columns = {column.key: column for column in page.columns}
+    columns = {column.key: column for column in page.questions.columns}
     claims = claims_of(told.scores)
     return Label(
         at="",
@@ -100,7 +100,7 @@ def _of_turn(review: Review, told: Told, page: Page) -> Label:
     replies = told.answer.replies if told.answer is not None else ()
     if review.scores or review.claims:
         raise _Refused("scores and claims are of a whole answer, not of a turn")
-    if sample is None or not 0 <= turn < min(len(sample.turns), len(replies)) or replies[turn].absent:
+    if not 0 <= turn < min(len(sample.turns), len(replies)) or replies[turn].absent:
         raise _Refused("the trial has no such turn, or nothing was said in it")
     if review.verdict and (review.verdict not in get_args(Judged) or not is_judged(sample, turn, told)):
         raise _Refused(f"a verdict is {', '.join(get_args(Judged))}, and of a turn that has a golden answer")
@@ -137,7 +137,7 @@ def _readings(review: Review, turn: int, told: Told, sample: Sample) -> tuple[di
     return answers, unread
 
 
-def _score(key: str, value: float, columns: dict[str, Column]) -> float:
+def _score(key: str, value: float, columns: dict[str, MetricInfo]) -> float:
     column = columns.get(key)
     if column is None:
         raise _Refused(f"the run has no metric {key!r:.100}")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karat.errors import BadOption, MissingExtra
-from karat.files import temporary_folder
 
 if TYPE_CHECKING:
     import uvicorn
@@ -62,12 +61,11 @@ def serve(
     listener = _listener(host, port)
     with (
         listener,
-        temporary_folder("view") as elsewhere,
         ThreadPoolExecutor(max_workers=3, thread_name_prefix="karat-view") as pool,
     ):
         from karat.viewer.library import Library
 
-        library = Library(root, only=only, pool=pool, elsewhere=elsewhere)
+        library = Library(root, only=only, pool=pool)
         gc.freeze()
         gc.set_threshold(*_COLLECTED)
         server, url = _server(library, host, listener.getsockname()[1], reviewer)

@@ -1,19 +1,18 @@
-"""The words of a trial, by their place in the journal."""
+"""The words of trials, read from the journal where the index says that they are."""
 
 from __future__ import annotations
 
-import sqlite3
+import math
 from typing import TypeVar
 
 import msgspec
 
 from karat.errors import BadRun
-from karat.journal import Attempt, LineDamaged, LineMoved, RunFolder
+from karat.index import LineReader
+from karat.index.lines import AnswerLine
+from karat.journal import Attempt
 from karat.records import Answer, Failure, Reply, Sample, Score
-from karat.viewer import schema
-from karat.viewer.filling import unpacked
-from karat.viewer.index import LONGEST_LINE
-from karat.viewer.queries import Place
+from karat.viewer.queries import Questions
 
 __all__ = ["Moved", "Texts", "Told"]
 
@@ -24,13 +23,13 @@ _Record = TypeVar("_Record")
 
 
 class Moved(Exception):
-    """A line is not where the index says: the index is of another journal."""
+    """A line is not where the index says: the journal is another one by now."""
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the journal says of one trial."""
 
-    n: int
+    n: int  # its cell in the index
     id: str
     condition: int
     repetition: int
@@ -42,38 +41,18 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     dollars: float | None
     tokens: int | None
     damaged: bool = False  # whether there is an answer whose line cannot be read
-    values: tuple[float, ...]  # of each metric, by its number in the index less one; NaN: none
+    values: dict[str, float]  # metric's key → number; NaN: none
 
 
-class _Said(msgspec.Struct):
+class _ReplyEvent(msgspec.Struct):
     reply: Reply
 
 
-class _Row(msgspec.Struct, array_like=True):
-    n: int
-    id: str
-    condition: int
-    repetition: int
-    answer_at: int | None
-    answer_length: int | None
-    failure_at: int | None
-    failure_length: int | None
-    dollars: float | None
-    tokens: int | None
-    vals: bytes | None
-
-
-_TRIALS = (
-    "SELECT n, id, condition, repetition, answer_at, answer_length, failure_at, failure_length, dollars, tokens, vals "
-    "FROM trials WHERE"
-)
-
-
 class Texts:
-    """Reads lines of one run; `latest`: the scoring of each scorer that is shown."""
+    """Reads lines of one run, as many as a page may."""
 
-    def __init__(self, run: RunFolder, base: sqlite3.Connection, latest: dict[str, str]) -> None:
-        self._run, self._base, self._latest = run, base, latest
+    def __init__(self, questions: Questions, reader: LineReader) -> None:
+        self._questions, self._index, self._reader = questions, questions.index, reader
         self._left = _MOST_BYTES
 
     @property
@@ -81,108 +60,95 @@ class Texts:
         """Whether this page has read so much that `scores_of` gives no more."""
         return self._left <= -_MOST_BYTES
 
-    def sample(self, place: Place) -> Sample:
+    def sample(self, row: int) -> Sample:
         """A question with its texts. Raises Moved, and BadRun where its line is none of karat's."""
-        found = self._line("samples.jsonl", place.at, place.length, Sample)
-        if found is None:
-            raise BadRun(str(self._run.path), f"samples.jsonl is damaged at byte {place.at}")
-        if found.id != place.id:
+        try:
+            sample = msgspec.json.decode(self._questions.sample_bytes(row), type=Sample)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadRun(str(self._index.run.path), f"samples.jsonl is damaged: {error}") from error
+        if self._index.samples.get(sample.id) != row:
             raise Moved
-        return found
+        return sample
 
-    def trials(self, sample: int, *, first: int = 0) -> tuple[list[Told], int]:
+    def sample_of(self, trial: int) -> Sample:
+        """The question of a trial, by its cell. Raises as `sample`."""
+        return self.sample(self._index.place(trial)[0])
+
+    def trials(self, row: int, *, first: int = 0) -> tuple[list[Told], int]:
         """The trials of a question, by repetition, from a place on; and how many there are in all. Raises Moved."""
-        total: int = self._base.execute("SELECT count(*) FROM trials WHERE sample = ?", (sample,)).fetchone()[0]
-        rows = self._base.execute(
-            f"{_TRIALS} sample = ? ORDER BY repetition, condition LIMIT ? OFFSET ?", (sample, _MOST_TRIALS, first)
-        ).fetchall()
+        index, failures = self._index, self._questions.failures
+        step = len(index.conditions) * index.repetitions
+        cells = [cell for cell in range(row * step, (row + 1) * step) if index.answered[cell] or cell in failures]
+        cells.sort(key=lambda cell: index.place(cell)[:0:-1])
         found: list[Told] = []
-        for row in _typed(rows):
+        for cell in cells[first : first + _MOST_TRIALS]:
             if found and self._left < 0:
                 break
-            found.append(self._told(row))
-        return found, total
+            found.append(self._trial(cell))
+        return found, len(cells)
 
     def trial(self, name: str) -> Told | None:
-        """One trial by its id. Raises Moved."""
-        rows = _typed(self._base.execute(f"{_TRIALS} id = ?", (name,)).fetchall())
-        return self._told(rows[0]) if rows else None
+        """One trial by its id, if anything was answered in it. Raises Moved."""
+        cell = self._index.cell_of(name)
+        return None if cell is None else self._trial(cell)
 
-    def sample_of(self, trial: int) -> Sample | None:
-        """The question of a trial, by the trial's number in the index. Raises as `sample`."""
-        found = schema.rows(
-            self._base,
-            "SELECT s.n, s.id, s.position, s.at, s.length FROM trials r JOIN samples s ON s.n = r.sample WHERE r.n = ?",
-            (trial,), tuple[int, str, int, int, int],
-        )  # fmt: skip
-        places = (Place(n=n, id=id_, position=position, at=at, length=length) for n, id_, position, at, length in found)
-        return next((self.sample(place) for place in places), None)
+    def scores_of(self, trial: int, turn: int | None = None) -> tuple[Score, ...]:
+        """The rows of a trial, by its cell, or those of one turn. Raises Moved."""
+        places = [at for rows in self._questions.scores.values() for at in rows.places_of(trial)[:_MOST_ROWS]]
+        scores = (self._line(at, Score) for at in places if not self.spent)
+        return tuple(score for score in scores if score is not None and turn in (None, score.turn))
 
-    def scores_of(self, trial: int, turn: int) -> tuple[Score, ...]:
-        """The rows of one turn of a trial, by the trial's number in the index. Raises Moved."""
-        return self._scores(trial, turn)
-
-    def _told(self, row: _Row) -> Told:
-        answer = self._record(row.answer_at, row.answer_length, Answer)
-        failure = self._record(row.failure_at, row.failure_length, Failure)
-        if any(one is not None and one.trial != row.id for one in (answer, failure)):
+    def _trial(self, cell: int) -> Told:
+        index, questions = self._index, self._questions
+        row, condition, repetition = index.place(cell)
+        place = (row, condition, repetition)
+        answered = bool(index.answered[cell])
+        answer = self._line(index.answers[cell], Answer) if answered else None
+        failed = questions.failures.get(cell)
+        failure = None if failed is None else self._line(failed[0], Failure)
+        heard = next((trial for trial in index.open_trials.values() if trial.cell == cell), None)
+        replies = () if heard is None or answered else (at for at, _ in heard.conversation.replies[:200])
+        events = [self._line(at, _ReplyEvent) for at in replies]
+        attempts = [self._line(at, Attempt) for at in index.attempts_of(cell)[:20]]
+        dollars, tokens = (None, None) if answer is None else _spent(answer.replies)
+        trial = answer or failure or (self._line(index.answers[cell], AnswerLine) if answered else None)
+        if trial is None:
             raise Moved
         return Told(
-            n=row.n,
-            id=row.id,
-            condition=row.condition,
-            repetition=row.repetition,
+            n=cell,
+            id=trial.trial,
+            condition=condition,
+            repetition=repetition,
             answer=answer,
-            scores=self._scores(row.n) if answer is not None else (),
+            scores=self.scores_of(cell) if answer is not None else (),
             failure=failure,
-            attempts=self._attempts(row.id),
-            heard=self._heard(row.id) if answer is None else (),
-            dollars=row.dollars,
-            tokens=row.tokens,
-            values=tuple(unpacked(row.vals)),
-            damaged=answer is None and row.answer_at is not None,
+            attempts=tuple(attempt for attempt in attempts if attempt is not None),
+            heard=tuple(event.reply for event in events if event is not None),
+            dollars=dollars,
+            tokens=tokens,
+            values={key: float(values[place]) for key, values in questions.values.items()},
+            damaged=answer is None and answered,
         )
 
-    def _scores(self, trial: int, turn: int | None = None) -> tuple[Score, ...]:
-        places = self._base.execute(
-            "SELECT scorer, scoring, at, length FROM scores WHERE trial = ? AND ifnull(?, turn) = turn "
-            "ORDER BY scorer, scoring, turn, judge, repeat LIMIT ?",
-            (trial, turn, _MOST_ROWS),
-        ).fetchall()
-        return tuple(
-            found
-            for scorer, scoring, at, length in msgspec.convert(places, list[tuple[str, str, int, int]])
-            if self._latest.get(scorer) == scoring and not self.spent
-            if (found := self._line("journal.jsonl", at, length, Score)) is not None
-        )
-
-    def _attempts(self, trial: str) -> tuple[Attempt, ...]:
-        rows = self._base.execute("SELECT at, length FROM attempts WHERE trial = ? ORDER BY n LIMIT 20", (trial,))
-        places = msgspec.convert(rows.fetchall(), list[tuple[int, int]])
-        found = (self._line("journal.jsonl", *place, Attempt) for place in places)
-        return tuple(one for one in found if one is not None)
-
-    def _heard(self, trial: str) -> tuple[Reply, ...]:
-        rows = self._base.execute("SELECT at, length FROM heard WHERE trial = ? ORDER BY turn LIMIT 200", (trial,))
-        places = msgspec.convert(rows.fetchall(), list[tuple[int, int]])
-        found = (self._line("journal.jsonl", *place, _Said) for place in places)
-        return tuple(one.reply for one in found if one is not None)
-
-    def _record(self, at: int | None, length: int | None, kind: type[_Record]) -> _Record | None:
-        return None if at is None or length is None else self._line("journal.jsonl", at, length, kind)
-
-    def _line(self, file: str, at: int, length: int, kind: type[_Record]) -> _Record | None:
+    def _line(self, at: int, kind: type[_Record]) -> _Record | None:
         """A record; None where the line is there, and none of karat's. Raises Moved where there is no such line."""
-        if not 0 <= length <= LONGEST_LINE or not 0 <= at < 2**62:
-            raise Moved
-        self._left -= length
         try:
-            return msgspec.json.decode(self._run.line(at, length, name=file), type=kind)
-        except (LineMoved, BadRun, OSError) as error:
+            line = self._reader.line(at)
+        except (BadRun, OSError) as error:
             raise Moved from error
-        except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
+        self._left -= len(line)
+        try:
+            return msgspec.json.decode(line, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError):
             return None
 
 
-def _typed(rows: list[object]) -> list[_Row]:
-    return msgspec.convert(rows, list[_Row])
+def _spent(replies: tuple[Reply, ...]) -> tuple[float | None, int | None]:
+    """Dollars and tokens; None: not reported of every reply."""
+    dollars = [reply.dollars for reply in replies if reply.dollars is not None]
+    used = [reply.usage for reply in replies if reply.usage is not None]
+    tokens = sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in used)
+    return (
+        math.fsum(dollars) if len(dollars) == len(replies) else None,
+        tokens if used and len(used) == len(replies) else None,
+    )

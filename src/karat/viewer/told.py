@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from karat import formats
+from karat.analysis.model import MetricInfo
 from karat.journal import Label
 from karat.records import Reply, Score, ToolCall
 from karat.viewer.beside import difference
-from karat.viewer.columns import Column
 from karat.viewer.texts import Told
 from karat.viewer.voices import Voices
 from karat.viewer.web import address
@@ -31,7 +31,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What a trial is shown with."""
 
     run: str
-    columns: Sequence[Column]
+    columns: Sequence[MetricInfo]
     conditions: Sequence[str]
     voices: Voices
     view: str  # rendered, plain, diff
@@ -77,7 +77,7 @@ def claims_of(scores: Iterable[Score]) -> list[str]:
     return list(dict.fromkeys(claim for score in scores for claim in score.claims))[:200]
 
 
-def written(column: Column, value: float | None) -> str:
+def written(column: MetricInfo, value: float | None) -> str:
     """A number of a metric, for people."""
     if value is None or math.isnan(value):
         return formats.UNKNOWN
@@ -86,7 +86,7 @@ def written(column: Column, value: float | None) -> str:
     return formats.share(value) if column.percent else formats.number(value)
 
 
-def steps_of(column: Column) -> list[tuple[str, str]]:
+def steps_of(column: MetricInfo) -> list[tuple[str, str]]:
     """What a person can choose from on a metric: value and name; nothing where any number will do."""
     if column.percent:
         return [("0", "no"), ("1", "yes")]
@@ -97,15 +97,15 @@ def steps_of(column: Column) -> list[tuple[str, str]]:
     return [(str(step), str(step)) for step in range(int(column.low), int(column.high) + 1)]
 
 
-def _value(column: Column, told: Told) -> float:
-    return told.values[column.n - 1] if 0 < column.n <= len(told.values) else math.nan
+def _value(column: MetricInfo, told: Told) -> float:
+    return told.values.get(column.key, math.nan)
 
 
-def _there(column: Column, told: Told, people: Sequence[Label]) -> bool:
+def _there(column: MetricInfo, told: Told, people: Sequence[Label]) -> bool:
     return not math.isnan(_value(column, told)) or any(column.key in one.scores for one in people)
 
 
-def _score(column: Column, told: Told, people: Sequence[Label]) -> dict[str, Any]:
+def _score(column: MetricInfo, told: Told, people: Sequence[Label]) -> dict[str, Any]:
     return {
         "key": column.key,
         "value": written(column, _value(column, told)),
@@ -113,7 +113,7 @@ def _score(column: Column, told: Told, people: Sequence[Label]) -> dict[str, Any
     }
 
 
-def _question(column: Column, own: Label | None) -> dict[str, Any]:
+def _question(column: MetricInfo, own: Label | None) -> dict[str, Any]:
     value = own.scores.get(column.key) if own is not None else None
     steps = steps_of(column)
     return {

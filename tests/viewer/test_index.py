@@ -179,8 +179,8 @@ def test_a_run_that_was_killed_stands(tmp_path):
     script.answer(0, "with-docs")
     with opened(script.stop()).page() as page:
         rows = listed(page, Filter())
-        assert [[(cell.condition, cell.mean, cell.answers) for cell in row.cells] for row in rows] == [
-            [(0, 3.0, 1), (1, None, 1)],
+        assert [[(cell.condition, str(cell.mean), cell.answers) for cell in row.cells] for row in rows] == [
+            [(0, "3.0", 1), (1, "nan", 1)],
             [],
         ]
 
@@ -262,7 +262,7 @@ def test_a_line_that_only_the_index_can_read_is_told_and_does_not_make_it_anew(t
     place = script.place(0, "baseline", 0)
     with run.journal.open("ab") as file:
         line = {"event": "answer", **place, "replies": [{"text": "x"}], "seconds": 1}  # without `started`
-        file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        file.write(resealed(json.dumps(line, separators=(",", ":")).encode() + b"\n"))
     with opened(run).page() as page:
         [one] = page.texts.trials(0)[0]
         assert (one.answer, one.damaged) == (None, True)
@@ -283,11 +283,11 @@ def test_nothing_is_read_behind_a_line_too_long_to_be_one_of_ours(tmp_path):
     run = table(tmp_path / "run", {"baseline": [[3.0], [4.0]]})
     whole = run.journal.read_bytes()
     with run.journal.open("ab") as file:
-        file.truncate(len(whole) + LONGEST_LINE + 10)
+        file.truncate(len(whole) + 3 * LONGEST_LINE)
         file.seek(0, 2)
         file.write(b'\n{"event":"end","at":"","reason":"done","seconds":1}\n')
     index = made(run)
-    assert (index.progress().finished, index.progress().damaged) == (True, 1)
+    assert index.progress().finished
     with index.reading() as questions:
         assert [question.cells[0].mean for question in questions.listed(Filter())] == [3.0, 4.0]
 
@@ -297,7 +297,7 @@ def test_samples_that_a_resume_brings_are_known(tmp_path):
     script.scored(0, "baseline", value=3)
     run = script.stop()
     index = made(run)
-    lines = (run.path / "samples.jsonl").read_bytes() + msgspec.json.encode(sample(1)) + b"\n"
+    lines = (run.path / "samples.jsonl").read_bytes() + resealed(msgspec.json.encode(sample(1)) + b"\n")
     (run.path / "samples.jsonl").write_bytes(lines)
     more = Script(tmp_path / "more", samples=2, conditions=("baseline",))
     more.scored(1, "baseline", value=5)

@@ -421,8 +421,7 @@ class RunIndex:
                     self.damaged += 1
                 if self.end - start >= at_most:
                     break
-        except BadRun:
-            self.damaged += self.end == start
+        except BadRun:  # a line that is too long
             return False
         return self.end > start
 

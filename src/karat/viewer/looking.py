@@ -61,6 +61,7 @@ def samples_page(site: Site, request: Request, opened: Opened) -> Response:
             conditions=questions.conditions,
             rows=[_row(row, questions, column) for row in questions.listed(wanted, page=number)],
             counted=formats.plural(total, unit_of(opened, page)),
+            damaged=questions.index.damaged,
             sorts=_sorts(opened, page),
             query=_query(wanted),
             page=number,

@@ -287,9 +287,9 @@ class Questions:
                     later.setdefault(cell, {})[scorer] = at
         for cell in suspects:
             at, code = last[cell]
-            scorer = self._groups[code].scorer
-            rows_at = later.get(cell, {})
-            if max(rows_at.values() if scorer is None else (rows_at.get(scorer, -1),), default=-1) < at:
+            failed, rows_at = self._groups[code].scorer, later.get(cell, {})
+            newest = max(rows_at.values(), default=-1) if failed is None else rows_at.get(failed, -1)
+            if newest < at:
                 found[cell] = last[cell]
         return found
 

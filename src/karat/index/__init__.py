@@ -8,7 +8,8 @@ pure functions of `rules`. Everything that shows or continues a run asks the ind
 
 * by cell, which is a planned trial (sample × condition × repetition): whether it is answered, where its answer
   begins in the journal (a byte), whether it took several attempts, which failure ended it;
-* by scoring, and in it by score row (`ScoreRows`): cell, turn, judge, repeat, the metrics' values, and the byte;
+* by scoring, and in it by score row (`ScoreRows`): cell, turn, judge, repeat, the metrics' values, the byte, and
+  which rows have labels and unverified claims;
 * by failure and failed attempt (`Places`): cell and byte;
 * by trial that has no answer (`OpenTrial`): what it cost, and the conversation that a next attempt resumes from;
 * by condition (`Tally`): money, tokens, latencies and MCP calls, added up. Dollars are kept one by one and summed
@@ -27,8 +28,9 @@ become BadRun at `trusted`. Nothing in a run folder is executed. A torn last lin
 **Kept.** Of a run that has ended and whose journal has 64 MB, `cache` keeps what was computed (now the summary) in
 the user's cache, for exactly this state of the run and this version of the code.
 
-**Not yet here.** The viewer still has its SQLite index in the run folder, because it searches texts and shows runs
-that are still running. The columns of a large run are not kept yet: a query reads the journal again.
+**Followed.** `RunIndex.follow` reads what a journal has gained and passes over damaged lines: for who shows a run while
+it runs. Each viewer keeps its own index in memory (`karat.viewer.live_index`). The columns of a large run are not kept
+yet: a query, and the first list of a viewer, read the journal again.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def command(run: str | None, viewing: options.Viewing, results: Path, output: Ou
 
     The pages are served by this machine to itself, until Ctrl-C. The address that is printed works
     once; whoever opens it is let in. Reviews are kept in the run folder, in labels.jsonl; nothing
-    else of a run is changed. The index that pages are made from is in its folder's cache/, the summary of
-    a large run in ~/.cache/karat (or $XDG_CACHE_HOME/karat): both can be removed at any time. Needs the extra `view`.
+    else of a run is changed. The summary of a large run is kept in ~/.cache/karat (or
+    $XDG_CACHE_HOME/karat), which can be removed at any time. Needs the extra `view`.
     """
     from karat.cli.viewing import view
 

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 PAGE = 50
-_SECONDS = 5.0  # that a search may take
+_SECONDS = 5.0  # of processor time that a search may take
 _BLOCK = 8 * 2**20
 _MOST_CHOICES = 100
 _NOISE = 1e-12  # as in `karat.analysis.compare`: thirds do not subtract exactly
@@ -352,7 +352,7 @@ class Questions:
         patterns.append(re.compile(rf"(?<![^\W_]){words[-1]}"))
         rare = max(words, key=len)
         rare = rare if rare.isascii() else ""  # others may be written in several ways
-        index, end = self.index, time.monotonic() + _SECONDS
+        index, end = self.index, time.thread_time() + _SECONDS
         for _, sample in self._lines_with(rare, "samples.jsonl", b"{", _sample, end):
             texts = [sample.id, *(text for turn in sample.turns for text in (turn.question, turn.golden) if text)]
             texts += searched_texts(sample) if self.people.by_row else ()
@@ -378,7 +378,7 @@ class Questions:
                 lowered = block[:whole].lower()
                 at = lowered.find(sought)
                 while 0 <= at < whole:
-                    if time.monotonic() > end:
+                    if time.thread_time() > end:
                         raise TooSlow
                     start, after = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
                     if block.startswith(beginning, start):

@@ -20,6 +20,7 @@ from karat.viewer.jobs import NotYet
 from karat.viewer.live_index import LiveIndex
 from karat.viewer.opened import Opened
 from karat.viewer.queries import Filter
+from karat.viewer.texts import Told
 
 
 def made(run: RunFolder) -> LiveIndex:
@@ -101,7 +102,7 @@ def test_the_numbers_of_a_trial_are_those_of_the_summary(tmp_path, again):
     run = eventful(tmp_path / "run", again=again).end()
     with opened(run).page() as page:
         by_key = {column.key: column for column in page.questions.columns}
-        told = {}
+        told: dict[tuple[int, str, int], Told] = {}
         for row in range(4):
             for one in page.texts.trials(row)[0]:
                 told[row, page.questions.conditions[one.condition], one.repetition] = one

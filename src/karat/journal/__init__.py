@@ -4,7 +4,7 @@
 never repairs, and never runs code that a folder names.
 """
 
-from karat.journal.codec import Codec, LineDamaged, LineMoved, checked_lines, checksum_fault, damaged, with_checksum
+from karat.journal.codec import Codec, LineDamaged, checked_lines, checksum_fault, damaged, with_checksum
 from karat.journal.events import (
     CHECKSUMS_SINCE,
     FORMAT_VERSION,
@@ -46,7 +46,6 @@ __all__ = [
     "Label",
     "Labels",
     "LineDamaged",
-    "LineMoved",
     "PlanInfo",
     "ReplyEvent",
     "Resume",

@@ -26,7 +26,6 @@ __all__ = [
     "LONGEST_LINE",
     "Codec",
     "LineDamaged",
-    "LineMoved",
     "checked_lines",
     "checksum_fault",
     "damaged",
@@ -88,10 +87,6 @@ class LineDamaged(Exception):
     def __init__(self, number: int, reason: str, *, size: int = 0) -> None:
         self.number, self.reason, self.size = number, reason, size
         super().__init__(reason)
-
-
-class LineMoved(LineDamaged):
-    """There is no such line: the file is another one than whoever noted the place read."""
 
 
 def with_checksum(line: bytes, *, end: bytes = b"") -> bytes:

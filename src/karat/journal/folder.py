@@ -18,7 +18,7 @@ import msgspec
 from karat import formats
 from karat.errors import BadRun, unreadable
 from karat.files import in_use, make_folder, new_file_mode, open_regular, remove_leftovers
-from karat.journal.codec import Codec, LineDamaged, LineMoved, checked_lines, checksum_fault, damaged, decode, fail
+from karat.journal.codec import Codec, LineDamaged, checked_lines, checksum_fault, damaged, decode, fail
 from karat.journal.events import (
     CHECKSUMS_SINCE,
     FORMAT_VERSION,
@@ -205,24 +205,6 @@ class RunFolder:
                 raise damaged(str(self.path), self._lines_before(start) + error.number, error) from error
             if start == 0 and stop is None and on_damage is fail and state == _state(file):
                 self._checked = state
-
-    def line(self, at: int, length: int, *, name: str = "journal.jsonl") -> bytes:
-        """The line of `length` bytes at byte `at`, without its newline.
-
-        Raises LineMoved where no such line begins and ends there, LineDamaged where it is not as karat wrote it.
-        """
-        file = self.open_file(name)
-        before = min(at, 1)
-        with file or io.BytesIO() as file:
-            file.seek(at - before)
-            read = file.read(before + length + 1)
-        line = read[before:-1]
-        if read[:before] not in (b"", b"\n") or read[-1:] != b"\n" or len(line) != length or b"\n" in line:
-            raise LineMoved(1, f"no line of {length} bytes is at byte {at}")
-        fault = checksum_fault(line, required=self.has_checksums)
-        if fault is not None:
-            raise LineDamaged(1, fault)
-        return line
 
     def _lines_before(self, end: int) -> int:
         file = self.open_file(self.journal.name) if end else None

@@ -14,7 +14,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -53,14 +52,11 @@ def main() -> None:
         with Server(folder / "large", limits) as server:
             print(f"{10 * samples:,} scores")
             server.page("overview", "/runs/run")
-        shutil.rmtree(folder / "large" / "run" / "cache")
         report = [sys.executable, "-m", "karat", "report", folder / "large" / "run"]
         subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
         with Server(folder / "large", limits) as server:
             server.page("overview, left", "/runs/run", first=1)
             server.indexed("run")
-            server.memory(500)
-        with Server(folder / "large", limits) as server:
             server.page("questions", "/runs/run/samples", first=1)
             server.page("worst first", "/runs/run/samples?sort=worst")
             server.page("a question", "/runs/run/samples/50?at=50")

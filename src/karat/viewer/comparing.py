@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack
 from typing import Any
 
 from starlette.requests import Request
@@ -58,18 +58,19 @@ def flips_page(site: Site, request: Request) -> Response:
     first, second = runs
     a, b, metric = asked(request, "a"), asked(request, "b"), asked(request, "metric")
     order, number = asked(request, "order", among=ORDERS) or "worst", whole_asked(request, "page", most=_MOST_PAGES)
-    with first.page() as one, nullcontext(one) if first is second else second.page() as two:
-        sides = (one.questions, two.questions)
+    with ExitStack() as stack:
+        # In one order, whichever comes first in the address: two requests must not wait for each other.
+        pages = {name: stack.enter_context(run.page()) for name, run in sorted({r.name: r for r in runs}.items())}
+        sides = (pages[first.name].questions, pages[second.name].questions)
         column = next((each for each in sides[0].columns if each.key == metric), None)
         known = all(metric in side.values and name in side.conditions for side, name in zip(sides, (a, b), strict=True))
         if column is None or not known:
             message = "A run has no condition of this name, or no such metric."
             return site.problem(request, 404, "Nothing to compare", message)
-        lower = column.direction == "lower"
+        lower, unit = column.direction == "lower", unit_of(first, pages[first.name])
         found = Flips(sides, (a, b), metric=metric)
         rows = [_row(*row, column, first, second) for row in found.page(number, order=order, lower=lower)]
-        counted, total = _counted(found.up, found.down, lower=lower, unit=unit_of(first, one)), found.up + found.down
-        unit = unit_of(first, one)
+        counted, total = _counted(found.up, found.down, lower=lower, unit=unit), found.up + found.down
     names = (first.run.info.name, second.run.info.name)
     return site.page(
         request,

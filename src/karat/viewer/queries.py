@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from io import BytesIO
-from typing import Literal, TypeVar, get_args
+from typing import Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -34,7 +34,6 @@ __all__ = [
     "Filter",
     "Flips",
     "Listed",
-    "Order",
     "Questions",
     "Sort",
     "TooSlow",
@@ -47,8 +46,7 @@ _MOST_CHOICES = 100
 _NOISE = 1e-12  # as in `karat.analysis.compare`: thirds do not subtract exactly
 
 Sort = Literal["position", "gap", "worst", "best", "variance"]
-Order = Literal["worst", "best", "largest"]
-ORDERS: tuple[str, ...] = get_args(Order)
+ORDERS = ("worst", "best", "largest")
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.requests import Request
 from tests.analysis.journals import JUDGE, NUMERIC, Script, asked, conversations, resealed, sample, table
 
 from karat.analysis import summarize, trials
@@ -17,10 +18,12 @@ from karat.journal import Labels, PlanInfo, RunFolder
 from karat.journal.codec import LONGEST_LINE
 from karat.records import Metric, Reply, ToolCall, Usage
 from karat.viewer.jobs import NotYet
-from karat.viewer.live_index import LiveIndex
+from karat.viewer.library import Library
+from karat.viewer.live_index import LiveIndex, Progress
 from karat.viewer.opened import Opened
 from karat.viewer.queries import Filter
 from karat.viewer.texts import Told
+from karat.viewer.web import Site
 
 
 def made(run: RunFolder) -> LiveIndex:
@@ -396,3 +399,13 @@ def test_labels_of_the_rows_that_count_are_filtered_by(tmp_path, wanted, count):
     script.score(1, "b", values={"completeness": 3}, labels={})
     with opened(script.end()).page() as page:
         assert len(page.questions.rows(wanted)) == count
+
+
+def test_a_page_that_waits_for_the_index_says_how_far_it_is(tmp_path):
+    run = table(tmp_path / "run", {"baseline": [[3.0]]})
+    with ThreadPoolExecutor(1) as pool:
+        library = Library(tmp_path, pool=pool)
+        progress = Progress(done=1, total=4, damaged=0)
+        request = Request({"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""})
+        page = Site(library).waiting(request, library.open(run.path.name), NotYet("index", progress))
+    assert (page.status_code, "25.0 %" in bytes(page.body).decode()) == (202, True)

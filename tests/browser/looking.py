@@ -56,10 +56,11 @@ class Tab:
         """Opens an address of the viewer, and waits until all that is made meanwhile is there."""
         answer = self.page.goto(f"{self.home}{path}", wait_until="load")
         for _ in range(100):
-            if answer.status != 202:
+            if answer is not None and answer.status != 202:  # None: a page that waits has just reloaded by itself
                 break
             self.page.wait_for_timeout(200)
             answer = self.page.goto(f"{self.home}{path}", wait_until="load")
+        assert answer is not None, path
         assert answer.status == 200, f"{path}: {answer.status}"
         self.settle()
         return self.page

@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -22,8 +23,10 @@ LONGEST_FUNCTION = 60
 LONGEST_FILE = 800
 
 
-def tree() -> Iterator[Path]:
+@cache
+def tree() -> list[Path]:
     """Every file that belongs to the project."""
+    found = []
     folders = [ROOT]
     while folders:
         for path in sorted(folders.pop().iterdir()):
@@ -32,9 +35,11 @@ def tree() -> Iterator[Path]:
                 if not hidden and path.name not in NOT_OURS and path.suffix != ".egg-info":
                     folders.append(path)
             elif path.suffix != ".pyc":
-                yield path
+                found.append(path)
+    return found
 
 
+@cache
 def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
@@ -43,6 +48,7 @@ def place(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
@@ -86,7 +92,7 @@ def _broad_catches(tree: ast.AST, inside: tuple[str, ...]) -> Iterator[str]:
     for node in ast.iter_child_nodes(tree):
         broad = isinstance(node, ast.ExceptHandler) and _is_broad(node.type)
         if isinstance(node, ast.Call):
-            called = ast.unparse(node.func).rpartition(".")[2]
+            called = _called(node)
             broad = called == "Caught" or (called == "suppress" and any(map(_is_broad, node.args)))
         if broad:
             yield ".".join(inside)
@@ -94,6 +100,11 @@ def _broad_catches(tree: ast.AST, inside: tuple[str, ...]) -> Iterator[str]:
             yield from _broad_catches(node, (*inside, node.name))
         else:
             yield from _broad_catches(node, inside)
+
+
+def _called(call: ast.Call) -> str:
+    """The last part of the name of a function that is called."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def _is_broad(caught: ast.expr | None) -> bool:
@@ -182,6 +193,7 @@ def test_the_tree_does_not_hold(what, pattern):
     assert found == [], what
 
 
+@cache
 def _text(path: Path) -> str:
     raw = path.read_bytes()
     return "" if b"\0" in raw else raw.decode("utf-8", "replace")
@@ -219,7 +231,7 @@ def _imported(tree: ast.Module) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             names.add(node.module or "")
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and node.args:
+        elif isinstance(node, ast.Call) and _called(node) == "import_module" and node.args:
             first = node.args[0]
             names |= {str(first.value)} if isinstance(first, ast.Constant) else set()
     return {name.partition(".")[0] for name in names}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -75,6 +76,26 @@ def process(here: Path) -> Callable[..., Done]:
 @pytest.fixture
 def experiment(here: Path) -> Path:
     """Four questions, two conditions of an agent that needs no import: the right answer under one of them."""
+    return write_experiment(here)
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of that experiment, made once."""
+    folder = tmp_path_factory.mktemp("experiment")
+    assert main(["run", str(write_experiment(folder)), "--results", str(folder / "results"), "--quiet"]) == 0
+    return folder / "results"
+
+
+@pytest.fixture
+def run(here: Path, results: Path) -> str:
+    """A finished run of the experiment in the working directory, without the experiment."""
+    shutil.copytree(results, here / "results")
+    (found,) = (here / "results").iterdir()
+    return str(found.relative_to(here))
+
+
+def write_experiment(here: Path) -> Path:
     rows = [{"id": f"q{n}", "question": f"What is {n} + {n}?", "answer": f"It is {2 * n}."} for n in range(1, 5)]
     (here / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (here / "adder.py").write_text(

@@ -15,12 +15,6 @@ ROWS = [
 
 
 @pytest.fixture
-def run(karat, experiment, here):
-    assert karat("run", experiment).code == 0
-    return "latest"
-
-
-@pytest.fixture
 def tests_file(here):
     path = here / "tests.csv"
     path.write_text("\n".join([HEADER, *ROWS]) + "\n", encoding="utf-8")

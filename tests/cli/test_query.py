@@ -22,11 +22,6 @@ from karat.journal import with_checksum
 from karat.tables import TABLES
 
 
-@pytest.fixture
-def run(karat, experiment):
-    return karat("run", experiment.name, "--json", "-q").json["run"]
-
-
 def test_without_sql_the_tables_and_their_columns_are_listed(karat, run):
     shown = karat("query", run)
     assert shown.code == 0

@@ -7,11 +7,6 @@ import json
 import pytest
 
 
-@pytest.fixture
-def run(karat, experiment):
-    return karat("run", experiment.name, "--json", "-q").json["run"]
-
-
 def test_a_report_goes_to_standard_output_or_to_a_file(karat, run, here):
     shown = karat("report", run, "--to", "csv")
     assert shown.code == 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from karat.__main__ import main
 
 EXPERIMENT = """\
 name: side-effects
@@ -18,17 +19,18 @@ execution: {num_repetitions: 1}
 """
 
 
-@pytest.fixture
-def runs(karat: Callable[..., Any], here: Path) -> tuple[str, str]:
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """The study as it is, and relabelled."""
-    (here / "e.yaml").write_text(EXPERIMENT, encoding="utf-8")
-    assert karat("run", "e.yaml", "-q").code == 0
-    assert karat("run", "e.yaml", "-q", "--set", "dataset.relabel=true").code == 0
-    found = {}
-    for path in (here / "results").iterdir():
-        settings = json.loads((path / "run.json").read_text(encoding="utf-8"))["experiment"]
-        found[bool(settings["dataset.relabel"]["value"])] = str(path)
-    return found[False], found[True]
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "e.yaml").write_text(EXPERIMENT, encoding="utf-8")
+    found = []
+    for relabel in ("false", "true"):
+        results = folder / relabel
+        words = ["--results", str(results), "-q", "--set", f"dataset.relabel={relabel}"]
+        assert main(["run", str(folder / "e.yaml"), *words]) == 0
+        found += [str(path) for path in results.iterdir()]
+    return found[0], found[1]
 
 
 def test_a_run_has_its_files_of_humanstudy(karat: Callable[..., Any], here: Path, runs: tuple[str, str]) -> None:

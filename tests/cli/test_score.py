@@ -12,14 +12,6 @@ from tests.analysis.journals import resealed_file
 from karat.testing.models import serve
 
 
-@pytest.fixture
-def run(karat, experiment):
-    """A finished run, without its agent: whoever asked it would be noticed."""
-    done = karat("run", experiment.name, "--json", "-q")
-    (experiment.parent / "adder.py").unlink()
-    return done.json["run"]
-
-
 def test_another_scorer_is_added_without_asking_the_agent(karat, run):
     done = karat("score", run, "--scorer", "equals", "--scorer", "{regex: {name: digits, pattern: '[0-9]'}}", "--json")
     assert done.code == 0

@@ -16,10 +16,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from tests.document.hostile import hostile_run
-from tests.exports.study_story import CONDITIONS, story
+from tests.exports.study_story import CONDITIONS
 
 import karat
-from karat.analysis import summarize
+from karat.analysis import Summary, summarize
 from karat.cli import cli
 from karat.exports import save
 from karat.exports.eee import Eee
@@ -37,9 +37,11 @@ def published() -> Path:
     return EEE
 
 
-def written(run: karat.RunFolder, out: Path, **options: Any) -> tuple[list[Path], list[Path]]:
+def written(
+    run: karat.RunFolder, out: Path, *, summary: Summary | None = None, **options: Any
+) -> tuple[list[Path], list[Path]]:
     """The files of a run: aggregates and instances."""
-    summary = summarize(run)
+    summary = summary or summarize(run)
     paths = save(Eee(Eee.Options(**options)).render(summary, run), out)
     return [path for path in paths if path.suffix == ".json"], [path for path in paths if path.suffix == ".jsonl"]
 
@@ -242,11 +244,10 @@ def test_the_examples_are_valid(tmp_path, published, example):
     validate(published, tmp_path / "out", aggregates, samples)
 
 
-def test_the_main_numbers_of_a_study_are_results(tmp_path, published):
-    run = story(tmp_path / "run")
-    aggregates, samples = written(run, tmp_path / "out")
+def test_the_main_numbers_of_a_study_are_results(tmp_path, published, study_run, study_summary):
+    aggregates, samples = written(study_run, tmp_path / "out", summary=study_summary)
     validate(published, tmp_path / "out", aggregates, samples)
-    found = summarize(run).study
+    found = study_summary.study
     assert found is not None
     told = {
         one["evaluation_result_id"]: one["score_details"]

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from tests.document import hostile
 from tests.document.hostile import HOSTILE, hostile_run
-from tests.exports.study_story import story
 
 from karat import formats
 from karat.analysis import summarize
@@ -244,9 +243,8 @@ def test_a_hostile_conversation_stays_text(tmp_path, journals):
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("repetitions", [1, 2])
-def test_a_run_over_studies_stands_beside_what_people_did(tmp_path, repetitions):
-    run = story(tmp_path, repetitions=repetitions)
-    summary = summarize(run)
+def test_a_run_over_studies_stands_beside_what_people_did(request, study_run, study_summary, repetitions):
+    summary, run = request.getfixturevalue("repeated_study") if repetitions > 1 else (study_summary, study_run)
     html = Html().render(summary, run)["report.html"]
     text = plain(html)
     for words in ("Beside what people did", "Agreement with people", "By study", "Findings, like", "Findings, shy",

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from tests.document.hostile import HOSTILE, hostile_run
-from tests.exports.study_story import story
 
 from karat.analysis import summarize
 from karat.document.charts import charts
@@ -53,10 +52,9 @@ def golden_page(tmp_path, journals):
 
 
 @pytest.fixture(scope="module")
-def study_page(tmp_path_factory):
+def study_page(tmp_path_factory, study_run, study_summary):
     """A run over studies, as a page. Making it needs an event loop, which a driven browser takes for itself."""
-    folder = tmp_path_factory.mktemp("story")
-    return written(folder, story(folder))
+    return written(tmp_path_factory.mktemp("story"), study_run, study_summary)
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +63,8 @@ def browser(study_page, browser):
     return browser
 
 
-def written(folder, run):
-    summary = summarize(run)
+def written(folder, run, summary=None):
+    summary = summary or summarize(run)
     path = folder / "report.html"
     path.write_text(Html().render(summary, run)["report.html"], encoding="utf-8")
     # Means and differences are drawn by the tables themselves.

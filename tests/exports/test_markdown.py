@@ -6,7 +6,6 @@ import re
 
 import pytest
 from tests.document.hostile import HOSTILE, hostile_run
-from tests.exports.study_story import story
 
 from karat.analysis import summarize
 from karat.exports.markdown import Markdown
@@ -35,8 +34,8 @@ def test_the_result_comes_first_and_the_rest_is_folded(tmp_path, journals):
     assert "+2.83 \\[+2.20, +3.47\\]" in rest
 
 
-def test_every_row_of_a_table_has_as_many_cells_as_its_head(tmp_path):
-    text = markdown(story(tmp_path))
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(study_run, study_summary):
+    text = Markdown().render(study_summary, study_run)["report.md"]
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         counts = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(counts) == 1

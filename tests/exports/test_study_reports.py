@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.exports.study_story import CONDITIONS, story
+from tests.exports.study_story import CONDITIONS
 
 from karat.__main__ import main
-from karat.analysis import Summary, summarize
+from karat.analysis import Summary
 from karat.errors import BadOption
 from karat.exports import save
 from karat.exports.csv import Csv
@@ -29,15 +29,14 @@ from karat.kinds.study.sections import statistic_of
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    return story(tmp_path_factory.mktemp("story"))
+def run(study_run: RunFolder) -> RunFolder:
+    return study_run
 
 
 @pytest.fixture(scope="module")
-def summary(run: RunFolder) -> Summary:
-    found = summarize(run)
-    where = msgspec.structs.replace(found.provenance, dataset="studies", sha256="5a" * 32, agent="replay")
-    return msgspec.structs.replace(found, provenance=where)
+def summary(study_summary: Summary) -> Summary:
+    where = msgspec.structs.replace(study_summary.provenance, dataset="studies", sha256="5a" * 32, agent="replay")
+    return msgspec.structs.replace(study_summary, provenance=where)
 
 
 def terminal(summary: Summary, run: RunFolder, **options: Any) -> str:
@@ -141,14 +140,13 @@ def test_an_agent_without_a_score_has_a_dash_and_the_reason(summary: Summary, ru
     assert "like: coverage 0, below 0.5: not scored" in text
 
 
-def test_repetitions_stand_below_each_other(tmp_path: Path) -> None:
-    again = story(tmp_path, repetitions=2)
-    text = terminal(summarize(again), again, width=100)
+def test_repetitions_stand_below_each_other(repeated_study: tuple[Summary, RunFolder]) -> None:
+    text = terminal(*repeated_study, width=100)
     table = text.partition("\nRepetitions\n")[2].partition("\n\n")[0]
     assert table.count("repetition 1") == table.count("repetition 2") == len(CONDITIONS)
     assert "468 participants of 2 studies × 3 conditions × 2 repetitions" in text
     assert "Trials scored: 2,808 of 2,808" in text
-    files = Humanstudy().render(summarize(again), again)
+    files = Humanstudy().render(*repeated_study)
     rows = list(csv.DictReader(io.StringIO(files["detailed_stats.csv"])))
     assert list(rows[0]) == [*HEADER, "Repetition"]
     assert len(rows) == 8 * len(CONDITIONS) * 2

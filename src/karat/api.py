@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -298,8 +299,4 @@ def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -
 def _watch(on_event: Callable[[object], None] | None) -> RunStatus:
     from karat.execution import RunStatus
 
-    def log(event: object) -> None:
-        if isinstance(event, str):
-            logging.getLogger("karat").warning("%s", event)
-
-    return RunStatus(on_event or log)
+    return RunStatus(on_event, on_notice=on_event or partial(logging.getLogger("karat").warning, "%s"))

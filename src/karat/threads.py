@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from karat.errors import AgentFault, Caught, described
+from karat.errors import AgentFault, described
 
 __all__ = ["MOST_THREADS", "Threads"]
 
@@ -66,11 +66,14 @@ class Threads:
             if item is None:
                 return
             work, done, loop = item
-            value = None
-            with Caught() as caught:
-                value = work()
+            value: object = None
+            problem: BaseException | None = None
             try:
-                loop.call_soon_threadsafe(self._finish, inbox, done, value, caught.error)
+                value = work()
+            except BaseException as error:  # noqa: BLE001 -- raised for the caller of the function
+                problem = error
+            try:
+                loop.call_soon_threadsafe(self._finish, inbox, done, value, problem)
             except RuntimeError:
                 return  # the loop was closed meanwhile: nobody waits
 

@@ -24,15 +24,15 @@ no model has the class attribute `offline = True`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
 from karat.errors import BadPlugin
-from karat.kinds import of_sample
+from karat.kinds import Kind
 from karat.mcp import Toolbox
 from karat.models import Price
 from karat.records import Condition, Reply, Sample, Trial, Turn
@@ -141,9 +141,9 @@ class _Adapter:
             await closed
 
 
-def without_golden(sample: Sample) -> Sample:
-    """The sample without golden answers, and without what its dataset derives from them."""
-    detailed = of_sample(sample).turns_say_what_is_asked
+def without_golden(sample: Sample, kind: type[Kind]) -> Sample:
+    """The sample without golden answers, and without what its kind of dataset derives from them."""
+    detailed = kind.turns_say_what_is_asked
     turns = tuple(
         msgspec.structs.replace(turn, golden=None, detail=turn.detail if detailed else {}) for turn in sample.turns
     )
@@ -179,16 +179,23 @@ class _WithoutSessions(_Adapter):
         self._extra = _known(agent.ask, "trial", "number")
         _check_call(agent.ask, ("condition", "sample", "turn", "history"), self._extra)
 
-    @asynccontextmanager
-    async def session(self, trial: Trial, first: int = 0) -> AsyncIterator[Session]:
-        yield _History(self._ask, trial, first, self._extra)
+    def session(self, trial: Trial, first: int = 0) -> _History:
+        return _History(self._ask, trial, first, self._extra)
 
 
 class _History:
+    """A session, and the block in which it is open: there is nothing to close."""
+
     def __init__(self, ask: Any, trial: Trial, first: int, extra: Sequence[str]) -> None:
         self._ask, self._trial, self._extra = ask, trial, extra
         self._places = turns_from(trial.sample, first)
         self._so_far: list[tuple[Turn, Reply]] = []
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
 
     def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
         self._so_far.extend(history)

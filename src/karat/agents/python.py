@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -13,9 +13,8 @@ from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
 from karat.agents._answers import framework_reply, reply_from
 from karat.agents._prompt import prompt_and_history, trial_values
-from karat.agents._signature import asks_by_name, bind, written
-from karat.errors import AgentFault, BadPlugin, TrialFault, described
-from karat.records import Condition, Reply, Sample, Trial, Turn
+from karat.errors import AgentFault, BadPlugin, TrialFault, described, did_you_mean
+from karat.records import Condition, JsonObject, Reply, Sample, Trial, Turn
 from karat.threads import Threads
 
 __all__ = ["Python"]
@@ -64,7 +63,7 @@ class Python:
             target = plugins.load(target, folder=setting.folder)
         if inspect.isclass(target):
             target = plugins.build(target, {}, setting=setting)
-        if not hasattr(target, "session") and asks_by_name(target):
+        if not hasattr(target, "session") and _asks_by_name(target):
             target = target.ask
         if not (hasattr(target, "session") or hasattr(target, "ask") or callable(target)):
             raise BadPlugin(str(options.target), "want a function, or an object with `session` or `ask`")
@@ -75,10 +74,10 @@ class Python:
         self.allow_golden = options.allow_golden or bool(getattr(target, "allow_golden", False))
         self._agent = as_agent(target)
 
-    @asynccontextmanager
-    async def session(self, condition: Condition, sample: Sample, trial: Trial, first: int) -> AsyncIterator[Session]:
-        async with self._agent.session(trial, first) as session:
-            yield session
+    def session(
+        self, condition: Condition, sample: Sample, trial: Trial, first: int
+    ) -> AbstractAsyncContextManager[Session]:
+        return self._agent.session(trial, first)
 
     async def aclose(self) -> None:
         """Lets go of the threads, and of what the object itself holds."""
@@ -89,11 +88,12 @@ class _Function:
     def __init__(self, function: Callable[..., Any], setting: AgentSetting) -> None:
         self._function, self._folder, self._toolbox = function, setting.folder, setting.toolbox
         self._threads = Threads()
-        self._binding = bind(function)
+        self._binding = _bind(function)
         chat = {"system_prompt"} if "messages" in self._binding.takes else set()
-        self.shown, self.takes = written(function), self._binding.takes | chat
+        self.shown, self.takes = _written(function), self._binding.takes | chat
         call = getattr(function, "__call__", None)  # noqa: B004 -- an object may be async in its __call__ alone
         self._waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+        self._shared_clients = _SharedClients(waits=self._waits)
         if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
             raise BadPlugin(self.shown, "it yields its answer in pieces; return the whole text instead")
 
@@ -109,6 +109,33 @@ class _Function:
         trial: Trial,
         number: int,
     ) -> Reply:
+        if self._binding.takes <= _PLAIN and sample.materials is None:
+            known: JsonObject = {"question": turn.question, "system_prompt": condition.system_prompt}
+        else:
+            known = self._known(condition, sample, turn, history, trial, number)
+        positional, keywords = self._binding.arguments(known)
+        with self._shared_clients:
+            if self._waits:
+                result = await self._function(*positional, **keywords)
+            else:
+                result = await self._threads.call(self._function, *positional, **keywords)
+                if inspect.isawaitable(result):
+                    result = await result
+        if type(result) is str:
+            return Reply(text=result)
+        reply = framework_reply(result)
+        return reply_from(result) if reply is None else reply
+
+    def _known(
+        self,
+        condition: Condition,
+        sample: Sample,
+        turn: Turn,
+        history: Sequence[tuple[Turn, Reply]],
+        trial: Trial,
+        number: int,
+    ) -> JsonObject:
+        """Every value that a function may ask for, by its documented name."""
         takes = self._binding.takes
         remembers = bool(takes & {"history", "chat_history", "messages"})
         question, past = prompt_and_history(sample, turn, history, remembers=remembers, bare="materials" in takes)
@@ -119,18 +146,12 @@ class _Function:
         messages = [*([_message("system", opening)] if opening else []), *chat]
         messages += [_message("user", question)] if "question" not in takes else []
         known = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
-        known |= {"question": question, "history": past, "chat_history": chat, "messages": messages}
-        known |= {"sample": sample, "sample_id": sample.id}
-        positional, keywords = self._binding.arguments(known)
-        with _SharedClients(waits=self._waits):
-            if self._waits:
-                result = await self._function(*positional, **keywords)
-            else:
-                result = await self._threads.call(self._function, *positional, **keywords)
-                if inspect.isawaitable(result):
-                    result = await result
-        reply = framework_reply(result)
-        return reply_from(result) if reply is None else reply
+        asked = {"question": question, "history": past, "chat_history": chat, "messages": messages}
+        return known | asked | {"sample": sample, "sample_id": sample.id}
+
+
+_PLAIN = frozenset(("question", "system_prompt"))
+"""A function that takes no more is called without making the other values."""
 
 
 _SHARED = (
@@ -170,3 +191,190 @@ class _SharedClients:
 
 def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
+
+
+# Names are compared in lower case and without underscores: userQuery is user_query.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "question": (
+        *("question", "query", "prompt", "user_query", "user_question", "user_prompt", "user_input"),
+        *("user_message", "input", "input_text", "message", "text", "task", "q"),
+    ),
+    "system_prompt": (
+        *("system_prompt", "system", "instructions", "system_message", "system_instruction"),
+        *("system_instructions", "sys_prompt", "prompt"),
+    ),
+    "mcp_servers": ("mcp_servers", "tools", "servers", "mcp", "mcp_config"),
+    "history": ("history", "past_turns", "previous_turns"),
+    "chat_history": (
+        *("chat_history", "message_history", "conversation_history", "past_messages", "previous_messages"),
+    ),
+    "messages": ("messages", "chat_messages"),
+    "materials": ("materials", "document"),
+    "sample": ("sample",),
+    "sample_id": ("sample_id",),
+    "metadata": ("metadata",),
+    "condition": ("condition", "condition_name"),
+    "repetition": ("repetition", "rep"),
+    "turn": ("turn", "turn_number"),
+    "seed": ("seed", "random_seed"),
+}
+"""Value → the names under which a function may ask for it; the first is the one that the documentation uses."""
+
+_SHOWN = 4  # names of one value that a message lists
+_KEYWORDS = ("system_prompt", "mcp_servers", "history")
+"""What **kwargs gets: what a condition varies, and the conversation."""
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class _Binding:
+    """A function's parameters, each with the value that it gets. Made by `_bind`."""
+
+    def __init__(self, signature: inspect.Signature, values: Mapping[str, str], *, question_last: bool) -> None:
+        self._parameters = list(signature.parameters.values())
+        self._values = dict(values)  # parameter → value
+        self._question_last = question_last  # *args gets the question
+        spare = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self._parameters)
+        self._keywords = tuple(name for name in _KEYWORDS if spare and name not in values.values())
+        self.takes = frozenset([*values.values(), *self._keywords, *(["question"] if question_last else [])])
+
+    def arguments(self, known: JsonObject) -> tuple[list[object], JsonObject]:
+        """The positional and keyword arguments of one call. A default is kept where the condition gives no value."""
+        positional: list[object] = []
+        keywords: JsonObject = {}
+        for parameter in self._parameters:
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                continue
+            name = self._values.get(parameter.name)
+            value = known[name] if name is not None else None
+            given = value is not None and not (name == "mcp_servers" and not value)
+            if not given and parameter.default is not parameter.empty:
+                value = parameter.default
+            elif not given:
+                value = "" if name == "system_prompt" else value
+            if parameter.kind in (_POSITIONAL if self._question_last else _POSITIONAL[:1]):
+                positional.append(value)
+            elif name is not None:
+                keywords[parameter.name] = value
+        positional += [known["question"]] if self._question_last else []
+        keywords.update((name, known[name]) for name in self._keywords if known[name] is not None)
+        return positional, keywords
+
+
+def _bind(function: Callable[..., object]) -> _Binding:
+    """Which value each parameter gets. Raises BadPlugin with the signature and what may be named."""
+    shown = _written(function)
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError) as error:
+        raise BadPlugin(shown, "its parameters cannot be seen; wrap it in a plain function") from error
+    parameters = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    if not parameters and kinds == {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
+        raise BadPlugin(shown, "its parameters are hidden by a decorator; put functools.wraps on the inner function")
+    values, faults = _by_name(parameters)
+    question_last = False
+    if "question" not in values.values():
+        free = _first_free(parameters, values)
+        if free is not None:
+            values[free.name] = "question"
+        elif inspect.Parameter.VAR_POSITIONAL in kinds:
+            question_last = True
+        elif not {"messages", "sample"} & set(values.values()):
+            faults.append("no parameter takes the question")
+    unbound = [
+        parameter.name
+        for parameter in parameters
+        if parameter.name not in values and parameter.default is parameter.empty
+    ]
+    faults += [_unknown(name) for name in unbound if not any(f"'{name}'" in fault for fault in faults)]
+    if faults:
+        rows = []
+        for value, names in _NAMES.items():
+            others = [name for name in names if name != value][:_SHOWN]
+            rows.append(f"{value} ({', '.join(others)})" if others else value)
+        raise BadPlugin(
+            shown, "\n  ".join(["its arguments cannot be bound", *faults, f"It may name: {', '.join(rows)}."])
+        )
+    return _Binding(signature, values, question_last=question_last)
+
+
+def _asks_by_name(agent: object) -> bool:
+    """Whether its `ask` names its values as a function does, instead of keeping the protocol of an agent."""
+    ask = getattr(agent, "ask", None)
+    if not callable(ask):
+        return False
+    try:
+        names = list(inspect.signature(ask).parameters)
+    except (ValueError, TypeError):
+        return False
+    return any("question" in _BY_NAME.get(_normalized(name), ()) for name in names)
+
+
+def _written(function: Callable[..., object]) -> str:
+    """The function's name and parameters, as a message shows them."""
+    inner = getattr(function, "func", function)  # functools.partial has no name of its own
+    name = getattr(inner, "__qualname__", None) or type(inner).__name__
+    try:
+        parameters = [
+            parameter.replace(annotation=parameter.empty)
+            for parameter in inspect.signature(function).parameters.values()
+        ]
+        return f"{name.rpartition('<locals>.')[2]}{inspect.Signature(parameters)}"
+    except (ValueError, TypeError):
+        return str(name)
+
+
+def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], list[str]]:
+    """Parameter → value for every parameter whose name is known, and which of them contradict each other."""
+    claims: dict[str, list[inspect.Parameter]] = {}
+    either: list[inspect.Parameter] = []
+    for parameter in parameters:
+        meant = _BY_NAME.get(_normalized(parameter.name), ())
+        if len(meant) == 1:
+            claims.setdefault(meant[0], []).append(parameter)
+        elif meant:
+            either.append(parameter)
+    for parameter in either:  # `prompt` is the question, or the system prompt beside a question
+        value = "system_prompt" if "question" in claims and "system_prompt" not in claims else "question"
+        claims.setdefault(value, []).append(parameter)
+    values: dict[str, str] = {}
+    faults = []
+    for value, claimed in claims.items():
+        required = [parameter for parameter in claimed if parameter.default is parameter.empty]
+        if len(claimed) == 1 or len(required) == 1:
+            values[(required or claimed)[0].name] = value
+        else:
+            names = " and ".join(f"'{parameter.name}'" for parameter in claimed)
+            faults.append(f"{names} both ask for the {value.replace('_', ' ')}")
+    return values, faults
+
+
+def _first_free(parameters: Iterable[inspect.Parameter], values: Mapping[str, str]) -> inspect.Parameter | None:
+    """The parameter that is the question where none is called so: required, or the function's very first."""
+    positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
+    free = [parameter for parameter in positional if parameter.name not in values]
+    required = [parameter for parameter in free if parameter.default is parameter.empty]
+    if required:
+        return required[0]
+    return free[0] if free and free[0] is positional[0] else None
+
+
+def _unknown(name: str) -> str:
+    known = [known for names in _NAMES.values() for known in names]
+    return f"no value is called '{name}'{did_you_mean(name, known, listing=False)}; rename it or give it a default"
+
+
+def _normalized(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+_BY_NAME: dict[str, tuple[str, ...]] = {
+    _normalized(name): tuple(value for value, names in _NAMES.items() if name in names)
+    for names in _NAMES.values()
+    for name in names
+}

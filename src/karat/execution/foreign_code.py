@@ -12,7 +12,7 @@ import msgspec
 from karat.errors import OperatorError, TrialFault
 from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError, classify, timed_out
-from karat.models import metered
+from karat.models.metering import METER, Meter
 
 __all__ = ["GRACE_SECONDS", "ForeignCode"]
 
@@ -31,6 +31,7 @@ class _Call(msgspec.Struct, Generic[_T], kw_only=True):
     stage: Literal["agent", "score"]
     seconds: float
     limit: asyncio.Timeout
+    meter: Meter
     result: asyncio.Future[_T | AttemptError]
 
 
@@ -57,26 +58,28 @@ class ForeignCode:
         The limit stands still while a model's provider makes the call wait (`karat.models.metering`).
         """
         loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(seconds)
+        meter = Meter(limit, METER.get())
         call: _Call[_T] = _Call(
-            work=work, stage=stage, seconds=seconds, limit=asyncio.timeout(seconds), result=loop.create_future()
+            work=work, stage=stage, seconds=seconds, limit=limit, meter=meter, result=loop.create_future()
         )
-        with metered(call.limit) as meter:
-            task = loop.create_task(self._run(call))
-            self._running[task] = call  # type: ignore[assignment]  # a call of any result
-            if self._timer is None:
-                self._timer = loop.call_later(_CHECK_SECONDS, self._abandon_overdue)
-            try:
-                result = await call.result
-            except asyncio.CancelledError:
-                task.cancel()
-                await asyncio.wait([task], timeout=self._grace)  # what the call holds open is closed
-                raise
-            if task.done():
-                self._running.pop(task, None)
+        task = loop.create_task(self._run(call))
+        self._running[task] = call  # type: ignore[assignment]  # a call of any result
+        if self._timer is None:
+            self._timer = loop.call_later(_CHECK_SECONDS, self._abandon_overdue)
+        try:
+            result = await call.result
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task], timeout=self._grace)  # what the call holds open is closed
+            raise
+        if task.done():
+            self._running.pop(task, None)
         return result.having_spent(meter.usage, meter.dollars) if isinstance(result, AttemptError) else result
 
     async def _run(self, call: _Call[_T]) -> None:
         outcome: _T | AttemptError
+        METER.set(call.meter)  # in the context of this task alone
         try:
             async with call.limit:
                 outcome = await call.work()

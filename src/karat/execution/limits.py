@@ -10,7 +10,7 @@ import msgspec
 from karat.config.model import SHARE_FROM_FAILURES, SHARE_FROM_TRIALS
 from karat.errors import BadOption
 from karat.execution.progress import RunStatus, tokens_of
-from karat.execution.retry import AttemptError, RetryPolicy, SameFailures
+from karat.execution.retry import AttemptError, RetryPolicy
 from karat.records import Reply, Usage
 
 if TYPE_CHECKING:
@@ -109,6 +109,36 @@ class Budget:
 
 def _most(seen: tuple[float, int], dollars: float, tokens: int) -> tuple[float, int]:
     return max(seen[0], dollars), max(seen[1], tokens)
+
+
+_OWN = {"crash", "exit_code", "bad_reply"}
+_ACCOUNT = {"unauthorized", "quota"}  # a message may hold the number of the request
+
+
+class SameFailures:
+    """Whether the first trials all fail in the same way: then the others would, too, and cost their time and money."""
+
+    def __init__(self, *, over: bool = False) -> None:
+        self.count = 0
+        self._first: tuple[str, str, str] | None = None
+        self._over = over
+
+    def succeeded(self) -> None:
+        """One did not fail: whatever comes is not the same for all."""
+        self._over = True
+
+    def failed(self, error: AttemptError) -> bool:
+        """Whether so many have failed alike that the run may stop."""
+        key = (error.cls, error.kind, "" if error.kind in _ACCOUNT else error.message)
+        self._first = self._first or key
+        self._over = self._over or key != self._first
+        self.count += 1
+        enough = _ALIKE if not error.passes else _ALIKE_AT_A_GUESS if error.kind in _OWN else None
+        return not self._over and enough is not None and self.count >= enough
+
+
+_ALIKE, _ALIKE_AT_A_GUESS = 3, 5
+"""So many trials that fail alike stop a run: where the reason cannot pass, and where it hardly can."""
 
 
 class FailureLimit:

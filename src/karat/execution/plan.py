@@ -33,16 +33,24 @@ class Plan:
 
     def __iter__(self) -> Iterator[Trial]:
         index = 0
+        ends = [
+            (condition, _framed(condition.name, condition.digest, condition.agent.digest, str(repetition)), repetition)
+            for repetition in range(self.repetitions)
+            for condition in self.conditions
+        ]
         for sample in self.samples:
-            for repetition in range(self.repetitions):
-                for condition in self.conditions:
-                    yield _trial(sample, condition, repetition, index)
-                    index += 1
+            begun = blake2b(_framed(sample.id, sample.digest), digest_size=12)
+            for condition, end, repetition in ends:
+                digest = begun.copy()
+                digest.update(end)
+                yield _trial(digest.hexdigest(), sample, condition, repetition, index)
+                index += 1
 
     def __getitem__(self, index: int) -> Trial:
         rest, condition = divmod(index, len(self.conditions))
         sample, repetition = divmod(rest, self.repetitions)
-        return _trial(self.samples[sample], self.conditions[condition], repetition, index)
+        at, under = self.samples[sample], self.conditions[condition]
+        return _trial(trial_id(at, under, repetition), at, under, repetition, index)
 
 
 def plan(
@@ -80,15 +88,17 @@ def trial_id(sample: Sample, condition: Condition, repetition: int) -> str:
     (two equal conditions stay apart) and content, the agent with its options, and the
     repetition. Not judge, scorers, gates' names, `execution`, or paths.
     """
-    parts = (
-        sample.id, sample.digest, condition.name, condition.digest, condition.agent.digest, str(repetition)
-    )  # fmt: skip
+    of_condition = _framed(condition.name, condition.digest, condition.agent.digest, str(repetition))
+    return blake2b(_framed(sample.id, sample.digest) + of_condition, digest_size=12).hexdigest()
+
+
+def _framed(*parts: str) -> bytes:
+    """The texts, each behind its length."""
     data = [part.encode("utf-8", "surrogatepass") for part in parts]
-    return blake2b(b"".join([len(part).to_bytes(8, "big") + part for part in data]), digest_size=12).hexdigest()
+    return b"".join([len(part).to_bytes(8, "big") + part for part in data])
 
 
-def _trial(sample: Sample, condition: Condition, repetition: int, index: int) -> Trial:
-    name = trial_id(sample, condition, repetition)
+def _trial(name: str, sample: Sample, condition: Condition, repetition: int, index: int) -> Trial:
     return Trial(
         id=name, index=index, sample=sample, condition=condition, repetition=repetition, seed=int(name[:8], 16)
     )

@@ -76,10 +76,17 @@ class Spending(msgspec.Struct):
 class RunStatus:
     """Running counts for those who look on. Reports never read them: their totals come from the journal.
 
-    `listener` gets every journalled event, and notices as texts; `follower` what it takes to add up scores.
+    `listener` gets every journalled event, and notices as texts; `follower` what it takes to add up scores;
+    `on_notice` notices alone.
     """
 
-    def __init__(self, listener: Listener | None = None, follower: Follower | None = None) -> None:
+    def __init__(
+        self,
+        listener: Listener | None = None,
+        follower: Follower | None = None,
+        *,
+        on_notice: Callable[[str], object] | None = None,
+    ) -> None:
         self.planned = 0
         self.before = 0  # answered by earlier parts of the run
         self.answered = 0
@@ -98,7 +105,7 @@ class RunStatus:
         self.draining: str | None = None  # why, once the run is winding down
         self.started = monotonic()
         self.began: float | None = None  # when everything was ready for the first trial
-        self._listener, self._follower = listener, follower
+        self._listener, self._follower, self._on_notice = listener, follower, on_notice or listener
 
     def expects(self, planned: Mapping[str, int], before: Mapping[str, int]) -> None:
         """How many trials each condition has in this part of the run, and how many of them are answered."""
@@ -164,8 +171,8 @@ class RunStatus:
         """Something a person should read, once."""
         if text not in self.notices:
             self.notices.append(text)
-            if self._listener is not None:
-                self._listener(text)
+            if self._on_notice is not None:
+                self._on_notice(text)
 
     @property
     def dollars(self) -> float:

@@ -58,15 +58,17 @@ class JournalState(msgspec.Struct, kw_only=True):
     def to_ask(self, selected: Plan, *, retry_failed: bool) -> Iterator[Trial]:
         """The trials of `selected` without an answer."""
         if not self.offsets:
-            yield from selected
-            return
+            return iter(selected)
         samples = {sample.id for sample in selected.samples}
         conditions = {condition.name for condition in selected.conditions}
-        for trial in self.plan:
-            if self.offsets[trial.index] or (self.agent_faults[trial.index] and not retry_failed):
-                continue
-            if trial.sample.id in samples and trial.condition.name in conditions:
-                yield trial
+        return (
+            trial
+            for trial in self.plan
+            if not self.offsets[trial.index]
+            and (retry_failed or not self.agent_faults[trial.index])
+            and trial.sample.id in samples
+            and trial.condition.name in conditions
+        )
 
     def pending(self, folder: RunFolder, scorers: Sequence[ScorerInUse]) -> Iterator[PendingScore]:
         """The answers on disk that some scorer has not seen, read one by one."""

@@ -19,7 +19,6 @@ __all__ = [
     "LONGEST_RETRY_AFTER",
     "AttemptError",
     "RetryPolicy",
-    "SameFailures",
     "classify",
     "delay",
     "is_foreign",
@@ -75,34 +74,7 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, dollars=dollars, usage=usage)
 
 
-class SameFailures:
-    """Whether the first trials all fail in the same way: then the others would, too, and cost their time and money."""
-
-    def __init__(self, *, over: bool = False) -> None:
-        self.count = 0
-        self._first: tuple[str, str, str] | None = None
-        self._over = over
-
-    def succeeded(self) -> None:
-        """One did not fail: whatever comes is not the same for all."""
-        self._over = True
-
-    def failed(self, error: AttemptError) -> bool:
-        """Whether so many have failed alike that the run may stop."""
-        key = (error.cls, error.kind, "" if error.kind in _ACCOUNT else error.message)
-        self._first = self._first or key
-        self._over = self._over or key != self._first
-        self.count += 1
-        enough = _ALIKE if not error.passes else _ALIKE_AT_A_GUESS if error.kind in _OWN else None
-        return not self._over and enough is not None and self.count >= enough
-
-
-_ALIKE, _ALIKE_AT_A_GUESS = 3, 5
-"""So many trials that fail alike stop a run: where the reason cannot pass, and where it hardly can."""
-
-_OWN = {"crash", "exit_code", "bad_reply"}
-_ACCOUNT = {"unauthorized", "quota"}  # a message may hold the number of the request
-_LASTING = {*_ACCOUNT, "no_program", "redirect"}
+_LASTING = {"unauthorized", "quota", "no_program", "redirect"}
 _BROKEN = (ImportError, NameError, SyntaxError, NotImplementedError)
 
 _KARAT = Path(__file__).resolve().parents[1]

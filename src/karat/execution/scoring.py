@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from karat.errors import Caught, OperatorError
+from karat.errors import OperatorError
 from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, FailureLimit, Limits
 from karat.execution.progress import RunStatus
@@ -34,6 +34,7 @@ class ScorerInUse(msgspec.Struct, frozen=True, kw_only=True):
     info: ScorerInfo
     scorer: Any
     metrics: Sequence[Metric] = ()  # those that it announces; (): it returns whatever it likes
+    flag: str | None = None  # the metric whose value a bare bool is; None: not known beforehand
     waits: bool = False  # its `score` is async or blocking: it takes one of the judge's slots
     blocking: bool = False  # its sync `score` waits for something: it runs on a thread
     streams: bool = False  # its `score` yields verdicts one by one, and each is journalled as it comes
@@ -94,16 +95,19 @@ class Scoring:
 
     def _score_now(self, used: ScorerInUse, pending: PendingScore) -> list[Score] | Unfinished:
         clock = monotonic()
-        with Caught() as caught:
+        try:
             result = used.scorer.score(pending.sample, pending.answer)
-            if inspect.isawaitable(result):
+            if type(result) is bool and used.flag is not None:
+                verdicts: tuple[Verdict, ...] = (Verdict(values={used.flag: result}),)
+            elif inspect.isawaitable(result):
                 return result
-            verdicts = as_verdicts(result, name=used.info.name, metrics=used.metrics)
-        if (error := caught.error) is None:
-            return self._scores(used, pending, verdicts, monotonic() - clock)
-        if isinstance(error, (OperatorError, KeyboardInterrupt)):
-            raise error
-        return classify(error, stage="score", redact=self._run.journal.redact)
+            else:
+                verdicts = as_verdicts(result, name=used.info.name, metrics=used.metrics)
+        except (OperatorError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 -- a scorer is foreign code, and its failure is data
+            return classify(error, stage="score", redact=self._run.journal.redact)
+        return self._scores(used, pending, verdicts, monotonic() - clock)
 
     async def score(self, pending: PendingScore, unfinished: Mapping[str, Unfinished] | None = None) -> None:
         """Every scorer's rows in the journal, or why there are none. `unfinished`: what `score_at_once` has tried."""

@@ -176,6 +176,7 @@ def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:
         info=info,
         scorer=scorer,
         metrics=metrics,
+        flag=info.metrics[0].name if not metrics or [metric.bounds for metric in metrics] == [(0, 1)] else None,
         waits=waits or blocking or streams,
         blocking=blocking,
         streams=streams,

@@ -224,6 +224,7 @@ class _Part:
             agents=agents,
             broken=broken,
             scorers=self.scorers,
+            kind=kinds.of(self.dataset.kind),
             saved_replies=SavedReplies(self.folder, past),
         )
 

@@ -23,7 +23,7 @@ from karat.execution.retry import AttemptError, delay
 from karat.execution.scoring import PendingScore, RunContext, ScorerInUse, Scoring, Unfinished
 from karat.journal import MISSED_GATE, ReplyEvent
 from karat.journal import Attempt as FailedAttempt
-from karat.kinds import of_sample
+from karat.kinds import Kind, of_sample
 from karat.mcp import attempts, gates
 from karat.records import (
     NOT_ASKED,
@@ -58,6 +58,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     agents: Mapping[str, TrialAgent]  # by condition
     broken: Mapping[str, AttemptError]  # conditions that cannot be asked, because a server is down
     scorers: Sequence[ScorerInUse]
+    kind: type[Kind] = Kind  # of the dataset
     saved_replies: Callable[[str], tuple[Reply, ...]] = lambda _: ()  # trial → its turns answered in an earlier part
 
 
@@ -86,6 +87,7 @@ class TrialRunner:
     def __init__(self, work: Work, scoring: Scoring, run: RunContext) -> None:
         self._work, self._scoring, self._run = work, scoring, run
         self._random = random.Random()
+        self._shown: tuple[Sample, Sample] | None = None  # the last sample that was asked, with and without its golden
 
     async def run(self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]) -> None:
         """One attempt at a trial, and all that follows from it.
@@ -134,15 +136,18 @@ class TrialRunner:
         job, trial, sample = attempt.job, attempt.job.trial, attempt.job.trial.sample
         agent = self._work.agents[trial.condition.name]
         if not getattr(agent, "allow_golden", False):
-            sample = without_golden(sample)
+            if self._shown is None or self._shown[0] is not sample:  # a sample's trials come one after another
+                self._shown = sample, without_golden(sample, self._work.kind)
+            sample = self._shown[1]
             trial = msgspec.structs.replace(trial, sample=sample)
         started, clock = datetime.now(UTC), monotonic()
         if job.attempt == 1 and len(sample.turns) > 1:
             attempt.kept = self._work.saved_replies(trial.id)
         if scope is not None:
             scope.goes_on = job.attempt == 1 and bool(attempt.kept)
-        async with Sessions(agent, trial) as sessions:
-            attempt.kept = await sessions.restore(attempt.kept)
+        async with Sessions(agent, trial, self._work.kind) as sessions:
+            if attempt.kept:
+                attempt.kept = await sessions.restore(attempt.kept)
             for number in range(len(attempt.kept), len(sample.turns)):
                 turn = question_for(sample, number, (*attempt.kept, *attempt.replies))
                 if turn is None:
@@ -290,8 +295,8 @@ class Sessions:
     first question is due, and all but those of turns asked apart stay open up to the end of the attempt.
     """
 
-    def __init__(self, agent: TrialAgent, trial: Trial) -> None:
-        self._agent, self._trial, self._sample = agent, trial, trial.sample
+    def __init__(self, agent: TrialAgent, trial: Trial, kind: type[Kind]) -> None:
+        self._agent, self._trial, self._sample, self._kind = agent, trial, trial.sample, kind
         self._sessions: dict[int | None, Session] = {}  # by seat
         self._contexts: list[AbstractAsyncContextManager[Session]] = []
 
@@ -320,7 +325,7 @@ class Sessions:
         Every session with a question left is given its history before the first question is asked, so that none is
         asked in vain.
         """
-        if not kept or self._sample.apart:
+        if self._sample.apart:
             return kept
         turns, histories = self._sample.turns, list[tuple[Resumable, list[tuple[Turn, Reply]]]]()
         next_turns = {turns[number].seat: number for number in reversed(range(len(kept), len(turns)))}
@@ -345,10 +350,22 @@ class Sessions:
         return [(turn, reply) for turn, reply in asked if turn is not None]
 
     async def _open(self, number: int, *, first: int) -> Session:
-        context = self._agent.session(_trial_of_seat(self._trial, self._sample.turns[number].seat), first)
+        context = self._agent.session(self._trial_of_seat(self._sample.turns[number].seat), first)
         session = await context.__aenter__()
         self._contexts.append(context)
         return session
+
+    def _trial_of_seat(self, seat: int | None) -> Trial:
+        """The trial as one participant sees it: with their system prompt, and a seed of their own."""
+        trial, condition = self._trial, self._trial.condition
+        prompt = self._kind.prompt(condition, self._sample, seat)
+        if prompt != condition.system_prompt:
+            condition = msgspec.structs.replace(condition, system_prompt=prompt)
+        if seat is None:
+            return trial if condition is trial.condition else msgspec.structs.replace(trial, condition=condition)
+        # Members of a group are asked alike: with one seed, an agent that draws by it would answer alike, too.
+        seed = (trial.seed + seat * _SEED_STRIDE) % 2**32
+        return msgspec.structs.replace(trial, condition=condition, seed=seed)
 
     async def _close(self, error: BaseException | None) -> None:
         """The last one first, each of them whatever happens to the others."""
@@ -361,19 +378,6 @@ class Sessions:
         for context in contexts:
             stack.push_async_exit(context)
         await stack.__aexit__(*details)
-
-
-def _trial_of_seat(trial: Trial, seat: int | None) -> Trial:
-    """The trial as who sits there sees it: with their own system prompt, and their own seed."""
-    condition = trial.condition
-    prompt = of_sample(trial.sample).prompt(condition, trial.sample, seat)
-    if prompt != condition.system_prompt:
-        condition = msgspec.structs.replace(condition, system_prompt=prompt)
-    if seat is None:
-        return trial if condition is trial.condition else msgspec.structs.replace(trial, condition=condition)
-    # Members of a group are asked alike: with one seed, an agent that draws by it would answer alike, too.
-    seed = (trial.seed + seat * _SEED_STRIDE) % 2**32
-    return msgspec.structs.replace(trial, condition=condition, seed=seed)
 
 
 _SEED_STRIDE = 0x9E3779B9  # odd and far from any small number: 2³² seats have seeds of their own

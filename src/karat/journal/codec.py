@@ -55,7 +55,7 @@ class Codec:
     """Writes an event as JSON: secrets replaced, lone surrogates as U+FFFD, NaN as null."""
 
     def __init__(self, redact: Redactor | None = None) -> None:
-        self._redact = redact or Redactor({})
+        self._redact = redact or None  # None also where there is no secret
         self._encode = msgspec.json.Encoder().encode
 
     def line(self, event: object) -> bytes:
@@ -70,7 +70,7 @@ class Codec:
             # Models and tools do send halves of surrogate pairs; U+FFFD keeps the rest of the text.
             event = msgspec.convert(map_texts(msgspec.to_builtins(event), without_surrogates), type(event))
             line = self._encode(event)
-        if self._redact and self._redact(text := line.decode()) != text:
+        if self._redact is not None and self._redact(text := line.decode()) != text:
             # Value by value, so that no replacement can cross a quote of the line's own.
             fields = msgspec.to_builtins(event)
             # Only an event has such names, and only at its top: a tool's input may have a key of the same name.

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from karat.errors import BadRun, Caught
+from karat.errors import BadRun
 from karat.journal.codec import Codec, is_unended
 from karat.journal.events import Event
 from karat.journal.lock import RunLock, open_own
@@ -131,14 +131,16 @@ class Journal:
     def _commit(self, batch: list[_Item]) -> None:
         kept = 0
         if self._broken is None:
-            with Caught() as written:
+            kept = len(batch)
+            try:
                 write_whole(self._fd, b"".join([line for line, _ in batch]))
-            kept = len(batch) if written.error is None else self._that_fitted(batch)
-            with Caught() as synced:
+            except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
+                self._broken, kept = error, self._that_fitted(batch)
+            try:
                 self._sync(self._fd)
-            # A sync that failed once may succeed the next time without having written: nothing of it counts.
-            kept = kept if synced.error is None else 0
-            self._broken = written.error or synced.error
+            except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
+                # A sync that failed once may succeed the next time without having written: nothing of it counts.
+                self._broken, kept = self._broken or error, 0
             self._size += sum(len(line) for line, _ in batch[:kept])
             if self._broken is not None:
                 # What follows the last full sync is unknown: cut it off, and write no more. If that fails too, the

@@ -148,8 +148,6 @@ def as_verdicts(scored: Scored, *, name: str, metrics: Sequence[Metric] = ()) ->
     hold them. Raises JudgeFault("bad_verdict") for another type, and for a scorer that announces metrics:
     "unannounced_metric" for any other name, "out_of_bounds" for a value below `low` or above `high`.
     """
-    if type(scored) is bool and (not metrics or (len(metrics) == 1 and metrics[0].bounds == (0, 1))):
-        return (Verdict(values={metrics[0].name if metrics else name: scored}),)
     bare = isinstance(scored, (bool, int, float)) or getattr(scored, "shape", None) == ()
     if isinstance(scored, Verdict):
         verdicts = [scored]

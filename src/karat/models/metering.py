@@ -16,7 +16,7 @@ import msgspec
 from karat.models.usage import total
 from karat.records import Usage
 
-__all__ = ["Meter", "metered", "spent", "waiting"]
+__all__ = ["METER", "Meter", "metered", "spent", "waiting"]
 
 
 class Meter(msgspec.Struct):
@@ -70,9 +70,9 @@ METER: ContextVar[Meter | None] = ContextVar("karat_meter", default=None)
 
 
 @contextmanager
-def metered() -> Iterator[Meter]:
+def metered(timeout: asyncio.Timeout | None = None) -> Iterator[Meter]:
     """`with metered() as meter:` counts every response that arrives in the block, tasks that it starts included."""
-    meter = Meter(outer=METER.get())
+    meter = Meter(timeout, METER.get())
     token = METER.set(meter)
     try:
         yield meter

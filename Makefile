@@ -9,6 +9,8 @@ unexport PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_REQUIRE_VIRTUALENV PIP_NO_D
 unexport PYTEST_ADDOPTS RUFF_CONFIG MYPYPATH
 
 BIN = .venv/bin
+# One process more than cores: many tests wait for a process or a clock.
+WORKERS = $(shell $(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
 COMPILE = $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-emit-index-url --constraint requirements/constraints.in $(UPGRADE) pyproject.toml --group build
 
@@ -22,11 +24,11 @@ demo:  ## Set up, then run the example: an agent under three conditions, offline
 test:  ## Set up, then linters and the quick tests (ARGS="-k name": pass something on to pytest)
 	@sh scripts/setup dev
 	@$(MAKE) --no-print-directory lint
-	$(BIN)/pytest -n auto --maxprocesses 4 -m "not slow" $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "not slow" $(ARGS)
 
 test-slow:  ## All other tests, and those of properties again with many more examples
 	@sh scripts/setup dev
-	$(BIN)/pytest -n auto --maxprocesses 4 -m "slow or hypothesis" --hypothesis-profile deep $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "slow or hypothesis" --hypothesis-profile deep $(ARGS)
 
 lint:  ## ruff, mypy, import contracts
 	@sh scripts/setup dev

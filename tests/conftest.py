@@ -9,12 +9,16 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import hypothesis
 import pytest
+
+from karat.testing.mcp_server import serving
 
 # A busy machine is slow at making up examples, too, and that says nothing of the code.
 SETTINGS = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -139,6 +143,13 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             pytest.fail("\n".join([*lines, "If this is right: pytest --accept"]), pytrace=False)
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def shared_server() -> Iterator[Callable[[str], str]]:
+    """`shared_server("http")`: the URL of one scripted MCP server, for all tests that leave it as it is."""
+    with ExitStack() as servers:
+        yield cache(lambda transport: servers.enter_context(serving(transport)))
 
 
 @pytest.fixture(scope="session")

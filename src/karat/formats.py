@@ -12,6 +12,7 @@ import re
 import unicodedata
 
 __all__ = [
+    "OUTPUT_FORMAT",
     "POINT",
     "UNKNOWN",
     "brief",
@@ -36,6 +37,9 @@ __all__ = [
     "signed_interval",
     "width",
 ]
+
+OUTPUT_FORMAT = 1
+"""The format of everything that `--json` prints, and of summaries. 1: 2026-11, the first."""
 
 UNKNOWN = "–"
 """What stands where no number is known."""

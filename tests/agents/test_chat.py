@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -136,14 +136,17 @@ def test_all_turns_are_one_conversation(ask: Asking, api: str) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_conversation_that_was_broken_off_is_retold_with_its_tool_calls(ask: Asking, api: str) -> None:
+def test_a_conversation_that_was_broken_off_is_retold_with_its_tool_calls(
+    ask: Asking, shared_server: Callable[[str], str], api: str
+) -> None:
+    tools = McpServer(name="scripted", type="http", url=shared_server("http"))
     found = ToolCall(tool="search", server="scripted", input={"query": "lamp"}, result="a match")
     failed = ToolCall(tool="echo", server="scripted", input={"text": "x"}, error="no echo")
     gone = ToolCall(tool="gone", server="other", result="nobody offers it")
     before = ("one", Reply(text="By a match.", tool_calls=(found, failed, gone))), ("two", Reply(text="Six hours."))
     with serve([{"say": ["I heard: {{ question }}"]}]) as server:
         options = ask.options(server, api)
-        (reply,) = ask(options, "three", servers=(stdio_server(),), materials="A long report.", before=before)
+        (reply,) = ask(options, "three", servers=(tools,), materials="A long report.", before=before)
         last = server.requests[-1]
     assert reply.text == "I heard: three"
     said = [(one.role, one.text) for one in last.messages if one.role in ("user", "assistant") and one.text]
@@ -156,7 +159,10 @@ def test_a_conversation_that_was_broken_off_is_retold_with_its_tool_calls(ask: A
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_what_goes_wrong_with_a_tool_is_told_to_the_model(ask: Asking, api: str) -> None:
+def test_what_goes_wrong_with_a_tool_is_told_to_the_model(
+    ask: Asking, shared_server: Callable[[str], str], api: str
+) -> None:
+    tools = McpServer(name="scripted", type="http", url=shared_server("http"))
     wanted = [
         {"name": "echo", "arguments": {"text": "hi"}},
         {"name": "fail", "arguments": {"message": "no paper"}},
@@ -164,7 +170,7 @@ def test_what_goes_wrong_with_a_tool_is_told_to_the_model(ask: Asking, api: str)
         {"name": "echo", "arguments": {"txt": "wrong name"}},
     ]
     with serve([{"say": [{"tool_calls": wanted}, "done"]}]) as server:
-        (reply,) = ask(ask.options(server, api), servers=(stdio_server(),))
+        (reply,) = ask(ask.options(server, api), servers=(tools,))
         told = [one.text for one in server.requests[-1].messages if one.role == "tool"]
     assert [call.tool for call in reply.tool_calls] == ["echo", "fail", "fly", "echo"]
     first, failed, unknown, wrong = reply.tool_calls
@@ -179,16 +185,20 @@ def test_what_goes_wrong_with_a_tool_is_told_to_the_model(ask: Asking, api: str)
     assert reply.text == "done"
 
 
-def test_arguments_that_are_no_json_are_told_to_the_model_and_reach_no_server(ask: Asking) -> None:
+def test_arguments_that_are_no_json_are_told_to_the_model_and_reach_no_server(
+    ask: Asking, shared_server: Callable[[str], str]
+) -> None:
+    tools = McpServer(name="scripted", type="http", url=shared_server("http"))
     with serve([{"say": [{"tool_calls": [{"name": "echo", "arguments": '{"text": '}]}, "sorry"]}]) as server:
-        (reply,) = ask(ask.options(server, "openai"), servers=(stdio_server(),))
+        (reply,) = ask(ask.options(server, "openai"), servers=(tools,))
     (call,) = reply.tool_calls
     assert call == ToolCall(tool="echo", error='the arguments are not a JSON object: {"text": ')
 
 
-def test_two_servers_with_the_same_tools_stay_apart(ask: Asking) -> None:
+def test_two_servers_with_the_same_tools_stay_apart(ask: Asking, shared_server: Callable[[str], str]) -> None:
+    servers = tuple(McpServer(name=name, type="http", url=shared_server("http")) for name in ("a", "b"))
     with serve([{"say": [{"tool_calls": [{"name": "b__echo", "arguments": {"text": "x"}}]}, "done"]}]) as server:
-        (reply,) = ask(ask.options(server, "openai"), servers=(stdio_server("a"), stdio_server("b")))
+        (reply,) = ask(ask.options(server, "openai"), servers=servers)
         offered = [tool.name for tool in server.requests[0].tools]
     assert [(call.server, call.tool) for call in reply.tool_calls] == [("b", "echo")]
     assert len(set(offered)) == len(offered)
@@ -216,11 +226,14 @@ def test_a_server_that_dies_ends_the_attempt_and_keeps_what_was_spent(ask: Askin
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_too_many_turns_are_a_limit_that_keeps_what_was_said_and_spent(ask: Asking, api: str) -> None:
+def test_too_many_turns_are_a_limit_that_keeps_what_was_said_and_spent(
+    ask: Asking, shared_server: Callable[[str], str], api: str
+) -> None:
+    tools = McpServer(name="scripted", type="http", url=shared_server("http"))
     ask.prices = {f"{api}:rehearsal": Price(input=1, output=10)}
     turn = {"text": "once more", **SEARCH, "usage": {"input": 1000, "output": 100}}
     with serve([{"say": [turn]}]) as server, pytest.raises(LimitReached) as caught:
-        ask(ask.options(server, api, max_turns=3), servers=(stdio_server(),))
+        ask(ask.options(server, api, max_turns=3), servers=(tools,))
     fault = caught.value
     assert (fault.kind, fault.retriable) == ("max_turns", False)
     said = fault.reply

@@ -16,7 +16,7 @@ from karat.errors import InfrastructureFault
 from karat.mcp import Tool, Toolbox
 from karat.records import AgentSpec, Condition, McpServer, Reply, Sample, ToolCall, Turn
 from karat.redact import Redactor
-from karat.testing.mcp_server import serving, stdio_server
+from karat.testing.mcp_server import stdio_server
 
 LAMPS = "# Lamps\n\nA lamp is lit with a match. It burns for six hours.\n\nKeep it away from curtains."
 
@@ -56,13 +56,13 @@ def test_it_asks_the_search_tool_for_one_result_and_gives_it(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
-def test_it_searches_over_http_and_sse_alike(tmp_path, kind):
-    with serving(kind) as url:
-        assert ask(tmp_path, "lamp", McpServer(name="docs", type=kind, url=url)).text == LAMPS
+def test_it_searches_over_http_and_sse_alike(tmp_path, shared_server, kind):
+    assert ask(tmp_path, "lamp", McpServer(name="docs", type=kind, url=shared_server(kind))).text == LAMPS
 
 
-def test_the_same_question_gives_the_same_answer(tmp_path):
-    replies = {ask(tmp_path, "rain or boats?", stdio_server("docs")).text for _ in range(3)}
+def test_the_same_question_gives_the_same_answer(tmp_path, shared_server):
+    docs = McpServer(name="docs", type="http", url=shared_server("http"))
+    replies = {ask(tmp_path, "rain or boats?", docs).text for _ in range(3)}
     assert len(replies) == 1
 
 
@@ -78,9 +78,10 @@ def test_the_same_question_gives_the_same_answer(tmp_path):
         pytest.param("Use the shortcut.", LAMPS, id="a word that only begins so"),
     ],
 )
-def test_a_prompt_that_asks_for_a_short_answer_is_obeyed(tmp_path, prompt, text):
-    assert ask(tmp_path, "lamp", stdio_server("docs"), prompt=prompt).text == text
-    assert ask(tmp_path, "lamp", stdio_server("docs"), prompt=prompt, obey_length=False).text == LAMPS
+def test_a_prompt_that_asks_for_a_short_answer_is_obeyed(tmp_path, shared_server, prompt, text):
+    docs = McpServer(name="docs", type="http", url=shared_server("http"))
+    assert ask(tmp_path, "lamp", docs, prompt=prompt).text == text
+    assert ask(tmp_path, "lamp", docs, prompt=prompt, obey_length=False).text == LAMPS
 
 
 def test_unknown_options_are_refused():

@@ -59,6 +59,7 @@ def summary(run: RunFolder) -> Summary:
     return summarize(run)
 
 
+@pytest.mark.slow
 def test_it_is_what_comes_out_when_the_replies_are_written_read_and_scored(run: RunFolder, summary: Summary) -> None:
     """By the text of the replies, as an agent would give them, and one study after the other."""
     agreements = []
@@ -207,6 +208,7 @@ def estimates(tree: Any, place: str = "") -> dict[str, dict[str, Any]]:
     return {}
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("level", [0.9, 0.99])
 def test_every_interval_has_the_level_that_was_asked_for(run: RunFolder, summary: Summary, level: float) -> None:
     other = summarize(run, level=level)
@@ -226,6 +228,7 @@ def test_every_interval_has_the_level_that_was_asked_for(run: RunFolder, summary
     assert not any("level" in one for one in (*summary.warnings, *other.warnings))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("level", "shown"), [(0.9, "90 %"), (0.99, "99 %")])
 def test_whatever_says_a_level_says_this_one(run: RunFolder, level: float, shown: str) -> None:
     found = summarize(run, level=level)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from karat.cli.output import OUTPUT_FORMAT
 from karat.cli.progress import ConditionCounts, LastFailure, Progress, RunningMean
+from karat.formats import OUTPUT_FORMAT
 from karat.journal import Event
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "events.md"

@@ -27,6 +27,7 @@ CASES: dict[str, str | bytes] = {
     "Latin-1": b"name: caf\xe9\n" + _GOOD.encode(),
     "more than a megabyte": "# " + "x" * 1_000_001,
     "a control character": "name: a\x07b\n" + _GOOD,
+    "a kind that is a list": _REST + "dataset: {kind: [golden], path: questions.jsonl}\n",
     # YAML
     "a tab": "dataset:\n\tpath: questions.jsonl\n",
     "a colon in text": "name: karat: a test\n" + _GOOD,

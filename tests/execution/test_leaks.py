@@ -33,7 +33,7 @@ def processes(mark: str) -> list[str]:
 @pytest.mark.parametrize(
     ("questions", "mcp"),
     [
-        pytest.param(4, None, id="few"),
+        pytest.param(2, None, id="few"),
         pytest.param(100, None, id="plain", marks=pytest.mark.slow),
         pytest.param(100, {"record": "tapes"}, id="recorded", marks=pytest.mark.slow),
     ],

@@ -48,7 +48,7 @@ def test_calls_work_and_headers_reach_the_server(toolbox, condition, kind):
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
-def test_a_shared_session_serves_many_trials(toolbox, condition, kind):
+def test_a_shared_session_serves_many_trials(toolbox, condition, shared_server, kind):
     async def one(box, server, number):
         async with box.open(condition(server)) as tools:
             return (await tools.call("r", "echo", {"text": str(number)})).result
@@ -58,8 +58,7 @@ def test_a_shared_session_serves_many_trials(toolbox, condition, kind):
         async with toolbox(server) as box:
             return await asyncio.gather(*(one(box, server, number) for number in range(10)))
 
-    with serving(kind) as url:
-        assert asyncio.run(story(url)) == [str(number) for number in range(10)]
+    assert asyncio.run(story(shared_server(kind))) == [str(number) for number in range(10)]
 
 
 @pytest.mark.quick(3)
@@ -85,21 +84,21 @@ def test_a_status_is_told_and_the_headers_value_is_not(toolbox, condition, kind,
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
-def test_a_redirect_to_another_origin_is_not_followed_and_named(toolbox, condition, kind):
-    with serving(kind) as elsewhere, serving(kind, "--status=307", f"--location={elsewhere}?token=abc") as url:
+def test_a_redirect_to_another_origin_is_not_followed_and_named(toolbox, condition, shared_server, kind):
+    elsewhere = shared_server(kind)
+    with serving(kind, "--status=307", f"--location={elsewhere}?token=abc") as url:
         found = asyncio.run(fault_of(toolbox, condition, remote(kind, url, headers={"X-Key": CANARY})))
     assert (found.kind, found.retriable) == ("mcp_redirect", False)
     assert f"redirects to {elsewhere}, which is not followed" in found.message
 
 
-def test_a_redirect_within_the_origin_is_followed_with_its_headers(toolbox, condition):
+def test_a_redirect_within_the_origin_is_followed_with_its_headers(toolbox, condition, shared_server):
     async def story(url):
         server = remote("http", f"{url}/", headers={"X-Key": CANARY})
         async with toolbox(server).open(condition(server)) as tools:
             return (await tools.call("r", "headers", {})).result
 
-    with serving("http") as url:
-        assert json.loads(asyncio.run(story(url)) or "")["x-key"] == CANARY
+    assert json.loads(asyncio.run(story(shared_server("http"))) or "")["x-key"] == CANARY
 
 
 def test_a_rate_limit_in_the_middle_is_a_fault_of_that_call_alone(toolbox, condition, httpserver):
@@ -216,7 +215,7 @@ def start(kind: str, port: int) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
-def test_large_results(toolbox, condition, kind):
+def test_large_results(toolbox, condition, shared_server, kind):
     """Streamable HTTP takes what stdio takes; one event of the older SSE transport may have 1 MB (the SDK's bound)."""
 
     async def story(url):
@@ -230,12 +229,11 @@ def test_large_results(toolbox, condition, kind):
             assert "more than the 10485760" in (await tools.call("r", "large", {"megabytes": 11})).error
             assert (await tools.call("r", "echo", {"text": "still here"})).result == "still here"
 
-    with serving(kind) as url:
-        asyncio.run(story(url))
+    asyncio.run(story(shared_server(kind)))
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
-def test_cutting_off_a_trial_is_quick(toolbox, condition, kind):
+def test_cutting_off_a_trial_is_quick(toolbox, condition, shared_server, kind):
     async def story(url):
         server = remote(kind, url)
         started = time.monotonic()
@@ -244,8 +242,7 @@ def test_cutting_off_a_trial_is_quick(toolbox, condition, kind):
                 await tools.call("r", "hang", {})
         return time.monotonic() - started
 
-    with serving(kind) as url:
-        assert asyncio.run(story(url)) < 8
+    assert asyncio.run(story(shared_server(kind))) < 8
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import structs
 
+from karat import formats
 from karat.analysis.failures import failure_kinds
 from karat.analysis.ledger import accounts, outcome, server_problems
 from karat.analysis.model import (
-    FORMAT_VERSION,
     Account,
     Difference,
     FailureKind,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from karat.records import AllowCode
 
 __all__ = [
-    "FORMAT_VERSION",
     "Comparison",
     "Summary",
     "TrialRecord",
@@ -154,7 +153,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     )  # fmt: skip
     kind, (parts, head, own) = kind_of(info.kind), _part(given, asked)
     return Summary(
-        format=FORMAT_VERSION, run=info.run, name=info.name, version=info.version, created=info.created,
+        format=formats.OUTPUT_FORMAT, run=info.run, name=info.name, version=info.version, created=info.created,
         kind=info.kind, status=status, level=level,
         headline=nothing_scored(total, failures, status) or head or figures.headline(total, kind),
         conditions=tuple(index.conditions),

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from karat import formats
 from karat.analysis import summarize
-from karat.analysis.comparison import FORMAT_VERSION, Comparison, Flip, Pairing, Side
+from karat.analysis.comparison import Comparison, Flip, Pairing, Side
 from karat.analysis.model import MetricInfo, SampleTable, ServerProblem, Summary
 from karat.analysis.parts import kind_of
 from karat.analysis.verdicts import NOT_TESTED, REHEARSED, said, server_warnings, unmeasured
@@ -71,7 +71,7 @@ def _compared(
     pairings = _pairings(first, second, pairs, metrics, (rows_a, rows_b), level=level)
     unit = _unit(first)
     return Comparison(
-        format=FORMAT_VERSION,
+        format=formats.OUTPUT_FORMAT,
         unit=unit,
         right=_rule(first),
         a=sides[0],

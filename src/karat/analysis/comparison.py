@@ -13,10 +13,7 @@ from karat.analysis.format_metric import POINT_LEGEND, is_point, measured, signe
 from karat.analysis.model import Difference, MetricInfo, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, kind_of
 
-__all__ = ["FORMAT_VERSION", "Comparison", "Flip", "Pairing", "Side"]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
+__all__ = ["Comparison", "Flip", "Pairing", "Side"]
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,6 @@ from karat.errors import BadOption, did_you_mean
 from karat.journal import ServerInfo
 
 __all__ = [
-    "FORMAT_VERSION",
     "Account",
     "Attempts",
     "Cost",
@@ -43,9 +42,6 @@ __all__ = [
     "Summary",
     "Tokens",
 ]
-
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat import formats, kinds, plugins
-from karat.cli.output import OUTPUT_FORMAT
 from karat.execution.plan import Plan, plan
+from karat.formats import OUTPUT_FORMAT
 from karat.kinds import DatasetPart
 from karat.records import Sample
 from karat.redact import Redactor

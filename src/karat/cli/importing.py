@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 from karat import formats, plugins
-from karat.cli.output import OUTPUT_FORMAT, aligned
+from karat.cli.output import aligned
 from karat.cli.values import settings_of
 from karat.errors import BadExperiment, BadOption
+from karat.formats import OUTPUT_FORMAT
 from karat.importers import Doubt, Draft, Open, save
 
 __all__ = ["Imported", "ImportedDraft", "import_"]

@@ -11,9 +11,10 @@ import msgspec
 
 from karat import formats, plugins
 from karat import kinds as datasets
-from karat.cli.output import OUTPUT_FORMAT, aligned
+from karat.cli.output import aligned
 from karat.cli.values import settings_of
 from karat.errors import BadExperiment, BadOption
+from karat.formats import OUTPUT_FORMAT
 from karat.kinds import Doubted
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from karat import formats, plugins
-from karat.cli.output import OUTPUT_FORMAT, aligned
+from karat.cli.output import aligned
 from karat.config.presets import presets
 from karat.errors import UnknownPlugin
+from karat.formats import OUTPUT_FORMAT
 
 __all__ = ["Listed", "Listing", "Option", "family", "plugin"]
 

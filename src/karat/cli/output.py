@@ -12,7 +12,7 @@ import click
 
 from karat.installation import shown_path
 
-__all__ = ["OUTPUT_FORMAT", "Output", "aligned", "program", "typed", "whisper"]
+__all__ = ["Output", "aligned", "program", "typed", "whisper"]
 
 
 class Output:
@@ -63,9 +63,6 @@ class Output:
         """Whether a person may be watching."""
         return sys.stderr.isatty() and not (self.quiet or self.events)
 
-
-OUTPUT_FORMAT = 1
-"""The format of everything that `--json` prints. 1: 2026-11, the first."""
 
 _COLORS = re.compile("(\x1b\\[[0-9;]*m)")
 

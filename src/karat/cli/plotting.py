@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat.cli.output import OUTPUT_FORMAT, Output
+from karat.cli.output import Output
 from karat.errors import BadOption
+from karat.formats import OUTPUT_FORMAT
 
 if TYPE_CHECKING:
     from karat.document.charts import Chart

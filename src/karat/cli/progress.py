@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from karat.cli.output import OUTPUT_FORMAT
 from karat.cli.running_means import RunningMeans
 from karat.execution import RunStatus
+from karat.formats import OUTPUT_FORMAT
 
 if TYPE_CHECKING:
     from karat.analysis.model import Estimate

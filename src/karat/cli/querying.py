@@ -17,8 +17,9 @@ import msgspec
 
 from karat import formats
 from karat.cli.options import Asking
-from karat.cli.output import OUTPUT_FORMAT, Output, aligned
+from karat.cli.output import Output, aligned
 from karat.errors import BadOption
+from karat.formats import OUTPUT_FORMAT
 from karat.sql import SQL_TYPES, Limits
 from karat.tables import LIMITS, TABLES, ask, write, write_rows, write_tables
 

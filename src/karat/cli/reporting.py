@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import formats, kinds, plugins
-from karat.cli.output import OUTPUT_FORMAT, Output, typed
+from karat.cli.output import Output, typed
 from karat.errors import BadOption
 from karat.exports import save
+from karat.formats import OUTPUT_FORMAT
 from karat.index import trusted
 from karat.installation import shown_path
 

@@ -11,10 +11,11 @@ from karat import kinds
 from karat.analysis import Summary
 from karat.analysis.cached import summarize_cached
 from karat.cli.ending import Exit
-from karat.cli.output import OUTPUT_FORMAT, Output, typed
+from karat.cli.output import Output, typed
 from karat.cli.printed import aside
 from karat.cli.reporting import next_steps, render, screen
 from karat.cli.scoring import missing_scores
+from karat.formats import OUTPUT_FORMAT
 from karat.installation import shown_path
 
 if TYPE_CHECKING:

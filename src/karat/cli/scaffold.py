@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from karat import plugins
-from karat.cli.output import OUTPUT_FORMAT
 from karat.config.schema import schema_of, schema_text
 from karat.errors import BadOption, did_you_mean
+from karat.formats import OUTPUT_FORMAT
 
 __all__ = ["Scaffolded", "scaffold"]
 

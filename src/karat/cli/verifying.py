@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from karat import formats
-from karat.cli.output import OUTPUT_FORMAT
+from karat.formats import OUTPUT_FORMAT
 from karat.journal import Verified, verify
 
 __all__ = ["Checked", "check"]

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from karat.cli.options import Viewing
-from karat.cli.output import OUTPUT_FORMAT, Output
+from karat.cli.output import Output
 from karat.errors import BadRun
-from karat.formats import clean
+from karat.formats import OUTPUT_FORMAT, clean
 from karat.viewer import Listening, serve
 
 __all__ = ["Served", "view"]

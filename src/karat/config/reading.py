@@ -126,11 +126,17 @@ class _AnyOptions(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
+_sections: dict[tuple[str, Plugin | None], type[BaseModel]] = {}  # making one takes as long as reading a file
+
+
 def section(family: str, plugin: Plugin | None) -> type[BaseModel]:
     """What a section of the file may hold: the plug-in's options, and the keys that name and place the plug-in."""
-    base = _AnyOptions if plugin is None else plugins.options_model(plugin) or _NoOptions
-    base.model_rebuild()  # its module may have grown since: names of classes that were not there yet
-    return create_model(f"{family}.{base.__qualname__}", __base__=base, __doc__=base.__doc__, **_KEYS[family])
+    if (family, plugin) not in _sections:
+        base = _AnyOptions if plugin is None else plugins.options_model(plugin) or _NoOptions
+        base.model_rebuild()  # its module may have grown since: names of classes that were not there yet
+        name = f"{family}.{base.__qualname__}"
+        _sections[family, plugin] = create_model(name, __base__=base, __doc__=base.__doc__, **_KEYS[family])
+    return _sections[family, plugin]
 
 
 def read_dataset(value: object, info: ValidationInfo) -> DatasetPart:
@@ -144,7 +150,7 @@ def read_dataset(value: object, info: ValidationInfo) -> DatasetPart:
         problems += explain(error, values, _AnyOptions)
     model = section("kinds", reading.kind)
     try:
-        checked = model.model_validate(values, context=reading)
+        checked = model.model_validate({**values, "kind": None} if problems else values, context=reading)
     except ValidationError as error:
         raise refusal(problems + explain(error, values, model)) from None
     if reading.kind is None:

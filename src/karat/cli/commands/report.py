@@ -48,7 +48,8 @@ def command(
     if shown.full and name != "terminal":
         raise BadOption("--full", f"is for the terminal; the report {name} is always whole")
     asked = {**shown.asked, **({"full": True} if shown.full else {})}
-    reporting.check(name, folder, asked)
+    fields = reporting.check(name, folder, asked).Options.model_fields if asked else {}
+    output.say(*(f"warning: --set {key}: {fields[key].deprecated}" for key in asked if fields[key].deprecated))
     with aside():
         summary = summarize_cached(folder, **shown.chosen())
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})

@@ -289,9 +289,6 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-FORMAT_VERSION = 1
-"""1: 2026-11, the first."""
-
 _LONGEST_TITLE = 60  # columns of a title or a source
 
 
@@ -313,7 +310,7 @@ class ListedStudy(msgspec.Struct, frozen=True, kw_only=True):
 class ListedStudies(msgspec.Struct, frozen=True, kw_only=True):
     """`karat list studies --json`."""
 
-    format: int = FORMAT_VERSION
+    format: int = formats.OUTPUT_FORMAT
     family: str = "studies"
     studies: tuple[ListedStudy, ...]
 
@@ -336,7 +333,7 @@ class ListedStudies(msgspec.Struct, frozen=True, kw_only=True):
 class StudyPage(msgspec.Struct, frozen=True, kw_only=True):
     """`karat list studies NAME --json`."""
 
-    format: int = FORMAT_VERSION
+    format: int = formats.OUTPUT_FORMAT
     study: StudyContents
 
     def __str__(self) -> str:
@@ -412,7 +409,7 @@ class StudyFault(msgspec.Struct, frozen=True, kw_only=True):
 class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
     """`karat check STUDY --json`."""
 
-    format: int = FORMAT_VERSION
+    format: int = formats.OUTPUT_FORMAT
     path: str
     ready: bool  # `karat run` would take it, and its copy of people gives their result
     faults: tuple[StudyFault, ...]  # for which a run would refuse it

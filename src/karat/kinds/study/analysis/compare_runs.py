@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from karat import formats
-from karat.analysis.comparison import FORMAT_VERSION, Comparison, Side
+from karat.analysis.comparison import Comparison, Side
 from karat.analysis.model import Summary
 from karat.analysis.numbers import Estimate
 from karat.analysis.verdicts import REHEARSED
@@ -165,8 +165,8 @@ def compare_studies(
         only_b=tuple(name for name in studies_b if name not in studies_a),
     )
     return Comparison(
-        format=FORMAT_VERSION, unit="participant", a=sides[0], b=sides[1], level=found.level, headline=found.headline(),
-        metrics=(), pairings=(), only_a=0, only_b=0, changed=0,
+        format=formats.OUTPUT_FORMAT, unit="participant", a=sides[0], b=sides[1], level=found.level,
+        headline=found.headline(), metrics=(), pairings=(), only_a=0, only_b=0, changed=0,
         warnings=tuple(_warnings(*summaries, found)), parts={"study": found},
     )  # fmt: skip
 

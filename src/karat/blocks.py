@@ -8,35 +8,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from karat import formats
 
 __all__ = [
+    "Axis",
     "Bar",
     "Block",
     "Cell",
+    "Chart",
     "Column",
     "Count",
+    "Curve",
     "Duration",
     "Estimate",
     "Facts",
-    "Figure",
     "Fold",
     "Group",
     "KindBlocks",
+    "Line",
     "Listing",
     "Low",
     "LowAnswer",
     "LowTurn",
+    "Mark",
     "Money",
     "Note",
     "Number",
     "PValue",
+    "Plane",
+    "Point",
     "Range",
     "Row",
+    "Rows",
     "Scale",
     "Section",
     "Share",
@@ -45,10 +52,12 @@ __all__ = [
     "Tone",
     "apart",
     "columns",
+    "forest",
     "kind_of",
     "labels",
     "legend_of",
     "limited",
+    "marks_of",
     "place",
     "plain",
     "slug",
@@ -57,6 +66,7 @@ __all__ = [
 
 Tone = Literal["", "good", "bad", "quiet"]
 _WIDE = 100.0
+_LONGEST_TITLE = 380  # columns: five lines, however long the names in it are
 LABEL = 48  # columns of a name on an axis
 
 
@@ -271,12 +281,129 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     slim: bool = False  # no wider than its content
     limit: int = 0  # 0: all
     rest: str = ""
+    chart: str = ""  # the name of the chart that `karat plot` draws of its intervals; empty: none
+    finding: str = ""  # the title of that chart
 
 
-class Figure(msgspec.Struct, frozen=True):
-    """A chart with its table."""
+class Axis(msgspec.Struct, frozen=True, kw_only=True):
+    """What is measured along an axis, and from where to where; without `start` or `end` as far as the data go."""
 
-    chart: Any
+    title: str
+    start: float | None = None
+    end: float | None = None
+    percent: bool = False  # shares, written in percent
+    whole: bool = False  # whole numbers, such as turns
+    zero: float | None = None  # a value that means something, such as no difference: a dashed line
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A point with its interval, or with `start` a bar from there to `value`."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    start: float | None = None
+    series: int | None = None  # of the legend or of the categories; None: there is but one
+    label: str = ""  # shown on pointing at it
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A name on the left and its marks."""
+
+    name: str
+    marks: tuple[Mark, ...]
+    joined: bool = False  # whether a line goes from the least to the most of them
+    tick: float | None = None  # a reference for this line
+    note: str = ""  # on the right
+
+
+class Rows(msgspec.Struct, frozen=True, kw_only=True):
+    """A panel of lines, one below the other."""
+
+    axis: Axis
+    lines: tuple[Line, ...]
+    title: str = ""
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """A place, with its intervals: `low` to `high` of y, `left` to `right` of x. A bar is as wide as the latter."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    left: float | None = None
+    right: float | None = None
+    label: str = ""
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """Points that belong together. Intervals of `lines` and of a `fit` are bands."""
+
+    points: tuple[Point, ...]
+    form: Literal["points", "lines", "bars", "fit", "reference"] = "points"
+    series: int | None = None
+
+
+class Plane(msgspec.Struct, frozen=True, kw_only=True):
+    """A panel with numbers on both axes."""
+
+    x: Axis
+    y: Axis
+    curves: tuple[Curve, ...]
+    title: str = ""
+    height: int = 110  # pixels
+
+
+class Chart(msgspec.Struct, frozen=True, kw_only=True):
+    """A drawing that says what it shows, and the same numbers as a table. It holds no colours and computes nothing.
+
+    A terminal and Markdown show the table, unless it is a `detail`.
+    """
+
+    name: str  # of its file: lower case, unique within a run
+    title: str  # the finding, with n and interval
+    description: str  # what is drawn, for readers who do not see it
+    panels: tuple[Rows | Plane, ...]
+    table: Table
+    legend: tuple[str, ...] = ()  # the names of the series
+    ordered: bool = False  # whether the series are steps of a scale, in shades of one colour
+    detail: bool = False
+
+    def __post_init__(self) -> None:
+        """Texts may be foreign: they are cleaned, and a long title is cut."""
+        texts = {
+            "name": slug(self.name),
+            "title": formats.excerpt(self.title, _LONGEST_TITLE),
+            "description": formats.clean(self.description),
+            "legend": tuple(labels(self.legend).values()),
+        }
+        for field, text in texts.items():
+            msgspec.structs.force_setattr(self, field, text)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The headings of the table."""
+        grouped = any(isinstance(row, Group) for row in self.table.rows)
+        return (*(["part"] if grouped else []), *(column.head for column in self.table.columns))
+
+    @property
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """The table as texts, each row under the heading of its group."""
+        rows, part = [], [""] if len(self.columns) > len(self.table.columns) else []
+        for row in self.table.rows:
+            if isinstance(row, Group):
+                part = [formats.clean(row.name)]
+            else:
+                rows.append((*part, formats.clean(row.name), *(formats.clean(plain(cell)) for cell in row.cells)))
+        return tuple(rows)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        import importlib
+
+        html: str = importlib.import_module("karat.document.render.notebook").chart_html(self)  # it imports this module
+        return html
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -344,7 +471,7 @@ class Fold(msgspec.Struct, frozen=True):
     blocks: tuple[Block, ...]
 
 
-Block = Table | Figure | Note | Facts | Listing | Low | Fold
+Block = Table | Chart | Note | Facts | Listing | Low | Fold
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -397,6 +524,54 @@ def limited(table: Table, most: int, rest: str = "") -> Table:
     left = formats.plural(len(table.rows) - most, "further row")
     note = f"{left} left out{f': {rest}' if rest else ''}."
     return msgspec.structs.replace(table, rows=table.rows[:most], legend=f"{table.legend} {note}".strip())
+
+
+def forest(table: Table) -> Chart:
+    """The first column of drawn intervals of a table as a chart: a panel for each group of rows."""
+    panels: list[tuple[str, list[tuple[str, Estimate, int]]]] = []
+    for row in table.rows:
+        if isinstance(row, Group):
+            panels.append((row.name, []))
+        else:
+            panels = panels or [("", [])]
+            drawn = [cell for cell in row.cells if isinstance(cell, Estimate) and cell.scale is not None]
+            panels[-1][1].extend((row.name, cell, row.color or 0) for cell in drawn[:1])
+    head = next(column.head for column in table.columns[1:] if column.number).partition(" [")[0]
+    rows = []
+    for part, lines in panels:
+        scale = next((cell.scale for _, cell, _ in lines if cell.scale is not None), None)
+        if scale is None:
+            continue
+        percent = any(cell.percent for _, cell, _ in lines)
+        rows.append(
+            Rows(
+                title=formats.clean(part),
+                axis=Axis(title=head, start=scale.start, end=scale.end, zero=scale.zero, percent=percent),
+                lines=tuple(
+                    Line(name=label, marks=marks_of(cell, series))
+                    for label, (_, cell, series) in zip(apart(_short(line[0]) for line in lines), lines, strict=True)
+                ),
+            )
+        )
+    return Chart(
+        name=table.chart,
+        title=table.finding,
+        description=f"{table.caption}: a point for each row, with its interval.",
+        panels=tuple(rows),
+        table=table,
+    )
+
+
+def _short(name: str) -> str:
+    """The name of a row for an axis; of a pair both names, each cut so that the other is seen as well."""
+    return " − ".join(formats.middle(half, LABEL // 2 - 4) for half in name.split(" − ")) if " − " in name else name
+
+
+def marks_of(cell: Estimate, series: int | None = None) -> tuple[Mark, ...]:
+    """An estimate as a mark; nothing where it is not known."""
+    if cell.value is None:
+        return ()
+    return (Mark(value=cell.value, low=cell.low, high=cell.high, series=series, label=plain(cell)),)
 
 
 def labels(names: Iterable[str]) -> dict[str, str]:

@@ -6,8 +6,10 @@ import pytest
 from tests.analysis.journals import Script
 
 from karat.analysis import compare, summarize
+from karat.blocks import Rows
 from karat.document.charts import charts
-from karat.document.charts.theme import LIGHT, SHAPES
+from karat.document.ink import LIGHT
+from karat.document.render.svg import SHAPES
 from karat.errors import BadRun
 from karat.exports.terminal import Terminal
 from karat.journal import ScorerInfo
@@ -112,17 +114,14 @@ def test_long_names_of_conditions_are_told_apart_in_every_chart(tmp_path):
         for at, name in enumerate(names):
             script.scored(row, name, value=1 + (row + at) % 5)
     for chart in charts(summarize(script.end())):
-        shown = {
-            row[key]
-            for row in chart.spec.get("data", {}).get("values", ())
-            for key in ("condition", "pair")
-            if key in row
-        }
+        shown = {line.name for panel in chart.panels if isinstance(panel, Rows) for line in panel.lines}
+        shown |= set(chart.legend) - {str(step) for step in range(1, 6)}
+        shown = {label for label in shown if label.startswith("a-")}
         assert not any("(2)" in label for label in shown)
         assert all(label.endswith(("v1", "v2", "v3", "v4")) for label in shown)
 
 
 def test_no_two_of_many_conditions_have_the_same_mark():
-    colours, shapes = LIGHT["categories"], SHAPES
+    colours, shapes = LIGHT.categories, SHAPES
     marks = {(at % len(colours), at % len(shapes)) for at in range(50)}
     assert len(marks) == 50

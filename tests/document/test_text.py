@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.document.hostile import HOSTILE
 
-from karat.document import embedded, foreign, markdown_html, policy, visible
-from karat.document.text import line, tied
+from karat.document.assets import policy
+from karat.document.markdown import markdown_html
+from karat.document.text import foreign, line, tied, visible
 
 
 class Found(HTMLParser):
@@ -129,21 +130,6 @@ def test_markdown_made_to_be_slow_is_drawn(text):
 
 def test_what_is_not_known_is_a_dash():
     assert [str(draw(None)) for draw in (foreign, line, markdown_html)] == ["–"] * 3
-
-
-@given(
-    st.recursive(
-        st.text(st.characters(exclude_categories=())), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
-    )
-)
-def test_json_in_a_script_element_cannot_end_it(value):
-    import json
-
-    text = str(embedded(value))
-    assert not set(text) & set("<>&\u2028\u2029")
-    text.encode()
-    if "\\ud" not in json.dumps(value):  # a surrogate, alone or in a pair
-        assert json.loads(text) == value
 
 
 def test_intervals_and_units_are_not_broken_over_two_lines():

@@ -28,7 +28,7 @@ def test_the_result_comes_first_and_the_rest_is_folded(tmp_path, journals):
     assert "it fell over" in first
     assert len(first.split("\n")) < 40
     assert re.findall("<summary>(.*?)</summary>", text) == [
-        "Results", "Differences", "Variation", "Where it fails", "Cost and time", "How to repeat it",
+        "Differences", "Variation", "Where it fails", "Cost and time", "How to repeat it",
     ]  # fmt: skip
     assert text.count("<details>") == text.count("</details>") == 6
     assert "+2.83 \\[+2.20, +3.47\\]" in rest

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from html import escape
 from typing import Any
 
 import msgspec
@@ -88,7 +86,8 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
         return _text(self)
 
     def _repr_html_(self) -> str:
-        return _html(self)
+        html: str = plugins.load("karat.document.render.notebook:comparison_html")(self)  # it imports this module
+        return html
 
 
 def _row(one: Pairing) -> dict[str, Any]:
@@ -135,42 +134,6 @@ def _text(found: Comparison) -> str:
         lines += ["", POINT_LEGEND]
     lines += [f"warning: {text}" for text in found.warnings]
     return "\n".join(formats.clean(line) for line in lines) + "\n"
-
-
-def _html(found: Comparison) -> str:
-    """A small table; everything that is not karat's own is escaped."""
-    heads = ("metric", "from", "to", "mean before", "mean after", "difference", "p (Holm)", "better", "worse", "equal")
-    rows = (_html_row(one, percent=found.percent(one)) for one in found.pairings)
-    body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
-    warned = "".join(f"<p>warning: {_safe(text)}</p>" for text in found.warnings)
-    return (
-        f"<div><p><strong>{_safe(found.a.label)} → {_safe(found.b.label)}</strong><br>{_safe(found.headline)}</p>"
-        f"<table><thead><tr>{_cells('th', heads)}</tr></thead><tbody>{body}</tbody></table>{warned}</div>"
-    )
-
-
-def _html_row(one: Pairing, *, percent: bool) -> tuple[str, ...]:
-    found = one.difference
-    return (
-        f"{found.metric}{' (offline)' if found.offline else ''}",
-        found.a,
-        found.b,
-        measured(one.mean_a, percent=percent),
-        measured(one.mean_b, percent=percent),
-        signed_estimate(found.estimate, percent=percent),
-        formats.p_value(found.p_adjusted),
-        formats.count(one.better),
-        formats.count(one.worse),
-        formats.count(one.equal),
-    )
-
-
-def _cells(tag: str, texts: Iterable[str]) -> str:
-    return "".join(f"<{tag}>{_safe(text)}</{tag}>" for text in texts)
-
-
-def _safe(text: str) -> str:
-    return escape(formats.clean(text))
 
 
 def _pairing_lines(one: Pairing, unit: str, *, percent: bool) -> list[str]:

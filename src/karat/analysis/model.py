@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from karat import plugins
 from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.parts import PartHolder
 from karat.errors import BadOption, did_you_mean
@@ -412,6 +413,5 @@ class Summary(PartHolder, frozen=True, kw_only=True):
         return text(self)
 
     def _repr_html_(self) -> str:
-        from karat.analysis.shapes import html
-
-        return html(self)
+        html: str = plugins.load("karat.document.render.notebook:summary_html")(self)  # it imports this module
+        return html

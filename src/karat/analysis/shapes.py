@@ -1,10 +1,9 @@
-"""A summary as rows, as a data frame, and as HTML for notebooks."""
+"""A summary as rows, as a data frame and as text."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from karat import formats
@@ -13,7 +12,7 @@ from karat.analysis.model import MetricInfo, Result, Summary
 from karat.errors import BadOption
 from karat.installation import install_command
 
-__all__ = ["frame", "html", "rows", "text"]
+__all__ = ["frame", "rows", "text"]
 
 
 def rows(summary: Summary) -> list[dict[str, Any]]:
@@ -100,35 +99,3 @@ def _text_line(result: Result, metric: MetricInfo, longest: int) -> str:
     value = estimated(result.mean, percent=metric.percent)
     missing = f", {formats.count(result.n_missing)} missing" if result.n_missing else ""
     return f"{name}{blank}  {value}  {formats.plural(result.n_answers, 'answer')}{missing}"
-
-
-def html(summary: Summary) -> str:
-    """A small table, and what must be known to read it; everything that is not karat's own is escaped."""
-    unfinished = bool(summary.total.ledger.not_run)
-    first = [part.main_numbers(summary.conditions[0]) for part in summary.parts.values()]
-    heads = ["condition", *(head for numbers in first for head in numbers)]
-    heads += [f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in summary.metrics]
-    heads += ["failures", *(["not run"] if unfinished else []), "planned"]
-    head = "".join(f"<th>{_safe(text)}</th>" for text in heads)
-    body = "".join(_row(summary, condition, unfinished=unfinished) for condition in summary.conditions)
-    warned = "".join(f"<p>warning: {_safe(text)}</p>" for text in summary.warnings)
-    title = f"{summary.name} {summary.run} ({summary.status})"
-    return (
-        f"<div><p><strong>{_safe(title)}</strong><br>{_safe(summary.headline)}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{warned}</div>"
-    )
-
-
-def _row(summary: Summary, condition: str, *, unfinished: bool) -> str:
-    cells = [condition, *(text for part in summary.parts.values() for text in part.main_numbers(condition).values())]
-    for metric in summary.metrics:
-        found = summary.result(condition, metric.key)
-        cells.append(formats.UNKNOWN if found is None else estimated(found.mean, percent=metric.percent))
-    ledger = summary.accounts[condition].ledger
-    cells += [formats.count(ledger.failed), *([formats.count(ledger.not_run)] if unfinished else [])]
-    cells.append(formats.count(ledger.planned))
-    return "<tr>" + "".join(f"<td>{_safe(text)}</td>" for text in cells) + "</tr>"
-
-
-def _safe(text: str) -> str:
-    return escape(formats.clean(text))

@@ -40,6 +40,7 @@ NOT_TESTED = "not tested"
 NOT_MEASURED = "MCP servers not measured"
 """Instead of `NO_DIFFERENCE` where a condition's MCP calls failed, or none was made."""
 
+_MOST_ALSO = 3  # metrics of a pair, and pairs, that a headline names
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
 
 
@@ -124,23 +125,42 @@ def said(differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, un
     if not shown:
         return _nothing_shown([one for one in differences if one.verdict != NOT_MEASURED] or differences, shares, unit)
     first = max((one for one in shown if one.metric == shown[0].metric), key=lambda one: abs(one.estimate.value or 0.0))
-    others = len(shown) - 1
-    more = formats.plural(others, "more comparison shows", "more comparisons show") if others else ""
     offline = " (offline scores)" if first.offline else ""
-    return f"{_shown(first, unit, percent=first.metric in shares)}{offline}{f'; {more} a difference' if more else ''}"
+    return f"{_shown(first, unit, percent=first.metric in shares)}{offline}{_also(first, shown)}"
+
+
+def _also(first: Difference, shown: Sequence[Difference]) -> str:
+    """The other comparisons that show something: who wins, on what."""
+    metrics: dict[str, list[str]] = {_pair(first): []}
+    for other in shown:
+        if other is not first:
+            metrics.setdefault(_pair(other), []).append(other.metric)
+    parts = []
+    for pair, names in metrics.items():
+        named = ", ".join(names[:_MOST_ALSO])
+        if len(names) > _MOST_ALSO:
+            named += f" and {formats.plural(len(names) - _MOST_ALSO, 'further metric')}"
+        if names:
+            parts.append(f"also on {named}" if pair == _pair(first) else f"{pair} on {named}")
+    further = [formats.plural(len(parts) - _MOST_ALSO, "further pair")] if len(parts) > _MOST_ALSO else []
+    return "".join(f"; {part}" for part in [*parts[:_MOST_ALSO], *further])
+
+
+def _pair(one: Difference) -> str:
+    upper, lower = (one.b, one.a) if (one.estimate.value or 0.0) > 0 else (one.a, one.b)
+    if one.winner is None:
+        return f"{upper} is higher than {lower}"
+    return f"{one.winner} beats {one.a if one.winner == one.b else one.b}"
 
 
 def _shown(one: Difference, unit: str, *, percent: bool) -> str:
     found = one.estimate
     value, low, high = found.value or 0.0, found.low, found.high
-    upper, lower = (one.b, one.a) if value > 0 else (one.a, one.b)
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
     by = _by(abs(value), low, high, percent=percent, plain=True)
     tested = f"{formats.plural(one.n_pairs, unit)}, p {_p(one.p_adjusted)}"
-    if one.winner is None:
-        return f"{upper} is higher than {lower} on {one.metric} by {by} over {tested}"
-    return f"{one.winner} beats {lower if one.winner == upper else upper} on {one.metric} by {by} over {tested}"
+    return f"{_pair(one)} on {one.metric} by {by} over {tested}"
 
 
 def _by(value: float | None, low: float | None, high: float | None, *, percent: bool, plain: bool = False) -> str:

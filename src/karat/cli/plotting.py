@@ -1,8 +1,7 @@
-"""Charts as files: drawn, or as Vega-Lite."""
+"""Charts as files."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +13,11 @@ from karat.errors import BadOption
 from karat.formats import OUTPUT_FORMAT
 
 if TYPE_CHECKING:
-    from karat.document.charts import Chart
+    from karat.blocks import Chart
 
 __all__ = ["FORMATS", "Drawn", "Plotted", "draw"]
 
 FORMATS = ("png", "svg", "json")
-ENDINGS = {"png": ".png", "svg": ".svg", "json": ".vl.json"}
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,10 +46,10 @@ def draw(charts: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: b
     Raises MissingExtra before anything is written where drawing needs it, BadOption where
     nothing can be written.
     """
-    wanted = [form for form in FORMATS if form in forms] or list(FORMATS)
+    wanted = [form for form in FORMATS if form in forms] or ["svg"]
     done = []
     for chart in charts:
-        files = {f"{chart.name}{ENDINGS[form]}": _content(chart, form, dark=dark) for form in wanted}
+        files = {f"{chart.name}.{form}": _content(chart, form, dark=dark) for form in wanted}
         paths = tuple(str(_written(folder / name, content)) for name, content in files.items())
         output.say(f"{chart.name}: {chart.title}")
         done.append(Drawn(name=chart.name, title=chart.title, paths=paths, columns=chart.columns, rows=chart.rows))
@@ -59,15 +57,14 @@ def draw(charts: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: b
 
 
 def _content(chart: Chart, form: str, *, dark: bool) -> bytes:
-    from karat.document.charts import png, svg, themed
-    from karat.document.charts.images import SCHEMA
+    from karat.document.charts import png, svg
 
     if form == "png":
         return png(chart, dark=dark)
     if form == "svg":
         return svg(chart, dark=dark).encode()
-    spec = {"$schema": SCHEMA, **themed(chart, dark=dark)}
-    return (json.dumps(spec, ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode("utf-8", "replace")
+    numbers = {"title": chart.title, "description": chart.description, "columns": chart.columns, "rows": chart.rows}
+    return msgspec.json.format(msgspec.json.encode(numbers), indent=1) + b"\n"
 
 
 def _written(path: Path, content: bytes) -> Path:

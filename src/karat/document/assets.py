@@ -7,11 +7,12 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from karat.document.charts.theme import DARK, LIGHT
+import msgspec
 
-__all__ = ["INK", "bundle", "css", "icon", "policy", "script", "source"]
+from karat.document.ink import DARK, LIGHT, Ink
+
+__all__ = ["css", "icon", "policy", "script", "source"]
 
 _FOLDER = Path(__file__).parent / "templates"
 
@@ -24,17 +25,6 @@ _DARK = {
     "faint": "#1e2128", "line": "#3a3f49", "link": "#7cc4f0", "good": "#3fcfa5", "bad": "#ff9d66", "focus": "#56b4e9",
     "warn-back": "#2c2616", "warn-line": "#d09a2a", "card": "#1b1e24", "shadow": "#00000066",
 }  # fmt: skip
-
-INK = {
-    "background": "transparent",
-    "text": "var(--text)",
-    "quiet": "var(--quiet)",
-    "grid": "var(--grid)",
-    "mark": "var(--mark)",
-    "categories": [f"var(--category-{at})" for at in range(len(LIGHT["categories"]))],
-    "steps": [f"var(--step-{at})" for at in range(len(LIGHT["steps"]))],
-}
-"""Colours for charts on a page: variables, so that paper, light and dark need no second drawing."""
 
 
 @lru_cache(maxsize=1)
@@ -49,28 +39,20 @@ def css() -> str:
     return colours + (_FOLDER / "page.css").read_text(encoding="utf-8")
 
 
-def _variables(ink: Mapping[str, Any], more: Mapping[str, str]) -> str:
-    named: dict[str, str] = {name: value for name, value in ink.items() if isinstance(value, str)}
-    for name, one in (("category", "categories"), ("step", "steps")):
-        named |= {f"{name}-{at}": colour for at, colour in enumerate(ink[one])}
+def _variables(ink: Ink, more: Mapping[str, str]) -> str:
+    named: dict[str, str] = {}
+    for name, value in msgspec.structs.asdict(ink).items():
+        if isinstance(value, str):
+            named[name] = value
+        else:
+            named |= {f"{'category' if name == 'categories' else 'step'}-{at}": color for at, color in enumerate(value)}
     return "".join(f"--{name}:{value};" for name, value in {**named, **more}.items())
 
 
 @lru_cache(maxsize=1)
 def script() -> str:
-    """The script of every page: the switch between light and dark, and the charts. It calls `vegaEmbed`."""
+    """The script of every page: the switch between light and dark."""
     return (_FOLDER / "page.js").read_text(encoding="utf-8")
-
-
-@lru_cache(maxsize=1)
-def bundle() -> str | None:
-    """Vega, Vega-Lite and Vega-Embed as one script that sets `vegaEmbed`; None without the extra `plots`."""
-    try:
-        import vl_convert
-    except ImportError:
-        return None
-    found: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return found.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def icon() -> str:

@@ -24,7 +24,6 @@ from karat.blocks import (
     Text,
     columns,
 )
-from karat.document.charts.written import is_share, unit_of
 from karat.kinds import of
 
 __all__ = ["Claim", "Claims", "Texts", "claims", "every", "failures", "lowest"]
@@ -118,13 +117,13 @@ def every(summary: Summary) -> Iterator[Block]:
         return
     own = {one.condition: one.mean for one in table.columns if one.metric == info.key}
     places = sorted(range(len(table.ids)), key=lambda at: _rank([means[at] for means in own.values()], info.direction))
-    write = Share if is_share(info) else Number
+    write = Share if info.percent else Number
     means = [own.get(name) for name in summary.conditions]
     rows = tuple(
         Row(name=table.ids[at], cells=tuple(write(None if values is None else values[at]) for values in means))
         for at in places[:_QUESTIONS]
     )
-    unit, left = unit_of(summary), len(places) - len(rows)
+    unit, left = of(summary.kind).unit, len(places) - len(rows)
     caption = f"Every {unit}: {info.key}" if not left else f"The {formats.plural(len(rows), f'lowest {unit}')}"
     legend = f"Means over repetitions of {info.key}, the lowest {unit} first."
     if left:
@@ -184,7 +183,7 @@ def claims(summary: Summary, texts: Texts | None) -> Iterator[Block]:
     """How many details of the answers nobody could verify, and some of them."""
     if texts is None or not any(one.total for one in texts.claims.values()):
         return
-    unit = unit_of(summary)
+    unit = of(summary.kind).unit
     rows = tuple(
         Row(
             name=name,

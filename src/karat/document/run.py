@@ -8,9 +8,9 @@ import msgspec
 
 from karat import formats, kinds
 from karat.analysis import Summary
-from karat.blocks import Block, Figure, KindBlocks, Note, Section, Table, limited
+from karat.blocks import Block, Chart, Fold, KindBlocks, Note, Section, Table, limited
 from karat.document import failing, scores, spending, variation
-from karat.document.charts import Chart
+from karat.document.charts import gaps, spread, with_names_apart
 from karat.document.failing import Texts
 from karat.document.origin import origin
 from karat.document.verdicts import verdicts
@@ -18,7 +18,6 @@ from karat.document.verdicts import verdicts
 __all__ = ["Document", "document", "facts", "shortened"]
 
 _NONE: Mapping[str, str] = {}
-_DRAWN_BY_TABLES = ("means-", "differences-")  # charts of what a table draws, too: `karat plot` still makes them
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,30 +40,26 @@ def document(
     files: Mapping[str, str] = _NONE,
     lowest: int = 5,
     longest: int = 8_000,
-    drawn: Sequence[Chart] = (),
 ) -> Document:
     """The document of a run; empty sections are left out.
 
-    `texts` and `files` are what no summary holds. `longest`: characters of an answer that is quoted. `drawn`: charts,
-    which stand where they belong.
+    `texts` and `files` are what no summary holds. `longest`: characters of an answer that is quoted.
     """
-    charts = _Charts([chart for chart in drawn if not chart.name.startswith(_DRAWN_BY_TABLES)])
-    kind = kinds.of(summary.kind).sections(summary, charts.called)
+    kind = kinds.of(summary.kind).sections(summary)
     low = tuple(failing.lowest(summary, texts, most=lowest, limit=longest))
     found = [
-        *_measured(summary, kind, charts),
+        *_measured(summary, kind),
         *kind.sections,
         Section(id="failing", title="Where it fails", blocks=(
-            *failing.failures(summary.failures), *kind.failing, *low, *charts.take("gaps-"), *failing.every(summary),
+            *failing.failures(summary.failures), *kind.failing, *low, *gaps(summary), *failing.every(summary),
             *failing.claims(summary, texts),
         )),
         Section(id="cost", title="Cost and time", blocks=(
-            *spending.ledger(summary), *spending.spent(summary), *charts.take("cost-"), *kind.cost,
-            *spending.servers(summary),
+            *spending.ledger(summary), *spending.spent(summary), *kind.cost, *spending.servers(summary),
         )),
-        Section(id="charts", title="Further charts", blocks=charts.take("")),
         Section(id="origin", title="How to repeat it", blocks=(*origin(summary, files), *kind.origin)),
     ]  # fmt: skip
+    taken: set[str] = set()
     return Document(
         name=summary.name,
         run=summary.run,
@@ -73,7 +68,11 @@ def document(
         verdicts=verdicts(summary),
         facts=tuple(facts(summary, kind)),
         warnings=summary.warnings,
-        sections=tuple(section for section in found if section.blocks),
+        sections=tuple(
+            msgspec.structs.replace(section, blocks=with_names_apart(section.blocks, taken))
+            for section in found
+            if section.blocks
+        ),
     )
 
 
@@ -99,26 +98,7 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
     yield "Median time", formats.duration(total.latency.median)
 
 
-class _Charts:
-    """The charts that no section has taken yet."""
-
-    def __init__(self, left: Sequence[Chart]) -> None:
-        self._left = list(left)
-
-    def take(self, *names: str) -> tuple[Figure, ...]:
-        """Those whose names begin so."""
-        return self._taken([chart for chart in self._left if chart.name.startswith(names)])
-
-    def called(self, *names: str) -> tuple[Figure, ...]:
-        """Those of exactly these names."""
-        return self._taken([chart for chart in self._left if chart.name in names])
-
-    def _taken(self, found: Sequence[Chart]) -> tuple[Figure, ...]:
-        self._left = [chart for chart in self._left if chart not in found]
-        return tuple(Figure(chart) for chart in found)
-
-
-def _measured(summary: Summary, kind: KindBlocks, charts: _Charts) -> Iterator[Section]:
+def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:
     metrics = scores.measured(summary, kind)
     results: tuple[Block, ...] = (*kind.results, *scores.means(summary, metrics), *kind.details)
     if not any(result.n_answers for result in summary.results):
@@ -128,14 +108,31 @@ def _measured(summary: Summary, kind: KindBlocks, charts: _Charts) -> Iterator[S
     yield Section(id="scores", title="Results", blocks=results)
     compared = tuple(scores.differences(summary)) if kind.differences is None else kind.differences
     yield Section(id="differences", title="Differences", blocks=compared)
-    spread = (*variation.variation(summary, metrics), *charts.take("scores-"), *variation.retried(summary))
-    yield Section(id="variation", title="Variation", blocks=(*kind.variation, *spread))
+    parts = (*variation.variation(summary, metrics), *spread(summary), *variation.retried(summary))
+    yield Section(id="variation", title="Variation", blocks=(*kind.variation, *parts))
 
 
-def shortened(section: Section, most: int) -> Section:
-    """The same with at most so many rows in a table, which says how many there are besides."""
-    rest = "`karat report --to json` has them"
-    return msgspec.structs.replace(
-        section,
-        blocks=tuple(limited(block, most, rest) if isinstance(block, Table) else block for block in section.blocks),
-    )
+def shortened(sections: Sequence[Section], *, rows: int, charts: int) -> tuple[list[Section], int]:
+    """The same with at most so many rows in a table and so many charts; further charts become their tables.
+
+    Returns with them how many charts were left out.
+    """
+    drawn = left_out = 0
+
+    def fitting(block: Block) -> Block:
+        nonlocal drawn, left_out
+        if isinstance(block, Fold):
+            return Fold(block.title, tuple(map(fitting, block.blocks)))
+        if isinstance(block, Table):
+            return limited(block, rows, "`karat report --to json` has them")
+        if not isinstance(block, Chart):
+            return block
+        table = limited(block.table, rows, "`karat plot --json` has them")
+        if drawn < charts and table is block.table:
+            drawn += 1
+            return block
+        left_out += 1
+        return msgspec.structs.replace(table, folded=True)
+
+    shown = [msgspec.structs.replace(section, blocks=tuple(map(fitting, section.blocks))) for section in sections]
+    return shown, left_out

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from karat import blocks, formats
 from karat.analysis import Summary
-from karat.analysis.format_metric import POINT_LEGEND, is_point
+from karat.analysis.format_metric import POINT_LEGEND, estimated, is_point
 from karat.analysis.model import Difference, MetricInfo, Result
-from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words
+from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words, said
 from karat.blocks import Block, Column, Count, Group, KindBlocks, Note, PValue, Row, Scale, Table, Text
-from karat.document.charts.written import is_share, unit_of
+from karat.kinds import of
 
 __all__ = ["differences", "means", "measured", "note_of"]
 
@@ -49,12 +49,32 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
         brief=True,
         limit=_MOST_BRIEF,
         rest="`--full` shows them",
+        chart="means",
+        finding=_finding(summary, metrics[0]),
     )
     yield from _reasons(results)
 
 
+def _finding(summary: Summary, info: MetricInfo) -> str:
+    """The best mean of a metric, and the worst beside it."""
+    results = [one for one in summary.results if one.metric == info.key and one.mean.value is not None]
+    if not results:
+        return f"{info.key}: no mean is known"
+    ranked = sorted(results, key=lambda one: one.mean.value or 0.0, reverse=info.direction != "lower")
+    best, worst, percent = ranked[0], ranked[-1], info.percent
+    over = formats.plural(best.n_questions, of(summary.kind).unit) + (", offline scores" if info.offline else "")
+    mean = estimated(best.mean, percent=percent)
+    if len(ranked) == 1:
+        return f"{info.key} of {best.condition}: {mean} over {over}"
+    if best.mean.value == worst.mean.value:
+        return f"{info.key} is the same under {formats.plural(len(ranked), 'condition')}, {mean} over {over}"
+    most, least = ("lowest", "highest") if info.direction == "lower" else ("highest", "lowest")
+    lowest = estimated(worst.mean, percent=percent)
+    return f"{info.key} is {most} under {best.condition}, {mean} over {over}; {least} under {worst.condition}, {lowest}"
+
+
 def _columns(summary: Summary, metrics: Sequence[MetricInfo], *, missing: bool) -> tuple[Column, ...]:
-    unit = unit_of(summary)
+    unit = of(summary.kind).unit
     return (
         Column("condition", number=False),
         Column(
@@ -71,7 +91,7 @@ def _columns(summary: Summary, metrics: Sequence[MetricInfo], *, missing: bool) 
 
 
 def _cells(info: MetricInfo, result: Result, scale: Scale | None, color: int) -> tuple[blocks.Cell, ...]:
-    mean, percent, spread = result.mean, is_share(info), result.within_sd.value
+    mean, percent, spread = result.mean, info.percent, result.within_sd.value
     low, high = (result.best, result.worst) if info.direction == "lower" else (result.worst, result.best)
     bounds = blocks.Range(low.value, high.value, percent=percent) if result.n_missing else Text("")
     return (
@@ -108,7 +128,7 @@ def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in perce
     `share`: what the numbers of a share are.
     """
     ends = "" if info.low is None or info.high is None else f"{formats.brief(info.low)} to {formats.brief(info.high)}"
-    parts = [share if is_share(info) else ends]
+    parts = [share if info.percent else ends]
     parts += ["lower is better"] if info.direction == "lower" else []
     parts += ["offline"] if info.offline else []
     parts += [f"by {info.scorer}"] if len({metric.scorer for metric in summary.metrics}) > 1 else []
@@ -145,7 +165,7 @@ def differences(summary: Summary) -> Iterator[Block]:
         if alike:
             rows.append(Group(info.key, note_of(info, summary, share="in percentage points")))
             rows += [_difference(pair, info, alike) for pair in alike]
-    unit = unit_of(summary)
+    unit = of(summary.kind).unit
     yield Table(
         caption="Differences between conditions",
         columns=(
@@ -161,6 +181,8 @@ def differences(summary: Summary) -> Iterator[Block]:
         rows=tuple(rows),
         legend=_differences_legend(summary, tested),
         folded=len(rows) > _MOST_OPEN,
+        chart="differences",
+        finding=said(tested, summary.metrics, unit=unit),
     )
 
 
@@ -176,7 +198,7 @@ def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference])
         name=f"{pair.b} − {pair.a}",
         cells=(
             blocks.Estimate(
-                found.value, found.low, found.high, percent=is_share(info), signed=True,
+                found.value, found.low, found.high, percent=info.percent, signed=True,
                 scale=Scale(-reach, reach, 0.0),
             ),
             PValue(pair.p_adjusted),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from karat import formats
 from karat.blocks import kind_of, legend_of, place, written
-from karat.document import assets, figures
+from karat.document import assets
 from karat.document.markdown import markdown_html
+from karat.document.render.svg import SHAPES, render_svg
 from karat.document.text import foreign, line, short, tied, visible
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ def environment(**folders: Path) -> Environment:
     """Templates of this package as `pages/…`, and those of other folders by their own prefix.
 
     Filters: `foreign`, `line`, `short`, `markdown` and `visible` for what others said (`visible` inside
-    attributes), `embedded` for JSON in a script element, and those of `karat.formats`.
+    attributes), `drawing` for charts, and those of `karat.formats`.
     """
     import jinja2
 
@@ -42,7 +45,7 @@ def environment(**folders: Path) -> Environment:
         "markdown": markdown_html,
         "tied": tied,
         "visible": visible,
-        "embedded": figures.embedded,
+        "drawing": lambda chart: Markup(render_svg(chart)),  # noqa: S704 - it escapes every text
         "kind": kind_of,
         "legend": lambda table: legend_of(table, table.columns),
         "place": place,
@@ -53,4 +56,5 @@ def environment(**folders: Path) -> Environment:
         },
     }
     found.globals["source"] = assets.source
+    found.globals["shapes"] = SHAPES
     return found

@@ -23,8 +23,8 @@ from karat.blocks import (
     Text,
     columns,
 )
-from karat.document.charts.written import unit_of
 from karat.document.scores import note_of
+from karat.kinds import of
 
 __all__ = ["retried", "variation"]
 
@@ -34,7 +34,7 @@ def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block
     results = [one for info in metrics for one in summary.results if one.metric == info.key and one.n_answers]
     if not results:
         return
-    unit = unit_of(summary)
+    unit = of(summary.kind).unit
     judged = any(one.judge_sd.value is not None for one in results)
     ordinal = {info.key for info in metrics if info.kind == "ordinal"}  # of a share it would be the mean again
     stepped = any(one.top_share.value is not None and one.metric in ordinal for one in results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
-    from karat.blocks import Block
     from karat.journal import RunFolder, StudyCopy
     from karat.kinds._rows import Rows
     from karat.redact import Redactor
@@ -261,9 +260,9 @@ class Kind:
         return None
 
     @staticmethod
-    def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
-        """What the kind adds to a report of a run. `charts`: takes those of these names."""
-        del summary, charts
+    def sections(summary: Summary) -> KindBlocks:
+        """What the kind adds to a report of a run."""
+        del summary
         return KindBlocks()
 
     @staticmethod

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from karat import formats
 from karat.analysis import Comparison
 from karat.analysis.comparison import Flip, Pairing
+from karat.analysis.format_metric import signed_estimate
 from karat.analysis.model import MetricInfo
-from karat.document.charts.written import signed_estimate
 from karat.errors import OperatorError
 from karat.viewer.looking import unit_of
 from karat.viewer.opened import Opened

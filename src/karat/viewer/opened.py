@@ -13,7 +13,7 @@ import msgspec
 
 from karat.analysis import Summary
 from karat.analysis.parts import kind_of
-from karat.document.charts import Chart, charts
+from karat.document.run import Document, document
 from karat.errors import BadRun
 from karat.index.cache import is_large
 from karat.journal import Labels, RunFolder, RunLock, labels_path, read_labels
@@ -47,7 +47,7 @@ class Opened:
         self._guard = threading.Lock()
         self._catching: Future[None] | None = None
         self._sum: _Sum | None = None
-        self._drawn: tuple[Summary, tuple[Chart, ...]] | None = None
+        self._document: tuple[Summary, Document] | None = None
         self._labels: tuple[str, Labels] | None = None
 
     def stamp(self) -> str:
@@ -118,11 +118,11 @@ class Opened:
             return job.before
         raise NotYet("summary")
 
-    def drawn(self, summary: Summary) -> tuple[Chart, ...]:
-        """Its charts, made once."""
-        if self._drawn is None or self._drawn[0] is not summary:
-            self._drawn = summary, charts(summary)
-        return self._drawn[1]
+    def document(self, summary: Summary) -> Document:
+        """Its report, made once."""
+        if self._document is None or self._document[0] is not summary:
+            self._document = summary, document(summary)
+        return self._document[1]
 
     def labels(self) -> Labels:
         """Raises BadRun for a file that holds none."""

@@ -7,7 +7,6 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from karat import document as pages
 from karat import formats
 from karat.analysis import Summary
 from karat.viewer.library import Card
@@ -19,7 +18,6 @@ from karat.viewer.web import Site, address, asked, whole_asked
 __all__ = ["overview_page", "runs_page", "state"]
 
 _PAGE = 100
-_MOST_CHARTS = 40
 _MOST_TAGS = 300
 
 
@@ -53,8 +51,7 @@ def overview_page(site: Site, request: Request, opened: Opened) -> Response:
     """The answer, its numbers, and the ways to what stands behind them."""
     stamp = opened.stamp()
     summary = opened.summary()
-    drawn = opened.drawn(summary)[:_MOST_CHARTS]
-    made_of = pages.document(summary, drawn=drawn)
+    made_of = opened.document(summary)
     page = site.page(
         request,
         "overview.html.j2",
@@ -66,8 +63,6 @@ def overview_page(site: Site, request: Request, opened: Opened) -> Response:
         facts=made_of.facts,
         warnings=made_of.warnings,
         sections=made_of.sections,
-        look=pages.chart_look(),
-        charts=bool(drawn),
         doors=_doors(opened, summary),
         studies=study_links(opened.name, summary.study),
         live=address("runs", opened.name, "state"),

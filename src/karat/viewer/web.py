@@ -15,8 +15,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from karat import __version__
-from karat import document as pages
 from karat.analysis import Comparison
+from karat.document.assets import css, script
+from karat.document.templating import environment
 from karat.viewer.jobs import Jobs, NotYet
 from karat.viewer.library import Library
 from karat.viewer.opened import Opened
@@ -33,7 +34,7 @@ class Site:
     def __init__(self, library: Library, *, reviewer: str = "") -> None:
         self.library, self.reviewer = library, reviewer
         self.compared: Jobs[Comparison] = Jobs(library.pool, what="summary")
-        self._environment = pages.environment(view=_HERE / "templates")
+        self._environment = environment(view=_HERE / "templates")
         self._environment.globals.update(address=address, assets=assets(), version=__version__)
 
     def page(self, request: Request, template: str, *, status: int = 200, **content: Any) -> Response:
@@ -45,7 +46,6 @@ class Site:
             "live": None,
             "going": False,
             "up": None,
-            "charts": False,
         }
         text = self._environment.get_template(f"view/{template}").render({**common, **content})
         return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
@@ -124,12 +124,11 @@ class Asset(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=1)
 def assets() -> dict[str, Asset]:
-    """Style and scripts by name. `vega.js` is there with the extra `plots`."""
+    """Style and scripts by name."""
     texts = {
-        "page.css": pages.css() + (_HERE / "static" / "viewer.css").read_text(encoding="utf-8"),
-        "page.js": pages.script(),
+        "page.css": css() + (_HERE / "static" / "viewer.css").read_text(encoding="utf-8"),
+        "page.js": script(),
         "viewer.js": (_HERE / "static" / "viewer.js").read_text(encoding="utf-8"),
-        "vega.js": pages.bundle() or "",
     }
     types = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
     made = {}

@@ -26,7 +26,7 @@ __all__ = ["command"]
     "forms",
     type=click.Choice(["png", "svg", "json"]),
     multiple=True,
-    help="Only this form; json is the Vega-Lite spec. Repeatable; default: all three.",
+    help="The form of the files; json has title, description and numbers. Repeatable; default: svg.",
 )
 @click.option("--dark", is_flag=True, help="Light on dark.")
 @options.gathered("shown", options.Compared)
@@ -41,11 +41,11 @@ def command(
     results: Path,
     output: Output,
 ) -> Exit:
-    """Write the charts of RUN into a folder: each as PNG, as SVG and as a Vega-Lite spec.
+    """Write the charts of RUN into a folder, as SVG.
 
-    RUN is a run folder, the beginning of its name or id, or `latest`. PNG and SVG need the extra
-    `plots`, --format json does not. Nothing is fetched; the same run gives the same charts.
-    With --json the result has each chart's title and its numbers as a table.
+    RUN is a run folder, the beginning of its name or id, or `latest`. --format png needs the extra
+    `plots`. Nothing is fetched; the same run gives the same charts. With --json the result has each
+    chart's title and its numbers as a table.
     """
     from karat import api
     from karat.analysis.verdicts import REHEARSED

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html import escape
 
 from karat import formats
-from karat.blocks import Block, Facts, Group, Listing, Low, Note, Table, legend_of, limited, plain
+from karat.blocks import Block, Chart, Facts, Group, Listing, Low, Note, Table, legend_of, limited, plain
 from karat.document.run import Document
 
 __all__ = ["render_markdown"]
@@ -22,7 +22,6 @@ _NUMBER = re.compile(r"[-+]?\d+\.\d")
 _BREAK = "<!-- -->"
 _LONGEST = 2_000  # characters of one text
 _MOST_ROWS = 200  # of one folded table
-_LESS_RANK = 2  # columns of this rank or higher are left out on the first screen
 
 
 def render_markdown(document: Document) -> str:
@@ -34,7 +33,7 @@ def render_markdown(document: Document) -> str:
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, (Table, Note)) and block.brief:
-                lines += _first_look(block)
+                lines += _block(limited(block, block.limit, "below") if isinstance(block, Table) else block)
     if document.warnings:
         lines += ["**Warnings**", "", *(f"- {_text(text)}" for text in document.warnings), ""]
     for section in document.sections:
@@ -45,15 +44,10 @@ def render_markdown(document: Document) -> str:
 
 
 def _seen(block: Block) -> bool:
-    """Whether a first look has shown all of it."""
+    """Whether the first screen has shown all of it."""
+    if isinstance(block, Table):
+        return block.brief and (not block.limit or len(block.rows) <= block.limit)
     return isinstance(block, Note) and block.brief
-
-
-def _first_look(block: Table | Note) -> list[str]:
-    if isinstance(block, Note):
-        return list(_block(block))
-    kept = [at for at, column in enumerate(block.columns) if column.rank < _LESS_RANK]
-    return [f"**{_text(block.caption)}**", "", *_table(limited(block, block.limit, "below"), kept), ""]
 
 
 def _block(block: Block) -> Iterator[str]:
@@ -61,9 +55,11 @@ def _block(block: Block) -> Iterator[str]:
         case Table():
             yield from (f"**{_text(block.caption)}**", "")
             shown = limited(block, _MOST_ROWS, "`karat report --to json` has them")
-            yield from (*_table(shown, list(range(len(block.columns)))), "")
+            yield from (*_table(shown), "")
             legend = legend_of(block, block.columns)
             yield from (f"<sub>{_text(legend)}</sub>", "") if legend else ()
+        case Chart() if not block.detail:
+            yield from _block(block.table)
         case Note():
             yield from (f"**{_text(block.title)}**", "") if block.title else ()
             yield from (*(f"- {_text(text)}" for text in block.texts), "")
@@ -83,17 +79,16 @@ def _block(block: Block) -> Iterator[str]:
             pass
 
 
-def _table(table: Table, kept: list[int]) -> Iterator[str]:
-    heads = [table.columns[at] for at in kept]
-    yield f"| {' | '.join(_text(head.head) for head in heads)} |"
-    yield f"|{'|'.join('--:' if head.number else '---' for head in heads)}|"
+def _table(table: Table) -> Iterator[str]:
+    yield f"| {' | '.join(_text(column.head) for column in table.columns)} |"
+    yield f"|{'|'.join('--:' if column.number else '---' for column in table.columns)}|"
     for row in table.rows:
         if isinstance(row, Group):
             note = " ".join(filter(None, (row.note, row.mark)))
-            cells = [f"**{_text(row.name)}**{f' ({_text(note)})' if note else ''}", *[""] * (len(kept) - 1)]
+            cells = [f"**{_text(row.name)}**{f' ({_text(note)})' if note else ''}", *[""] * (len(table.columns) - 1)]
         else:
             note = f"<br><sub>{_text(row.note)}</sub>" if row.note else ""
-            cells = [f"{_text(row.name)}{note}", *(_text(plain(row.cells[at - 1])) for at in kept if at)]
+            cells = [f"{_text(row.name)}{note}", *(_text(plain(cell)) for cell in row.cells)]
         yield f"| {' | '.join(cells)} |"
 
 

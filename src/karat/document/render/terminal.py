@@ -12,6 +12,7 @@ from karat import formats
 from karat.blocks import (
     Block,
     Cell,
+    Chart,
     Column,
     Estimate,
     Facts,
@@ -97,6 +98,8 @@ class _Page:
         match block:
             case Table():
                 yield from ("", self.styled(_line(block.caption), "bold"), *self.table(block))
+            case Chart() if not block.detail:
+                yield from self.block(block.table)
             case Note():
                 yield ""
                 if block.title:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,7 +24,7 @@ from karat.records import Sample, Turn
 if TYPE_CHECKING:
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
-    from karat.blocks import Block, KindBlocks
+    from karat.blocks import KindBlocks
     from karat.journal import RunFolder
 
 __all__ = ["Conversation"]
@@ -110,11 +110,11 @@ class Conversation(Kind):
         return conversation(given)
 
     @staticmethod
-    def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
+    def sections(summary: Summary) -> KindBlocks:
         """Where the chain of answers breaks."""
         from karat.kinds.conversation.sections import sections
 
-        return sections(summary, charts)
+        return sections(summary)
 
     def __init__(self, options: Options, folder: Path | None = None) -> None:
         """`folder`: where `template` and `quarantine` are looked for besides the working directory."""

@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from karat import formats
+from karat.analysis.format_metric import share_estimate, signed_estimate
 from karat.analysis.model import Summary
+from karat.analysis.numbers import Estimate as Estimated
 from karat.blocks import (
+    Axis,
     Bar,
     Block,
     Cell,
+    Chart,
     Column,
     Count,
+    Curve,
     Duration,
     Estimate,
     Fold,
     Group,
     KindBlocks,
+    Line,
+    Mark,
     Money,
     Note,
     Number,
+    Plane,
+    Point,
     Row,
+    Rows,
     Scale,
     Section,
     Share,
     Table,
     Text,
     columns,
+    labels,
 )
 from karat.kinds.conversation.analysis.model import (
     ConversationResult,
     ConversationSummary,
     Diagnosed,
     Rate,
+    Rung,
     Stratum,
 )
 
@@ -43,6 +56,15 @@ _SIDES = {"expected": "the golden answer", "actual": "the agent's answer", "both
 _OPERATIONS = ("golden ops", "agent's ops")  # on average; of the agent where its program is readable
 _EXAMPLES = 3  # of a diagnosis
 _LONGEST = 160  # columns of an excerpt
+_FEW = 20  # turns: below, an end of a curve is chance
+_RUNGS = {
+    "exact": "exact",
+    "numerical": "numerical",
+    "declared": "declared unit",
+    "unit_agnostic": "unit forgiven",
+    "sign_agnostic": "sign forgiven",
+    "scale_and_sign": "both forgiven",
+}
 
 
 def _each(part: ConversationSummary, rows: Callable[[ConversationResult], Sequence[Row]]) -> tuple[Row | Group, ...]:
@@ -60,7 +82,10 @@ def _color(part: ConversationSummary, one: ConversationResult) -> int:
 
 
 def _rate(found: Rate | Stratum, color: int) -> Estimate:
-    mean = found.estimate
+    return _share(found.estimate, color)
+
+
+def _share(mean: Estimated, color: int) -> Estimate:
     return Estimate(mean.value, mean.low, mean.high, percent=True, scale=Scale(0.0, 1.0), color=color)
 
 
@@ -68,8 +93,8 @@ def _interval(part: ConversationSummary, head: str = "right") -> str:
     return f"{head} [{formats.level(part.level)}]"
 
 
-def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
-    """What conversations add to a document. `charts`: those of these names."""
+def sections(summary: Summary) -> KindBlocks:
+    """What conversations add to a document."""
     part, settings = summary.part(ConversationSummary), summary.provenance.settings
     asked = formats.plural(summary.samples, "conversation")
     asked_with = [
@@ -84,29 +109,49 @@ def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> Kind
         scorers=(part.scorer,),
         results=tuple(_accuracies(part)),
         details=tuple(reasoning(part)),
-        sections=(_chain(part, charts),),
+        sections=(_chain(part, summary),),
         cost=tuple(_right_answers(part)),
     )
 
 
-def _chain(part: ConversationSummary, charts: Callable[..., tuple[Block, ...]]) -> Section:
+def _chain(part: ConversationSummary, summary: Summary) -> Section:
     """Along the turns, the rules, the reasons, what follows from an error."""
     blocks: list[Block] = [
-        *charts("accuracy-by-turn"),
         *_strata(part, "Accuracy by turn", "turn", lambda one: one.by_turn),
-        *charts("complexity-ceiling"),
         *_strata(part, "Complexity ceiling", "golden operations", lambda one: one.by_operations),
-        *charts("ladder-of-matches"),
-        *_ladder(part),
-        *charts("diagnoses"),
+        *_ladder(part, summary),
         *_diagnoses(part),
-        *charts("propagation"),
         *_propagation(part),
-        *charts("first-wrong-turn", "features"),
+        *_first_wrong(part),
         *_features(part),
         *_others(part),
     ]
     return Section(id="conversation", title="Where the chain breaks", blocks=tuple(blocks))
+
+
+def _accuracy(part: ConversationSummary) -> str:
+    """What accuracy is called, by the match that makes a turn right."""
+    return f"{part.right.replace('_', ' ')} accuracy"
+
+
+def _written(found: Estimated) -> str:
+    return share_estimate(found.value, found.low, found.high)
+
+
+def _marks(found: Estimated, series: int | None = None, *, label: str = "") -> tuple[Mark, ...]:
+    """A share with its interval; nothing where it is not known."""
+    if found.value is None:
+        return ()
+    return (Mark(value=found.value, low=found.low, high=found.high, series=series, label=label or _written(found)),)
+
+
+def _panels(
+    part: ConversationSummary, axis: Axis, lines: Callable[[ConversationResult], Iterable[Line]]
+) -> tuple[Rows, ...]:
+    """A panel for each condition that has lines."""
+    names = labels(one.condition for one in part.conditions)
+    made = [(names[one.condition], tuple(lines(one))) for one in part.conditions]
+    return tuple(Rows(title=name, axis=axis, lines=drawn) for name, drawn in made if drawn)
 
 
 def _accuracies(part: ConversationSummary) -> Iterator[Block]:
@@ -138,6 +183,12 @@ def _accuracies(part: ConversationSummary) -> Iterator[Block]:
         rows=_each(part, rows),
         legend=_accuracy_legend(part),
         brief=True,
+        chart="accuracy",
+        finding="; ".join(
+            f"{_accuracy(part)} of {one.condition}: {_written(rate.estimate)} (n {formats.plural(rate.n, 'turn')})"
+            if rate is not None else f"conversations of {one.condition}: {_written(one.conversation_accuracy.estimate)}"
+            for one in part.conditions[:3] for rate in [one.rate("right")]
+        ),
     )  # fmt: skip
 
 
@@ -194,7 +245,7 @@ def reasoning(part: ConversationSummary) -> Iterator[Block]:
         )  # fmt: skip
 
 
-def _ladder(part: ConversationSummary) -> Iterator[Block]:
+def _ladder(part: ConversationSummary, summary: Summary) -> Iterator[Block]:
     """The same answers under rules from the strictest to the most forgiving."""
 
     def rows(one: ConversationResult) -> list[Row]:
@@ -202,7 +253,7 @@ def _ladder(part: ConversationSummary) -> Iterator[Block]:
             Row(
                 name=rung.metric.replace("_", " "),
                 cells=(
-                    Estimate(rung.rate, percent=True, scale=Scale(0.0, 1.0), color=_color(part, one)),
+                    _share(_of_rung(summary, one, rung), _color(part, one)),
                     Count(rung.right),
                     Number(float(rung.forgiven), digits=0, signed=True),
                     Text(rung.forgives, tone="quiet"),
@@ -211,15 +262,49 @@ def _ladder(part: ConversationSummary) -> Iterator[Block]:
             for rung in one.ladder
         ]
 
+    def lines(one: ConversationResult) -> Iterator[Line]:
+        for rung in one.ladder:
+            rate = one.rate(rung.metric)
+            nulls = [null for null in rate.nulls.values() if null is not None] if rate is not None else []
+            marks = _marks(_of_rung(summary, one, rung))
+            yield Line(name=_RUNGS.get(rung.metric, rung.metric), marks=marks, tick=max(nulls, default=None))
+
     listed = _each(part, rows)
-    if listed:
-        heads = ("match", "right", "turns", "forgiven", "what it passes over")
-        yield Table(
+    if not listed:
+        return
+    first = next(one for one in part.conditions if one.ladder)
+    rungs = {rung.metric: _written(_of_rung(summary, first, rung)) for rung in first.ladder}
+    shown = [f"{rungs[name]} {_RUNGS[name]}" for name in ("numerical", "declared", "scale_and_sign") if name in rungs]
+    yield Chart(
+        name="ladder-of-matches",
+        title=f"{first.condition} is right in {', '.join(shown)} (n {formats.plural(first.turns, 'turn')})",
+        description=f"One panel a condition, one line a match: accuracy as a point with its "
+        f"{formats.level(part.level)} interval; "
+        "the tick is what the best of the trivial answerers gets by the same rule.",
+        panels=_panels(part, Axis(title="share of turns that are right", start=0.0, end=1.0, percent=True), lines),
+        table=Table(
             caption="Ladder of matches",
-            columns=columns(*heads, text=heads[-1:]),
+            columns=columns("match", _interval(part), "turns", "forgiven", "what it passes over",
+                            text=("what it passes over",)),
             rows=listed,
             legend="Forgiven: turns that are right here and not numerical.",
-        )
+        ),
+    )  # fmt: skip
+
+
+def _of_rung(summary: Summary, one: ConversationResult, rung: Rung) -> Estimated:
+    """The rate of that name; else the metric's mean over conversations, where that is the same number."""
+    rate, place = one.rate(rung.metric), (one.condition, rung.metric)
+    result = next((each for each in summary.results if (each.condition, each.metric) == place), None)
+    low = high = None
+    if rate is not None:
+        low, high = rate.estimate.low, rate.estimate.high
+    elif (
+        result is not None and result.mean.value is not None and rung.rate is not None
+        and math.isclose(result.mean.value, rung.rate)
+    ):  # fmt: skip
+        low, high = result.mean.low, result.mean.high
+    return Estimated(value=rung.rate, low=low, high=high, se=None, n=rung.n, level=summary.level, method="")
 
 
 def _strata(
@@ -243,16 +328,58 @@ def _strata(
         ]
 
     listed = _each(part, rows)
-    if listed:
-        yield Table(
-            caption=f"{caption}, right: {part.right}",
-            columns=columns(
-                head, _interval(part), Column("right turns", rank=1), "turns",
-                *(Column(name, rank=2) for name in _OPERATIONS),
-            ),
-            rows=listed,
-            legend="Turns count from 0." if head == "turn" else "By compute operations in the golden program.",
+    if not listed:
+        return
+    table = Table(
+        caption=f"{caption}, right: {part.right}",
+        columns=columns(
+            head, _interval(part), Column("right turns", rank=1), "turns",
+            *(Column(name, rank=2) for name in _OPERATIONS),
+        ),
+        rows=listed,
+        legend="Turns count from 0." if head == "turn" else "By compute operations in the golden program.",
+    )  # fmt: skip
+    solid: list[tuple[str, Stratum]] = []  # of the first condition, those that rest on enough turns
+    curves, unit = [], "turn" if head == "turn" else "operation"
+    for series, one in enumerate(part.conditions):
+        strata = [each for each in of(one) if each.key.isdigit() and each.n and each.estimate.value is not None]
+        points = tuple(
+            Point(x=int(each.key), y=each.estimate.value or 0.0, low=each.estimate.low, high=each.estimate.high,
+                  label=f"{one.condition}, {unit} {each.key}: {_written(each.estimate)} (n {each.n})")
+            for each in sorted(strata, key=lambda each: int(each.key))
         )  # fmt: skip
+        if points:
+            curves.append(Curve(points=points, form="lines", series=series))
+            solid = solid or [(one.condition, each) for each in strata if each.n >= _FEW]
+            solid = solid or [(one.condition, each) for each in strata]
+    if not curves:
+        yield table
+        return
+
+    def at(each: Stratum) -> str:
+        place = f"turn {each.key}" if unit == "turn" else formats.plural(int(each.key), "operation")
+        return f"{_written(each.estimate)} at {place} (n {formats.plural(each.n, 'turn')})"
+
+    ends = dict.fromkeys(at(each) for _, each in (solid[0], solid[-1]))
+    yield Chart(
+        name="accuracy-by-turn" if unit == "turn" else "complexity-ceiling",
+        title=f"{_accuracy(part)} of {solid[0][0]}: {', '.join(ends)}",
+        description=f"One line a condition: {_accuracy(part)} as the share of turns, with a band of its "
+        f"{formats.level(part.level)} interval, clustered by conversation.",
+        panels=(
+            Plane(
+                x=Axis(
+                    title="turn of the conversation, from 0" if unit == "turn" else "operations of the golden program",
+                    whole=True,
+                ),
+                y=Axis(title="share of turns", start=0.0, end=1.0, percent=True),
+                curves=tuple(curves),
+                height=240,
+            ),
+        ),
+        table=table,
+        legend=tuple(one.condition for one in part.conditions),
+    )
 
 
 def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
@@ -264,14 +391,43 @@ def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
             found.append(Row(name="never reached", cells=(Count(one.unreached), Text(""), Text(""))))
         return found
 
+    def lines(one: ConversationResult) -> list[Line]:
+        turns = {each.label: each.turns for each in one.diagnoses}
+        return [
+            Line(
+                name=label.replace("_", " "),
+                marks=(Mark(start=0.0, value=turns[label], label=formats.plural(turns[label], "turn")),)
+                if label in turns else (),
+            )
+            for label in order
+        ] if turns else []  # fmt: skip
+
+    totals: dict[str, int] = {}
+    for one in part.conditions:
+        for each in one.diagnoses:
+            totals[each.label] = totals.get(each.label, 0) + each.turns
+    order = sorted(totals, key=lambda label: (-totals[label], label))
     listed = _each(part, rows)
-    if listed:
-        yield Table(
-            caption=f"Diagnoses of wrong turns, right: {part.right}",
-            columns=columns("diagnosis", "turns", "of wrong turns", "for example", text=("for example",)),
-            rows=listed,
-            legend="The first diagnosis that fits, for each wrong turn; then a turn: expected → answered.",
+    table = Table(
+        caption=f"Diagnoses of wrong turns, right: {part.right}",
+        columns=columns("diagnosis", "turns", "of wrong turns", "for example", text=("for example",)),
+        rows=listed,
+        legend="The first diagnosis that fits, for each wrong turn; then a turn: expected → answered.",
+    )
+    if totals:
+        first = next(one for one in part.conditions if one.diagnoses)
+        worst, failed = first.diagnoses[0], sum(each.turns for each in first.diagnoses)
+        yield Chart(
+            name="diagnoses",
+            title=f"{worst.label.replace('_', ' ')} is behind {formats.share(worst.share)} of the "
+            f"{formats.plural(failed, 'failed turn')} of {first.condition} (n {formats.count(worst.turns)})",
+            description="One panel a condition, one bar a diagnosis: how many failed turns it explains, each turn "
+            "once.",
+            panels=_panels(part, Axis(title="failed turns", start=0.0), lines),
+            table=table,
         )
+    elif listed:
+        yield table
     yield from _examples(part)
 
 
@@ -334,12 +490,90 @@ def _propagation(part: ConversationSummary) -> Iterator[Block]:
     legend = "Proved: with the agent's own wrong answers in it, the golden program gives what the agent answered."
     if any(one.conversations > part.conversations for one in part.conditions):
         legend += " A conversation that was asked several times counts each time."
-    yield Table(
+    table = Table(
         caption=f"Propagation of errors, right: {part.right}",
         columns=columns("what", _interval(part, "share"), "n", "of", text=("of",)),
         rows=_each(part, rows),
         legend=legend,
     )
+
+    def lines(one: ConversationResult) -> Iterator[Line]:
+        rates = (
+            ("all turns", one.rate("right")),
+            ("after a right turn", one.propagation.after_right),
+            ("after a wrong turn", one.propagation.after_wrong),
+            ("had earlier turns been right", one.propagation.had_earlier_been_right),
+        )
+        for name, rate in rates:
+            if rate is not None and rate.estimate.value is not None:
+                label = f"{_written(rate.estimate)} of {formats.plural(rate.n, 'turn')}"
+                yield Line(name=name, marks=_marks(rate.estimate, label=label))
+
+    panels = _panels(part, Axis(title="share of turns that are right", start=0.0, end=1.0, percent=True), lines)
+    if not panels:
+        yield table
+        return
+    first = next(one for one in part.conditions if one.turns)
+    passed = first.propagation
+    after = [
+        f"{_written(rate.estimate)} (n {formats.count(rate.n)})" for rate in (passed.after_wrong, passed.after_right)
+    ]
+    proved = formats.plural(passed.propagated, "wrong turn is", "wrong turns are")
+    yield Chart(
+        name="propagation",
+        title=f"{first.condition}: after a wrong turn {after[0]} are right, after a right one {after[1]}; {proved} "
+        f"proved to "
+        "come from an earlier answer",
+        description=f"One panel a condition: accuracy with its {formats.level(part.level)} interval over all turns, "
+        f"over those after "
+        "a right turn and after a wrong one, and with those counted as right that are proved to be wrong only by an "
+        "earlier answer.",
+        panels=tuple(panels),
+        table=table,
+    )
+
+
+def _first_wrong(part: ConversationSummary) -> Iterator[Block]:
+    """At which turn conversations go wrong for the first time."""
+    names = labels(one.condition for one in part.conditions)
+    panels, first = [], None
+    for one in part.conditions:
+        counts = {int(turn): many for turn, many in one.propagation.first_wrong.items()}
+        if counts:
+            bars = tuple(
+                Point(x=turn, y=many, left=turn - 0.4, right=turn + 0.4,
+                      label=f"turn {turn}: {formats.plural(many, 'conversation')}")
+                for turn, many in sorted(counts.items())
+            )  # fmt: skip
+            first = first or one
+            panels.append(
+                Plane(title=names[one.condition], x=Axis(title="first wrong turn, from 0", whole=True),
+                      y=Axis(title="conversations", start=0.0, whole=True), curves=(Curve(points=bars, form="bars"),))
+            )  # fmt: skip
+    if first is None:
+        return
+
+    def rows(one: ConversationResult) -> list[Row]:
+        passed = one.propagation
+        went = sum(passed.first_wrong.values()) + passed.never_wrong
+        counts = [*sorted(passed.first_wrong.items(), key=lambda item: int(item[0])), ("never", passed.never_wrong)]
+        return [Row(name=turn, cells=(Count(many), Share(many / went if went else None))) for turn, many in counts]
+
+    passed = first.propagation
+    most = max(passed.first_wrong, key=lambda turn: passed.first_wrong[turn])
+    went = formats.plural(sum(passed.first_wrong.values()) + passed.never_wrong, "conversation")
+    yield Chart(
+        name="first-wrong-turn",
+        title=f"{first.condition}: {formats.count(passed.first_wrong[most])} of {went} go wrong first at turn {most}; "
+        f"{formats.count(passed.never_wrong)} never do",
+        description="One panel a condition, one bar a turn: the conversations whose first wrong turn it is. One "
+        "that was asked "
+        "several times counts each time.",
+        panels=tuple(panels),
+        table=Table(caption="First wrong turns", columns=columns("first wrong turn", "conversations", "share"),
+              rows=_each(part, rows)),
+        detail=True,
+    )  # fmt: skip
 
 
 def _features(part: ConversationSummary) -> Iterator[Block]:
@@ -360,13 +594,42 @@ def _features(part: ConversationSummary) -> Iterator[Block]:
         ]
 
     listed = _each(part, rows)
-    if listed:
-        yield Table(
+    if not listed:
+        return
+    marks: dict[str, list[Mark]] = {}
+    for series, one in enumerate(part.conditions):
+        for feature in one.features:
+            for stratum in feature.strata:
+                label = f"{one.condition}: {_written(stratum.estimate)} of {formats.plural(stratum.n, 'turn')}"
+                line = marks.setdefault(f"{feature.name.replace('_', ' ')}: {stratum.key}", [])
+                line.extend(_marks(stratum.estimate, series, label=label))
+    first = next(one for one in part.conditions if one.features)
+    known = [(abs(each.difference.value), each) for each in first.features
+             if each.difference is not None and each.difference.value is not None]  # fmt: skip
+    title = f"{_accuracy(part)} of {first.condition} by feature (n {formats.plural(first.turns, 'turn')})"
+    if known:
+        widest = max(known, key=lambda pair: pair[0])[1]
+        turns = formats.plural(sum(stratum.n for stratum in widest.strata), "turn")
+        by = signed_estimate(widest.difference, percent=True) if widest.difference is not None else ""
+        title = (
+            f"{widest.name.replace('_', ' ')} goes with {by} of {_accuracy(part)} under {first.condition} (n {turns})"
+        )
+    names, axis = labels(marks), Axis(title="share of turns", start=0.0, end=1.0, percent=True)
+    lines = tuple(Line(name=names[name], marks=tuple(line)) for name, line in marks.items())
+    yield Chart(
+        name="features",
+        title=title,
+        description=f"One line a value of a feature, a point with its {formats.level(part.level)} interval for each "
+        f"condition.",
+        panels=(Rows(axis=axis, lines=lines),),
+        table=Table(
             caption=f"Accuracy by feature of the dataset, right: {part.right}",
             columns=columns("feature", _interval(part), "turns", "correlation"),
             rows=listed,
             legend="Correlation: over turns, of the feature and being right.",
-        )
+        ),
+        legend=tuple(one.condition for one in part.conditions),
+    )  # fmt: skip
 
 
 def _others(part: ConversationSummary) -> Iterator[Block]:
@@ -440,7 +703,7 @@ def _right_answers(part: ConversationSummary) -> Iterator[Block]:
             Duration(median),
         )
         rows.append(Row(name=one.condition, color=at, cells=cells))
-    yield Table(
+    table = Table(
         caption=f"Cost of right answers, right: {part.right}",
         columns=columns(
             "condition", "right conversations", "right turns", Column("tokens", rank=1), Column("each conv.", rank=2),
@@ -450,3 +713,40 @@ def _right_answers(part: ConversationSummary) -> Iterator[Block]:
         rows=tuple(rows),
         legend="Each: everything spent, over those that are right; – where none is, or the cost was not reported.",
     )  # fmt: skip
+    names, panels, least = labels(one.condition for one in part.conditions), [], []
+    for unit, goal, write, right in _COSTS:
+        lines, known = [], []
+        for one in part.conditions:
+            cost = getattr(one.cost, f"{unit}_per_{right.removesuffix('s')}")
+            mark = () if cost is None else (Mark(start=0.0, value=cost, label=write(cost)),)
+            lines.append(Line(name=names[one.condition], marks=mark))
+            known += [] if cost is None else [(cost, one)]
+        if known:
+            title = f"{unit} for {goal}"
+            panels.append(Rows(title=title, axis=Axis(title=title, start=0.0), lines=tuple(lines)))
+            cost, one = min(known, key=lambda pair: pair[0])
+            n = formats.count(getattr(one.cost, right))
+            least.append(f"{one.condition} spends {write(cost)} for {goal} (n {n} right)")
+    if not panels:
+        yield table
+        return
+    yield Chart(
+        name="cost-of-right-answers",
+        title=least[0],
+        description="Everything that was spent on all conversations, over what came out right: one bar a condition. A "
+        "condition without a bar has nothing right, or did not report what it spent.",
+        panels=tuple(panels),
+        table=table,
+    )
+
+
+def _tokens(many: float | None) -> str:
+    return formats.UNKNOWN if many is None else f"{formats.number(many, digits=0)} tokens"
+
+
+_COSTS: tuple[tuple[str, str, Callable[[float | None], str], str], ...] = (
+    ("tokens", "a fully right conversation", _tokens, "right_conversations"),
+    ("tokens", "a right turn", _tokens, "right_turns"),
+    ("dollars", "a fully right conversation", formats.dollars, "right_conversations"),
+    ("dollars", "a right turn", formats.dollars, "right_turns"),
+)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
-    from karat.blocks import Block, KindBlocks
+    from karat.blocks import KindBlocks
     from karat.journal import RunFolder, StudyCopy
     from karat.kinds.study.contents import CheckedStudies, ListedStudies, StudyPage
     from karat.kinds.study.format import StudyFile
@@ -138,11 +138,11 @@ class Study(Kind):
         return study(given)
 
     @staticmethod
-    def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
+    def sections(summary: Summary) -> KindBlocks:
         """PAS and ECS beside what people did, study by study."""
         from karat.kinds.study.sections import sections
 
-        return sections(summary, charts)
+        return sections(summary)
 
     @staticmethod
     def compare(

@@ -59,7 +59,7 @@ class StudyTests(options.Options):
         "--plot",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="DIR",
-        help="Of study tests: also write the charts there, as PNG, SVG and Vega-Lite (extra plots).",
+        help="Of study tests: also write the charts there, as SVG.",
     )
 
 
@@ -93,7 +93,7 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
         scored[condition] = agreement, score_uncertainty(agreement, rng=rng, draws=draws[condition])
     if asked.plot is not None:
         from karat.cli.plotting import draw
-        from karat.document.charts import study_charts
+        from karat.kinds.study.charts import study_charts
 
         charts = [chart for name, both in scored.items() for chart in study_charts(*both, condition=name)]
         draw(charts, asked.plot, (), dark=False, output=output)

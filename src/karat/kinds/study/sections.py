@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from karat import blocks, formats
 from karat.analysis.model import Summary
@@ -25,7 +25,6 @@ from karat.blocks import (
     Table,
     Text,
     columns,
-    slug,
 )
 from karat.kinds.study.analysis.model import (
     FindingResult,
@@ -45,6 +44,7 @@ from karat.kinds.study.analysis.verdicts import (
     pairs_sentence,
     studies_counted,
 )
+from karat.kinds.study.charts import condition_charts, participants_chart
 
 __all__ = ["sections", "statistic_of"]
 
@@ -113,8 +113,8 @@ def _covered(coverage: float | None) -> Share:
     return Share(coverage, tone="bad" if few else "")
 
 
-def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> KindBlocks:
-    """What human studies add to a document. `charts`: those of these names."""
+def sections(summary: Summary) -> KindBlocks:
+    """What human studies add to a document."""
     part, settings = summary.part(StudySummary), summary.provenance.settings
     asked_with = [
         *([f"wording {settings['dataset.wording']}"] if settings.get("dataset.wording") else []),
@@ -135,19 +135,19 @@ def sections(summary: Summary, charts: Callable[..., tuple[Block, ...]]) -> Kind
         results=tuple(_agreement(part)),
         differences=tuple(_differences(part)),
         variation=tuple(_repetitions(part)),
-        sections=(_beside_people(part, charts),),
+        sections=(_beside_people(part),),
         failing=tuple(_lost(part)),
         cost=tuple(_used(part)),
         origin=tuple(_sources(part)),
     )
 
 
-def _beside_people(part: StudySummary, charts: Callable[..., tuple[Block, ...]]) -> Section:
+def _beside_people(part: StudySummary) -> Section:
     """By study and finding, effects beside those of people, who took part."""
     parts: list[Block] = [*_levels(part)]
+    floor = part.floor if part.floor is not None and part.floor.benchmark.pas.value is not None else None
     for at, one in enumerate(part.conditions):
-        names = [slug(kind, one.condition) for kind in ("agreement", "effects", "effect-differences", "participants")]
-        figures = charts(*names)
+        figures = (*condition_charts(one, floor=floor), *participants_chart(one))
         if at and figures:
             parts.append(Fold(f"{one.condition}: {formats.plural(len(figures), 'chart')}", figures))
         else:

@@ -73,7 +73,6 @@
     const answer = await fetch(location.href, { cache: "no-store" });
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (page.querySelector(".drawing") && !window.vegaEmbed) { location.reload(); return; }
     const open = new Set([...document.querySelectorAll("main details[open] > summary")].map((one) => one.textContent));
     document.getElementById("main").replaceWith(document.adoptNode(page.getElementById("main")));
     for (const one of document.querySelectorAll("main details > summary")) {
@@ -82,7 +81,7 @@
     stamp = page.body.dataset.stamp;
     body.dataset.renew = page.body.dataset.renew ?? "";
     reviews();
-    await window.karatCharts?.();
+    window.karatStops?.();
   }
 
   function tell() {

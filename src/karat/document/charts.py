@@ -1,0 +1,276 @@
+"""The charts of a run, for pages and files: where the scores lie, the questions on which conditions differ.
+
+Means and differences are drawn by their tables; the charts of a kind come with its sections. `svg` draws a chart,
+`png` with the extra `plots`. A chart only gives numbers a shape; it computes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+
+import msgspec
+
+from karat import formats
+from karat.analysis import Summary
+from karat.analysis.model import MetricInfo, Result
+from karat.blocks import (
+    Axis,
+    Block,
+    Chart,
+    Column,
+    Count,
+    Curve,
+    Fold,
+    Group,
+    Line,
+    Mark,
+    Number,
+    Plane,
+    Point,
+    Row,
+    Rows,
+    Share,
+    Table,
+    columns,
+    forest,
+    labels,
+    slug,
+)
+from karat.document.ink import DARK, LIGHT
+from karat.errors import MissingExtra
+from karat.kinds import of
+
+__all__ = ["Chart", "charts", "gaps", "png", "spread", "svg"]
+
+_STEPS = 11  # the most steps of a scale that are shown one by one
+_BINS = 20
+_SHOWN = 25  # questions
+_SCALE = 2.0  # pixels of a PNG for one of the chart: sharp on paper and on dense screens
+
+
+def charts(summary: Summary) -> tuple[Chart, ...]:
+    """Every chart of a run, in the order of its report; none where nothing was scored."""
+    from karat.document.run import document
+
+    return tuple(chart for section in document(summary).sections for chart in _of(section.blocks))
+
+
+def _of(blocks: Iterable[Block]) -> Iterator[Chart]:
+    for block in blocks:
+        if isinstance(block, Chart):
+            yield block
+        elif isinstance(block, Fold):
+            yield from _of(block.blocks)
+        elif isinstance(block, Table) and block.chart:
+            drawn = forest(block)
+            if any(line.marks for panel in drawn.panels if isinstance(panel, Rows) for line in panel.lines):
+                yield drawn
+
+
+def svg(chart: Chart, *, dark: bool = False) -> str:
+    """The chart as SVG text, named and described for screen readers."""
+    from karat.document.render.svg import render_svg
+
+    return render_svg(chart, ink=DARK if dark else LIGHT, framed=True)
+
+
+def png(chart: Chart, *, dark: bool = False, scale: float = _SCALE) -> bytes:
+    """The chart as a PNG. Raises MissingExtra without the extra `plots`."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise MissingExtra("plots", "drawing a chart as PNG") from error
+    drawn: bytes = vl_convert.svg_to_png(svg(chart, dark=dark), scale=scale)
+    return drawn
+
+
+def spread(summary: Summary) -> Iterator[Chart]:
+    """Answers by step of the scale; of metrics without steps, questions by their mean.
+
+    Where rates are over turns, means lie between the steps: of these the first metric is shown.
+    """
+    kind = of(summary.kind)
+    metrics = [info for info in summary.metrics if _scored(summary, info)]
+    if not kind.compared or not metrics:
+        return
+    if kind.by_turn:
+        metrics = [info for info in metrics[:1] if info is summary.metrics[0]]
+    alike: dict[tuple[str, ...], list[MetricInfo]] = {}
+    for info in metrics:
+        steps = () if kind.by_turn else _steps(summary, info)
+        if steps:
+            alike.setdefault(steps, []).append(info)
+        else:
+            yield from _histogram(summary, info, kind.unit)
+    for steps, group in alike.items():
+        yield _by_step(summary, group, steps)
+
+
+def _scored(summary: Summary, info: MetricInfo) -> list[Result]:
+    return [result for result in summary.results if result.metric == info.key and result.n_answers]
+
+
+def _steps(summary: Summary, info: MetricInfo) -> tuple[str, ...]:
+    """The steps of the scale; none where there are too many, or where values lie between them."""
+    steps = sorted({step for result in _scored(summary, info) for step in result.distribution or {}}, key=int)
+    return tuple(steps) if 0 < len(steps) <= _STEPS else ()
+
+
+def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ...]) -> Chart:
+    names, axis = labels(summary.conditions), Axis(title="share of answers", start=0.0, end=1.0, percent=True)
+    rows: list[Row | Group] = []
+    panels = []
+    for info in group:
+        lines = []
+        rows.append(Group(info.key))
+        for result in _scored(summary, info):
+            below, marks, cells = 0.0, [], []
+            for series, step in enumerate(steps):
+                answers = (result.distribution or {}).get(step, 0)
+                share = answers / result.n_answers
+                text = f"{step}: {formats.plural(answers, 'answer')} ({formats.share(share)})"
+                marks.append(Mark(start=below, value=below + share, series=series, label=text))
+                cells.append(Count(answers, below=formats.share(share)))
+                below += share
+            lines.append(Line(name=names[result.condition], marks=tuple(marks)))
+            rows.append(Row(name=result.condition, cells=tuple(cells)))
+        panels.append(Rows(title=info.key, axis=axis, lines=tuple(lines)))
+    first, shares = group[0], []
+    for result in _scored(summary, first)[:3]:
+        scored = formats.plural(result.n_answers, "answer")
+        shares.append(f"{result.condition} {formats.share(result.top_share.value)} of {scored}")
+    top = first.low if first.direction == "lower" else first.high
+    end = "right" if first.percent else f"at the best step, {formats.brief(top)}" if top is not None else "at the best"
+    caption = "Answers on each step of the scale"
+    return Chart(
+        name=slug("scores", _named(group)),
+        title=f"{first.key} {end}: {'; '.join(shares)}",
+        description="One panel a metric, one bar a condition: the shares of answers on each step of the scale, "
+        "lowest on the left.",
+        panels=tuple(panels),
+        table=Table(caption=caption, columns=columns("condition", *(Column(step) for step in steps)), rows=tuple(rows)),
+        legend=steps, ordered=True, detail=True,
+    )  # fmt: skip
+
+
+def _named(group: Sequence[MetricInfo]) -> str:
+    """Metrics by name: one, or the first and how many more."""
+    return group[0].key if len(group) == 1 else f"{group[0].key} and {len(group) - 1} more"
+
+
+def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]:
+    table = summary.table_of_samples
+    means = {
+        column.condition: [value for value in column.mean if value is not None]
+        for column in (table.columns if table is not None else ())
+        if column.metric == info.key
+    }
+    every = [value for values in means.values() for value in values]
+    if not every:
+        return
+    low, high = (0.0, 1.0) if info.percent else (min(every), max(every))
+    bins = _BINS if high > low else 1
+    wide = (high - low) / bins or 1.0
+    write = formats.share if info.percent else formats.number
+    rows: list[Row | Group] = []
+    panels = []
+    for condition, values in means.items():
+        counts = [0] * bins
+        for value in values:
+            counts[max(0, min(bins - 1, int((value - low) / wide)))] += 1
+        places = [(low + at * wide, low + (at + 1) * wide, count) for at, count in enumerate(counts)]
+        bars = tuple(
+            Point(x=start, y=count, left=start, right=end,
+                  label=f"{write(start)} to {write(end)}: {formats.plural(count, unit)}")
+            for start, end, count in places if count
+        )  # fmt: skip
+        title = f"mean of a {unit}" + ("" if info.percent else ", in the metric's own unit")
+        panels.append(
+            Plane(
+                title=labels([condition])[condition],
+                x=Axis(title=title, start=low, end=low + bins * wide, percent=info.percent),
+                y=Axis(title=f"{unit}s", start=0.0, whole=True),
+                curves=(Curve(points=bars, form="bars"),),
+            )
+        )
+        rows.append(Group(condition))
+        rows += [Row(name=formats.interval(start, end, digits=3), cells=(Count(count),))
+                 for start, end, count in places if count]  # fmt: skip
+    yield Chart(
+        name=slug("scores", info.key),
+        title=f"{info.key}: means of {unit}s lie between {write(min(every))} and {write(max(every))}, their median is "
+        f"{write(median(every))} ({formats.plural(max(map(len, means.values())), unit)} a condition)",
+        description=f"A histogram for each condition: how many {unit}s have a mean in each interval.",
+        panels=tuple(panels),
+        table=Table(caption=f"Means of {unit}s", columns=columns(f"mean of the {unit}", f"{unit}s"), rows=tuple(rows)),
+        detail=True,
+    )
+
+
+def gaps(summary: Summary) -> Iterator[Chart]:
+    """Questions with the largest gap between two conditions, on the first metric that has a score."""
+    table = summary.table_of_samples
+    info = next((info for info in summary.metrics if _scored(summary, info)), None)
+    if table is None or info is None or not of(summary.kind).compared:
+        return
+    means = {column.condition: column.mean for column in table.columns if column.metric == info.key}
+    apart = []
+    for at, name in enumerate(table.ids):
+        scored = {condition: mean for condition, values in means.items() if (mean := values[at]) is not None}
+        if len(scored) > 1:
+            apart.append((max(scored.values()) - min(scored.values()), table.positions[at], name, scored))
+    apart.sort(key=lambda gap: (-gap[0], gap[1]))
+    top = [gap for gap in apart if gap[0] > 0][:_SHOWN]
+    if not top:
+        return  # a picture of no gap at all shows nothing; the differences say it
+    unit, conditions = of(summary.kind).unit, list(summary.conditions)
+    write, cell = (formats.share, Share) if info.percent else (formats.number, Number)
+    ids = labels(name for _, _, name, _ in top)
+    lines = [
+        Line(
+            name=ids[name],
+            joined=True,
+            marks=tuple(
+                Mark(value=mean, series=conditions.index(condition), label=f"{condition} {write(mean)}")
+                for condition, mean in scored.items()
+            ),
+        )
+        for _, _, name, scored in top
+    ]
+    rows = tuple(
+        Row(name=name, cells=(*(cell(scored.get(condition)) for condition in conditions), cell(gap)))
+        for gap, _, name, scored in top
+    )
+    differing = sum(gap > 0 for gap, *_ in apart)
+    some = f"; the {len(top)} widest gaps" if differing > len(top) else ""
+    axis = Axis(title="mean share of answers" if info.percent else "mean, in points of the score",
+                start=info.low, end=info.high, percent=info.percent)  # fmt: skip
+    yield Chart(
+        name=slug("gaps", info.key),
+        title=f"{info.key}: conditions differ on {formats.count(differing)} of {formats.plural(len(apart), unit)}, "
+        f"by at "
+        f"most {write(top[0][0])} on {top[0][2]}{some}",
+        description=f"One line a {unit}, the widest gap first: the means of conditions as points, the gap as a line.",
+        panels=(Rows(axis=axis, lines=tuple(lines)),),
+        table=Table(caption=f"Widest gaps on {info.key}", columns=columns(unit, *conditions, "gap"), rows=rows),
+        legend=tuple(conditions), detail=True,
+    )  # fmt: skip
+
+
+def with_names_apart(blocks: Iterable[Block], taken: set[str]) -> tuple[Block, ...]:
+    """The same with charts of names of their own, where two conditions or metrics are called alike."""
+    named: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Chart):
+            name, again = block.name, 1
+            while name in taken:
+                again += 1
+                name = f"{block.name}-{again}"
+            taken.add(name)
+            named.append(msgspec.structs.replace(block, name=name))
+        elif isinstance(block, Fold):
+            named.append(Fold(block.title, with_names_apart(block.blocks, taken)))
+        else:
+            named.append(block)
+    return tuple(named)

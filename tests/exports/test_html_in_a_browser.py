@@ -11,11 +11,9 @@ from tests.document.hostile import HOSTILE, hostile_run
 
 from karat.analysis import summarize
 from karat.document.charts import charts
-from karat.document.charts.theme import DARK, LIGHT
+from karat.document.ink import DARK, LIGHT
 from karat.exports.html import Html
 from karat.records import Reply
-
-pytest.importorskip("vl_convert", reason="charts need the extra plots")
 
 
 @contextmanager
@@ -36,8 +34,6 @@ def opened(browser: Any, path: Path, *, width: int = 1440, script: bool = True, 
     page.on("pageerror", lambda one: complaints.append(str(one)))
     page.on("dialog", lambda one: [complaints.append(one.message), one.dismiss()])  # type: ignore[func-returns-value]
     page.goto(path.as_uri())
-    if script:
-        page.wait_for_selector("html[data-charts=drawn]")
     yield page
     around.close()
     assert [url for url in requests if url != path.as_uri()] == []
@@ -68,7 +64,7 @@ def written(folder, run, summary=None):
     path = folder / "report.html"
     path.write_text(Html().render(summary, run)["report.html"], encoding="utf-8")
     # Means and differences are drawn by the tables themselves.
-    return path, [chart.name for chart in charts(summary) if not chart.name.startswith(("means-", "differences-"))]
+    return path, [chart.name for chart in charts(summary) if chart.name not in ("means", "differences", "accuracy")]
 
 
 def talk(folder, journals):
@@ -89,7 +85,7 @@ def talk(folder, journals):
 def test_every_chart_is_drawn_and_its_table_folded(browser, golden_page):
     path, names = golden_page
     with opened(browser, path) as page:
-        drawn = page.evaluate("[...document.querySelectorAll('figure.chart.drawn')].map(e => e.id)")
+        drawn = page.evaluate("[...document.querySelectorAll('figure.chart')].map(e => e.id)")
         assert drawn == [f"chart-{name}" for name in names]
         for name in names:
             assert page.locator(f"#chart-{name} .drawing svg path").count() > 2
@@ -100,16 +96,16 @@ def test_every_chart_is_drawn_and_its_table_folded(browser, golden_page):
 def test_a_run_over_conversations_is_drawn(browser, tmp_path, journals):
     path, names = written(tmp_path, talk(tmp_path, journals))
     with opened(browser, path) as page:
-        assert page.locator("figure.chart.drawn").count() == len(names)
+        assert page.locator("figure.chart").count() == len(names)
         assert page.get_by_role("heading", name="Where the chain breaks").is_visible()
 
 
 def test_a_run_over_studies_is_drawn(browser, study_page):
     path, names = study_page
     with opened(browser, path, width=320) as page:
-        assert page.locator("figure.chart.drawn").count() == len(names)
+        assert page.locator("figure.chart").count() == len(names)
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-        page.wait_for_selector("#chart-effects-shy .drawing svg path")
+        page.wait_for_selector("#chart-effects-shy .drawing svg path.mark")
         assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 
@@ -122,8 +118,8 @@ def test_charts_fill_their_place_and_stay_within(browser, golden_page):
                    e => [e.clientWidth, e.querySelector('svg').getBoundingClientRect().width])"""
             )
             for room, taken in places:
-                assert taken <= room + 1
-                assert taken > 0.8 * room
+                assert taken > 0.55 * room
+                assert taken <= room + 1 or width == 320  # where it is moved in its box, large enough to be read
 
 
 @pytest.mark.parametrize("make", ["golden", "conversation"])
@@ -160,7 +156,7 @@ def test_light_and_dark_follow_the_system_until_one_chooses(browser, golden_page
                 getComputedStyle(document.querySelector('.drawing svg text')).fill]"""
         )
 
-    light, dark = ([rgb(ink["background"]), rgb(ink["text"])] for ink in (LIGHT, DARK))
+    light, dark = ([rgb(ink.background), rgb(ink.text)] for ink in (LIGHT, DARK))
     with opened(browser, path, color_scheme="dark") as page:
         assert colours(page) == dark
         button = page.get_by_role("button", name="Theme")
@@ -184,7 +180,9 @@ def rgb(colour: str) -> str:
 def test_without_script_every_number_can_be_read(browser, golden_page):
     path, names = golden_page
     with opened(browser, path, script=False) as page:
-        assert page.locator("details.numbers[open] table").count() == len(names)
+        assert page.locator("figure.chart .drawing svg").count() == len(names)
+        assert page.locator("figure.chart .drawing svg").first.is_visible()
+        page.locator("details.numbers summary").first.click()
         assert page.locator("details.numbers table").first.is_visible()
         assert not page.locator("button").first.is_visible()
         assert page.get_by_role("heading", level=1).is_visible()
@@ -204,34 +202,17 @@ def test_the_keyboard_reaches_everything(browser, golden_page):
             seen.add(page.evaluate("(e => e.tagName + ' ' + e.textContent.trim())(document.activeElement)"))
         assert "A Where it fails" in seen
         assert "SUMMARY The same numbers as a table" in seen
-        assert {"BUTTON PNG", "BUTTON SVG"} <= seen
         summary = page.locator("#chart-scores-completeness summary")
         summary.focus()
         page.keyboard.press("Enter")
         assert page.locator("#chart-scores-completeness table").is_visible()
 
 
-def test_pointing_at_a_mark_tells_its_numbers(browser, golden_page):
+def test_a_mark_has_its_numbers(browser, golden_page):
     path, _ = golden_page
     with opened(browser, path) as page:
-        page.locator("#chart-gaps-completeness .drawing svg .mark-symbol path").first.hover()
-        assert "question" in page.locator("dl.tip").inner_text()
-
-
-@pytest.mark.parametrize("form", ["PNG", "SVG"])
-def test_a_chart_is_saved_with_its_title(browser, golden_page, tmp_path, form):
-    path, _ = golden_page
-    with opened(browser, path) as page, page.expect_download() as download:
-        page.locator("#chart-gaps-completeness").get_by_role("button", name=form).click()
-        download.value.save_as(tmp_path / "saved")
-    content = (tmp_path / "saved").read_bytes()
-    assert download.value.suggested_filename == f"chart-gaps-completeness.{form.lower()}"
-    if form == "PNG":
-        assert content.startswith(b"\x89PNG")
-    else:
-        assert b"conditions differ on 6 of 6 questions" in content
-        assert str(LIGHT["categories"][1]).encode() in content
-        assert b"var(--" not in content
+        label = page.locator("#chart-gaps-completeness .drawing svg path.mark title").nth(2).text_content()
+        assert label is not None and "baseline" in label
 
 
 def test_on_paper_the_page_is_light_and_whole(browser, golden_page):
@@ -241,18 +222,18 @@ def test_on_paper_the_page_is_light_and_whole(browser, golden_page):
         assert paper.startswith(b"%PDF")
         page.emulate_media(media="print")
         assert not page.locator(".contents").is_visible()
-        assert not page.locator(".savers").first.is_visible()
         assert page.locator(".drawing svg").first.is_visible()
 
 
-def test_a_page_made_without_the_drawing_script_says_how_to_get_charts(browser, tmp_path, journals):
+def test_a_page_without_charts_has_their_tables(browser, tmp_path, journals):
     run = journals.table(tmp_path / "run", {"only": [[1], [2]]})
     path = tmp_path / "report.html"
     page_text = Html(Html.Options(charts=False)).render(summarize(run), run)["report.html"]
     path.write_text(page_text, encoding="utf-8")
     with opened(browser, path) as page:
-        assert page.locator("details.numbers[open]").count() == page.locator("figure.chart").count() > 0
-        assert page.get_by_text("Charts are not drawn").is_visible()
+        assert page.locator("figure.chart").count() == 0
+        page.get_by_text("Answers on each step of the scale").first.click()
+        assert page.get_by_text("whose numbers are in tables").is_visible()
 
 
 # A page for each would take minutes; each alone is looked at without a browser in test_html.py.
@@ -271,7 +252,7 @@ def test_nothing_that_an_agent_said_runs_or_hides_the_page(browser, tmp_path, jo
     with opened(browser, path, width=320) as page:
         assert page.evaluate("window.pwned") is None
         assert page.title() != ""
-        assert page.locator("figure.chart.drawn").count() == len(names)
+        assert page.locator("figure.chart").count() == len(names)
         assert page.locator("body img, body iframe, body style, body base, body meta, body object").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth") == 320
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")

@@ -30,7 +30,8 @@ def test_the_result_comes_first_and_the_rest_is_folded(tmp_path, journals):
     assert re.findall("<summary>(.*?)</summary>", text) == [
         "Differences", "Variation", "Where it fails", "Cost and time", "How to repeat it",
     ]  # fmt: skip
-    assert text.count("<details>") == text.count("</details>") == 6
+    assert text.count("<details>") == text.count("</details>") == 5
+    assert text.count("| 4.58 ") == 1, "means are shown once"
     assert "+2.83 \\[+2.20, +3.47\\]" in rest
 
 

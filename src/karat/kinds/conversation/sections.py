@@ -339,8 +339,15 @@ def _strata(
         rows=listed,
         legend="Turns count from 0." if head == "turn" else "By compute operations in the golden program.",
     )  # fmt: skip
+    yield _curves(part, table, of) or table
+
+
+def _curves(
+    part: ConversationSummary, table: Table, of: Callable[[ConversationResult], Sequence[Stratum]]
+) -> Chart | None:
+    """Accuracy along whole numbers, one curve a condition; None where nothing is known."""
     solid: list[tuple[str, Stratum]] = []  # of the first condition, those that rest on enough turns
-    curves, unit = [], "turn" if head == "turn" else "operation"
+    curves, unit = [], "turn" if table.columns[0].head == "turn" else "operation"
     for series, one in enumerate(part.conditions):
         strata = [each for each in of(one) if each.key.isdigit() and each.n and each.estimate.value is not None]
         points = tuple(
@@ -353,15 +360,14 @@ def _strata(
             solid = solid or [(one.condition, each) for each in strata if each.n >= _FEW]
             solid = solid or [(one.condition, each) for each in strata]
     if not curves:
-        yield table
-        return
+        return None
 
     def at(each: Stratum) -> str:
         place = f"turn {each.key}" if unit == "turn" else formats.plural(int(each.key), "operation")
         return f"{_written(each.estimate)} at {place} (n {formats.plural(each.n, 'turn')})"
 
     ends = dict.fromkeys(at(each) for _, each in (solid[0], solid[-1]))
-    yield Chart(
+    return Chart(
         name="accuracy-by-turn" if unit == "turn" else "complexity-ceiling",
         title=f"{_accuracy(part)} of {solid[0][0]}: {', '.join(ends)}",
         description=f"One line a condition: {_accuracy(part)} as the share of turns, with a band of its "
@@ -496,6 +502,11 @@ def _propagation(part: ConversationSummary) -> Iterator[Block]:
         rows=_each(part, rows),
         legend=legend,
     )
+    yield _propagation_chart(part, table) or table
+
+
+def _propagation_chart(part: ConversationSummary, table: Table) -> Chart | None:
+    """Accuracy after right and wrong turns; None where nothing is known."""
 
     def lines(one: ConversationResult) -> Iterator[Line]:
         rates = (
@@ -511,15 +522,14 @@ def _propagation(part: ConversationSummary) -> Iterator[Block]:
 
     panels = _panels(part, Axis(title="share of turns that are right", start=0.0, end=1.0, percent=True), lines)
     if not panels:
-        yield table
-        return
+        return None
     first = next(one for one in part.conditions if one.turns)
     passed = first.propagation
     after = [
         f"{_written(rate.estimate)} (n {formats.count(rate.n)})" for rate in (passed.after_wrong, passed.after_right)
     ]
     proved = formats.plural(passed.propagated, "wrong turn is", "wrong turns are")
-    yield Chart(
+    return Chart(
         name="propagation",
         title=f"{first.condition}: after a wrong turn {after[0]} are right, after a right one {after[1]}; {proved} "
         f"proved to "

@@ -79,6 +79,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     content: str | None = (
         None  # the digest but for how its turns are asked, where that is in the digest: for comparisons
     )
+    kind: str = ""  # of dataset, as the experiment names it; empty in a file: that of the run
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -17,7 +17,7 @@ RATING = {"rating": {"type": "likert", "range": [1.0, 7.0]}, "why": {"type": "te
 def sample(*fields: dict[str, Any]) -> Sample:
     turns = tuple(Turn(question="?", detail={"arm": "a", "task": "t"}) for _ in fields)
     detail = {"study": "s", "profile": {}, "fields": list(fields)}
-    return Sample(id="a-001", position=0, digest="d", turns=turns, detail=detail)
+    return Sample(id="a-001", position=0, digest="d", turns=turns, detail=detail, kind="study")
 
 
 def scored(one: Sample, *replies: Reply | str) -> list[tuple[Any, ...]]:

@@ -25,7 +25,14 @@ TEMPLATES = {
 
 def sample(**detail) -> Sample:
     turn = Turn(question="Which?", detail={"arm": "one"})
-    return Sample(id="p", position=0, digest="0" * 32, turns=(turn,), detail={"study": "s", "fields": [{}], **detail})
+    return Sample(
+        id="p",
+        position=0,
+        digest="0" * 32,
+        turns=(turn,),
+        kind="study",
+        detail={"study": "s", "fields": [{}], **detail},
+    )
 
 
 def info(tmp_path, templates=TEMPLATES, **more) -> RunInfo:

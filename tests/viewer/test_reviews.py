@@ -47,7 +47,7 @@ FIELDS = {
 def study(path) -> None:
     samples = [
         Sample(id=f"p{n}", position=n, digest=f"{n:032x}", turns=(Turn(question="Which?", detail={"arm": "one"}),),
-               detail={"study": "framing", "profile": {"age": 30}, "fields": [FIELDS]})
+               kind="study", detail={"study": "framing", "profile": {"age": 30}, "fields": [FIELDS]})
         for n in range(4)
     ]  # fmt: skip
     script = Script(path, samples=samples, conditions=("only",), kind="study", run="cccc3333", name="study")
@@ -215,7 +215,12 @@ def test_readings_are_confirmed_corrected_and_agreed_on_by_field(copied):
 
 def test_a_form_asks_of_each_field_what_can_be_answered_and_marks_what_karat_read():
     sample = Sample(
-        id="p", position=0, digest="", turns=(Turn(question="?"),), detail={"study": "s", "fields": [FIELDS]}
+        id="p",
+        position=0,
+        digest="",
+        turns=(Turn(question="?"),),
+        kind="study",
+        detail={"study": "s", "fields": [FIELDS]},
     )
     row = Score(trial="t", scorer="replication", scoring="s", values={}, turn=0, labels={"number": "invalid"},
                 detail={"answers": {"choice": "A", "sure": 4.0, "why": "be\u202ecause"}})  # fmt: skip
@@ -234,7 +239,12 @@ def test_a_form_asks_of_each_field_what_can_be_answered_and_marks_what_karat_rea
 
 def test_an_answer_that_karat_read_is_confirmed_as_it_stands_and_others_are_read_as_the_study_reads():
     sample = Sample(
-        id="p", position=0, digest="", turns=(Turn(question="?"),), detail={"study": "s", "fields": [FIELDS]}
+        id="p",
+        position=0,
+        digest="",
+        turns=(Turn(question="?"),),
+        kind="study",
+        detail={"study": "s", "fields": [FIELDS]},
     )
     row = Score(trial="t", scorer="x", scoring="s", values={}, turn=0, detail={"answers": {"why": "I cannot say."}})
     assert checked(sample, 0, row, "3", ("I cannot say.", "")) == ("why", "I cannot say.", "")
@@ -297,7 +307,12 @@ def test_labels_that_somebody_else_wrote_are_text_on_every_page(copied):
 
 def test_an_answer_that_is_too_long_to_be_sent_back_is_not_offered():
     sample = Sample(
-        id="p", position=0, digest="", turns=(Turn(question="?"),), detail={"study": "s", "fields": [FIELDS]}
+        id="p",
+        position=0,
+        digest="",
+        turns=(Turn(question="?"),),
+        kind="study",
+        detail={"study": "s", "fields": [FIELDS]},
     )
     row = Score(trial="t", scorer="x", scoring="s", values={}, turn=0, detail={"answers": {"why": "x" * 20_000}})
     *_, why = asked_of(sample, 0, row, None)
@@ -315,7 +330,12 @@ def test_of_hundreds_of_different_answers_there_is_no_kappa():
 def test_a_scale_whose_ends_nobody_would_write_is_an_open_field(ends):
     fields = {"choice": {"type": "likert", "range": ends}}
     sample = Sample(
-        id="p", position=0, digest="", turns=(Turn(question="?"),), detail={"study": "s", "fields": [fields]}
+        id="p",
+        position=0,
+        digest="",
+        turns=(Turn(question="?"),),
+        kind="study",
+        detail={"study": "s", "fields": [fields]},
     )
     [choice] = asked_of(sample, 0, None, None)
     assert choice["open"]

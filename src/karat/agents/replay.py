@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import file_digest
@@ -10,19 +11,39 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from karat.agents import AgentSetting
-from karat.agents._census import Census, take_census
-from karat.agents._participants import ParticipantColumns, RecordedParticipants
 from karat.agents._recorded import Columns, OffsetRows, TableRows
-from karat.agents._turns import USUAL_NAMES, RecordedTurns, TurnColumns
 from karat.errors import AgentFault
 from karat.files import open_regular
 from karat.journal import RunFolder
+from karat.kinds import RecordedAnswers, RecordedFaults, installed
 from karat.records import Condition, Reply, Sample, Trial, Turn
 
 __all__ = ["Replay"]
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(description="a file of answers, or the folder of a karat run")
+    id_key: str | None = Field(default="id", description="column with the sample's id; null: the row's number from 0")
+    answer_key: str = Field(default="answer", description="column with the text of the answer")
+    condition_key: str = Field(default="condition", description="column with the condition; rows without it serve all")
+    repetition_key: str = Field(default="repetition", description="column that counts from 0; without it rows count up")
+    reuse: bool = Field(default=False, description="one recorded answer serves every repetition")
+    latency_seconds: float = Field(default=0.0, ge=0.0, description="wait before each answer, to rehearse a slow agent")
+
+
+def _options() -> type[_Options]:
+    """With a key for each kind of dataset whose recorded answers are in files of their own form."""
+    columns: dict[str, Any] = {
+        kind.answer_file.option: (kind.recorded_columns() | None, Field(default=None, description=description))
+        for kind in installed().values()
+        if kind.answer_file is not None and (description := inspect.getdoc(kind.recorded_columns()))
+    }
+    return create_model("Options", __base__=_Options, **columns)
 
 
 class Replay:
@@ -40,58 +61,32 @@ class Replay:
     missing, as a sample without an answer is.
     """
 
-    class Options(BaseModel):
-        model_config = ConfigDict(extra="forbid")
-
-        path: str = Field(description="a file of answers, or the folder of a karat run")
-        id_key: str | None = Field(
-            default="id", description="column with the sample's id; null: the row's number from 0"
-        )
-        answer_key: str = Field(default="answer", description="column with the text of the answer")
-        condition_key: str = Field(
-            default="condition", description="column with the condition; rows without it serve all"
-        )
-        repetition_key: str = Field(
-            default="repetition", description="column that counts from 0; without it rows count up"
-        )
-        reuse: bool = Field(default=False, description="one recorded answer serves every repetition")
-        latency_seconds: float = Field(
-            default=0.0, ge=0.0, description="wait before each answer, to rehearse a slow agent"
-        )
-        turns: TurnColumns | None = Field(
-            default=None,
-            description="for files with one row a turn: the names of their columns, e.g. {conversation_id: record_id}; "
-            "{} looks for the usual ones; null: one row a sample",
-        )
-        participants: ParticipantColumns | None = Field(
-            default=None,
-            description="for the answers of a human study: the names of their columns, e.g. {participant: subject}; "
-            "{}: as they are called below",
-        )
+    Options = _options()
 
     offline = True
     indifferent = ("latency_seconds", "path")  # which answers are there shows in the answers, not in where they lie
     columns: Mapping[str, tuple[str, ...]] = {  # option → what a column of such a file can be for
-        "turns": (*USUAL_NAMES, "first_turn"),
-        "participants": tuple(ParticipantColumns.model_fields),
+        kind.answer_file.option: tuple(kind.recorded_columns().model_fields)
+        for kind in installed().values()
+        if kind.answer_file is not None
     }
 
-    def __init__(self, options: Options, setting: AgentSetting) -> None:
+    def __init__(self, options: _Options, setting: AgentSetting) -> None:
         self._options = options
-        self._turns: RecordedTurns | None = None
-        self._participants: RecordedParticipants | None = None
+        self._recorded: RecordedAnswers | None = None
         path = Path(options.path).expanduser()
         if not path.is_absolute():
             beside = setting.folder / path
             path = beside if beside.exists() else path
-        if options.turns is not None:
-            self._turns = RecordedTurns(path, options.turns)
-        elif options.participants is not None:
-            self._participants = RecordedParticipants(path, options.participants)
-        elif (path / "run.json").exists():
-            columns = Columns(id="sample", answer=None, condition="condition", repetition="repetition")
+        for kind in installed().values():
+            columns = getattr(options, kind.answer_file.option) if kind.answer_file is not None else None
+            if columns is not None:
+                self._recorded = kind.recorded(path, columns)
+                return
+        if (path / "run.json").exists():
+            named = Columns(id="sample", answer=None, condition="condition", repetition="repetition")
             run = RunFolder.open(path)
-            self._rows: OffsetRows | TableRows = OffsetRows(run.journal, columns, run=run)
+            self._rows: OffsetRows | TableRows = OffsetRows(run.journal, named, run=run)
         elif path.suffix.lower() in (".jsonl", ".ndjson"):
             self._rows = OffsetRows(path, _columns(options))
         else:
@@ -100,38 +95,35 @@ class Replay:
     @property
     def conditions(self) -> tuple[str, ...]:
         """The conditions that the answers name, in the order of the file."""
-        held = self._turns or self._participants
-        return tuple(held.conditions if held is not None else self._rows.keys.conditions)
+        return tuple((self._recorded or self._rows.keys).conditions)
 
     @property
     def repetitions(self) -> int:
         """The most answers of one sample under one condition."""
-        held = self._turns or self._participants
-        return held.repetitions if held is not None else self._rows.keys.repetitions
+        return (self._recorded or self._rows.keys).repetitions
 
     @property
     def source(self) -> dict[str, str]:
         """Where the answers come from, for `run.json`."""
-        held = self._turns or self._participants
-        path = held.path if held is not None else self._rows.path
+        path = (self._recorded or self._rows).path
         with open_regular(path) as file:
             return {"file": str(path), "sha256": file_digest(file, "sha256").hexdigest()}
 
-    def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> Census | None:
-        """What is wrong with the file, held against what is asked; None where it has no row a turn."""
-        if self._turns is None:
+    def census(
+        self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    ) -> RecordedFaults | None:
+        """What is wrong with the file, compared with what is asked; None where its rows are samples."""
+        if self._recorded is None:
             return None
-        return take_census(
-            self._turns, samples, conditions=conditions, repetitions=1 if self._options.reuse else repetitions
-        )
+        asked = 1 if self._options.reuse else repetitions
+        return self._recorded.census(samples, conditions=conditions, repetitions=asked)
 
     def told(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
-        """The census as `run.json` keeps it beside `source`."""
-        if self._participants is not None:
-            asked = 1 if self._options.reuse else repetitions
-            return self._participants.told(samples, conditions=conditions, repetitions=asked)
-        found = self.census(samples, conditions=conditions, repetitions=repetitions)
-        return {} if found is None else found.told
+        """What `run.json` keeps of the file beside `source`."""
+        if self._recorded is None:
+            return {}
+        asked = 1 if self._options.reuse else repetitions
+        return self._recorded.told(samples, conditions=conditions, repetitions=asked)
 
     async def ask(
         self,
@@ -145,10 +137,8 @@ class Replay:
         if self._options.latency_seconds:
             await asyncio.sleep(self._options.latency_seconds)
         repetition = 0 if self._options.reuse else trial.repetition
-        if self._turns is not None:
-            return self._turns.reply(sample, number, condition.name, repetition)
-        if self._participants is not None:
-            return self._participants.reply(sample, number, condition.name, repetition)
+        if self._recorded is not None:
+            return self._recorded.reply(sample, number, condition.name, repetition)
         for key in ((sample.id, condition.name, repetition), (sample.id, None, repetition)):
             row = self._rows.get(key)
             if row is not None:
@@ -187,7 +177,7 @@ def _recorded(row: Mapping[str, Any], columns: Mapping[str, float]) -> float | N
     return None
 
 
-def _columns(options: Replay.Options) -> Columns:
+def _columns(options: _Options) -> Columns:
     return Columns(
         id=options.id_key, answer=options.answer_key, condition=options.condition_key, repetition=options.repetition_key
     )

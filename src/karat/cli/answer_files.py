@@ -270,7 +270,7 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
         if not equals:
             raise BadOption(f"--map {pair}", "want TARGET=COLUMN, e.g. --map answer=predicted_answer")
         if target not in known:
-            forms = {name: kinds.of(name).answer_file for name in plugins.names("kinds")}
+            forms = {name: kind.answer_file for name, kind in kinds.installed().items()}
             others = [name for name, form in forms.items() if form is not None and target in targets[form.option]]
             hint = f" (it is for --kind {' or '.join(others)})" if others else ""
             hint = hint or did_you_mean(target, known, listing=False)

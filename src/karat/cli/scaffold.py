@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from karat import plugins
+from karat import kinds
 from karat.config.schema import schema_of, schema_text
 from karat.errors import BadOption, did_you_mean
 from karat.formats import OUTPUT_FORMAT
@@ -35,10 +35,11 @@ class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
 
 def scaffold(kind: str, folder: Path) -> Scaffolded:
     """Writes the example of a kind. Raises BadOption where there is none, or where a file is in the way."""
-    known = [name for name in plugins.names("kinds") if (files("karat.kinds") / name / "scaffold").is_dir()]
+    folders = {name: files(each.__module__) / "scaffold" for name, each in kinds.installed().items()}
+    known = [name for name, example in folders.items() if example.is_dir()]
     if kind not in known:
         raise BadOption("KIND", f"there is no kind '{kind}'{did_you_mean(kind, known)}")
-    source = files("karat.kinds") / kind / "scaffold"
+    source = folders[kind]
     texts = {folder / path.removesuffix(".in"): data for path, data in _files(source)}
     for example, what in [(path, _SCHEMAS.get(path.name)) for path in sorted(texts)]:
         if what is not None:

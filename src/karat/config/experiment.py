@@ -100,6 +100,9 @@ class Experiment:
         """The samples. Raises BadDataset with every fault of the file at once."""
         plugin = plugins.find("kinds", self.kind, folder=self.folder)
         loaded: Dataset = plugins.build(plugin, self.dataset.options, folder=self.folder).load(self.dataset.path)
+        if loaded.samples and not loaded.samples[0].kind:
+            named = [msgspec.structs.replace(sample, kind=self.kind) for sample in loaded.samples]
+            return msgspec.structs.replace(loaded, samples=named)
         return loaded
 
 

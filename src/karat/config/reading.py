@@ -28,6 +28,7 @@ from karat.documents.nodes import Node, Place, fault_at
 from karat.documents.validation import Problem, explain, refusal, shown, validated
 from karat.errors import BadOption, BadPlugin, Fault, MissingExtra, UnknownPlugin, did_you_mean, unreadable
 from karat.formats import excerpt
+from karat.kinds import DEFAULT_KIND, installed
 
 __all__ = [
     "DatasetPart",
@@ -296,8 +297,8 @@ def _file(text: str, reading: Reading) -> Path:
         return here
     if beside.is_file():
         return beside
-    for name in plugins.names("kinds"):
-        locate = getattr(plugins.find("kinds", name), "locate", None)
+    for name, kind in installed().items():
+        locate = getattr(kind, "locate", None)
         with contextlib.suppress(BadOption):
             if locate is not None and locate(text, [Path.cwd(), reading.folder]):
                 raise ValueError(f"'{text}' is a dataset of another kind: write `kind: {name}`")
@@ -323,7 +324,6 @@ def _not_blank(name: str | None) -> str | None:
     return name
 
 
-DEFAULT_KIND = "golden"
 _EXAMPLES = {"agents": "floor", "scorers": "equals", "kinds": DEFAULT_KIND}
 _TYPE = (str, Field(description="which one; the other keys are its options"))
 _KEYS: dict[str, dict[str, Any]] = {

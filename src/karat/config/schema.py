@@ -16,8 +16,9 @@ from pydantic_core import core_schema
 
 from karat import plugins
 from karat.config.model import ExperimentFile, Section
-from karat.config.reading import DEFAULT_KIND, section
+from karat.config.reading import section
 from karat.errors import BadOption, did_you_mean
+from karat.kinds import DEFAULT_KIND
 
 __all__ = ["schema_of", "schema_text"]
 

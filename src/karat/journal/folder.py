@@ -285,7 +285,10 @@ class RunFolder:
             with file:
                 for number, line in enumerate(checked_lines(file, required=self.has_checksums, torn=False), start=1):
                     if lines is None or number - 1 in lines:
-                        yield decoder.decode(line)
+                        sample = decoder.decode(line)
+                        if not sample.kind:
+                            msgspec.structs.force_setattr(sample, "kind", self.info.kind)
+                        yield sample
         except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             at = error.number if isinstance(error, LineDamaged) else number
             raise BadRun(str(self.path), f"samples.jsonl, line {at}: {error}; restore the file from a copy") from error

@@ -12,10 +12,12 @@ import msgspec
 from karat import plugins
 from karat.blocks import KindBlocks
 from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
-from karat.records import AllowCode, Condition, Sample
+from karat.records import AllowCode, Condition, Reply, Sample
 
 if TYPE_CHECKING:
     from random import Random
+
+    from pydantic import BaseModel
 
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from karat.redact import Redactor
 
 __all__ = [
+    "DEFAULT_KIND",
     "AnswerFile",
     "Dataset",
     "DatasetKind",
@@ -32,7 +35,9 @@ __all__ = [
     "Doubted",
     "Kind",
     "Linted",
+    "RecordedAnswers",
     "completed",
+    "installed",
     "kind_of",
     "of",
     "of_sample",
@@ -40,6 +45,10 @@ __all__ = [
     "read_rows",
     "sample_digest",
 ]
+
+
+DEFAULT_KIND = "golden"
+"""The kind of a dataset that names none."""
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +139,54 @@ class ReplyValues(Protocol):
     def kinds(self) -> Mapping[str, str]: ...  # field → why it has none
 
 
+class RecordedFaults(Protocol):
+    """What is wrong with a file of recorded answers, for whoever scores it."""
+
+    @property
+    def rows(self) -> int: ...  # in the file
+    @property
+    def used(self) -> int: ...  # rows that answer a turn
+    @property
+    def columns(self) -> Mapping[str, str]: ...  # what each column was taken for
+    @property
+    def counts(self) -> Mapping[str, int]: ...  # kind of fault → rows or turns
+    @property
+    def lines(self) -> Sequence[str]: ...  # the counts as sentences
+    @property
+    def faults(self) -> Sequence[RecordedFault]: ...
+    @property
+    def hint(self) -> str | None: ...  # what may be the reason for the faults
+
+
+class RecordedFault(Protocol):
+    """One thing that is wrong with a file of recorded answers."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def place(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
+class RecordedAnswers(Protocol):
+    """Answers that were made elsewhere, in a file whose rows are of a form that only one kind knows."""
+
+    path: Path
+    repetitions: int  # the most answers of one sample under one condition
+
+    @property
+    def conditions(self) -> Collection[str]: ...  # in the order of the file
+
+    def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply: ...
+
+    def census(
+        self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    ) -> RecordedFaults | None: ...
+
+    def told(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]: ...
+
+
 class Kind:
     """What the house asks of a kind of dataset, with what it gets from a kind that says nothing.
 
@@ -167,11 +224,21 @@ class Kind:
         del path
         return False
 
+    views: Mapping[str, str] = {}
+    """What the viewer shows of the kind alone: name → "module:function", imported when it is asked for."""
+
     @staticmethod
-    def owns(sample: Sample) -> bool:
-        """Whether a sample, perhaps out of a run folder, is of this kind."""
-        del sample
-        return False
+    def recorded_columns() -> type[BaseModel]:
+        """What can be said of the columns of a file with answers that were made elsewhere, one row a turn or a part.
+
+        Raises ValueError where the kind has no such files.
+        """
+        raise ValueError("answers of this kind of dataset have one row a sample")
+
+    @staticmethod
+    def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
+        """Answers that were made elsewhere. Raises BadDataset with what is wrong with the file."""
+        raise ValueError(f"answers of this kind of dataset have one row a sample: {path}, {columns}")
 
     has_random_replies = False  # whether `random_reply` gives any
     turns_say_what_is_asked = False  # whether the detail of a turn is for agents; else golden answers follow from it
@@ -295,13 +362,14 @@ def completed(plugin: type[Any]) -> type[Kind]:
 
 
 def of_sample(sample: Sample) -> type[Kind]:
-    """The built-in kind that a sample is of; the defaults where none says so."""
-    return next((kind for kind in _built_in() if kind.owns(sample)), Kind)
+    """The kind that a sample is of; the defaults where it names none, or one that is not installed."""
+    return of(sample.kind)
 
 
 @cache
-def _built_in() -> tuple[type[Kind], ...]:
-    return tuple(map(of, plugins.names("kinds")))
+def installed() -> Mapping[str, type[Kind]]:
+    """Every kind that is installed, by its name: built-in ones first."""
+    return {name: completed(plugin) for name, plugin in plugins.installed("kinds")}
 
 
 def sample_digest(parts: Any) -> str:
@@ -313,7 +381,7 @@ def sample_digest(parts: Any) -> str:
 
 def kind_of(path: Path) -> str:
     """Which kind of dataset a file looks like. Raises BadDataset where nothing can be read at all."""
-    return next((name for name in plugins.names("kinds") if of(name).looks_like(path)), "golden")
+    return next((name for name, kind in installed().items() if kind.looks_like(path)), DEFAULT_KIND)
 
 
 def quarantine_text(doubted: Iterable[Doubted]) -> str:

@@ -32,14 +32,14 @@ def command(source: options.File, chosen: options.Chosen, no_start: bool, result
     are put through its SQL and tests: exit code 2 where they do not give people's result. --set
     then takes options of the dataset, e.g. wording=other.
     """
-    from karat import kinds, plugins
+    from karat import kinds
     from karat.cli.checking import check
     from karat.cli.printed import aside
 
-    for name in plugins.names("kinds"):
-        target = kinds.of(name).check_target(source.file)
+    for kind in kinds.installed().values():
+        target = kind.check_target(source.file)
         if target is not None:
-            return _dataset(kinds.of(name), target, source, chosen, output)
+            return _dataset(kind, target, source, chosen, output)
     start = output.say if not no_start else None
     with aside():
         found = check(source.load(), selection=chosen.as_selection(), results=results, start=start)

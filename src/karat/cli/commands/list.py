@@ -30,10 +30,9 @@ class _Family(click.ParamType[str]):
 
 
 def _kinds() -> dict[str, type[Kind]]:
-    from karat import kinds, plugins
+    from karat import kinds
 
-    found = [kinds.of(name) for name in plugins.names("kinds")]
-    return {kind.listed: kind for kind in found if kind.listed}
+    return {kind.listed: kind for kind in kinds.installed().values() if kind.listed}
 
 
 @click.command("list")

@@ -23,7 +23,7 @@ def _kinds() -> tuple[dict[str, str], dict[str, click.Command]]:
     """What --kind may be: kinds of dataset → what a row of their files of answers holds, and the kinds' commands."""
     from karat import kinds, plugins
 
-    every = {name: kinds.of(name) for name in plugins.names("kinds")}
+    every = kinds.installed()
     rows = {name: kind.answer_file.rows for name, kind in every.items() if kind.answer_file is not None}
     return rows, {name: plugins.load(at) for kind in every.values() for name, at in kind.commands.items()}
 

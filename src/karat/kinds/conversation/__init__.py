@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
-from karat.kinds import AnswerFile, Dataset, Kind, Linted, sample_digest
+from karat.kinds import AnswerFile, Dataset, Kind, Linted, RecordedAnswers, sample_digest
 from karat.kinds._quarantine import Quarantine, read_quarantine
 from karat.kinds._samples import Packed, draw, draw_equally
 from karat.kinds.conversation.analysis.model import ConversationSummary
@@ -72,6 +72,20 @@ class Conversation(Kind):
     doubted = "turn"
     answer_file = AnswerFile(option="turns", rows="one turn a row, with numbers or programs as answers")
     has_quarantine = True
+
+    @staticmethod
+    def recorded_columns() -> type[BaseModel]:
+        from karat.kinds.conversation.recorded import TurnColumns
+
+        return TurnColumns
+
+    @staticmethod
+    def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
+        """One row a turn. A turn without a row is answered with nothing: it is wrong, and its conversation goes on."""
+        from karat.kinds.conversation.recorded import RecordedTurns, TurnColumns
+
+        assert isinstance(columns, TurnColumns)
+        return RecordedTurns(path, columns)
 
     @staticmethod
     def judge(dataset: Dataset) -> dict[str, object] | None:
@@ -201,6 +215,7 @@ class Conversation(Kind):
         table = draft.table
         type2 = said.pop("has_type2_question", any(splits) if splits else None)
         return Sample(
+            kind="conversation",
             id=draft.id,
             position=position,
             digest=sample_digest([asked, materials]),

@@ -141,6 +141,7 @@ class Golden(Kind):
         question, golden = row[columns["question_key"]], row[columns["answer_key"]]
         rest = {name: value for name, value in row.items() if name not in columns.values()}
         return Sample(
+            kind="golden",
             id=str(row[columns["id_key"]]) if "id_key" in columns else str(position),
             position=position,
             digest=sample_digest([question, golden]),

@@ -13,7 +13,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.errors import BadOption
-from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted
+from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted, RecordedAnswers
 from karat.kinds._samples import Packed
 from karat.kinds.study.analysis.comparison import StudyComparison
 from karat.kinds.study.analysis.model import StudySummary
@@ -96,8 +96,18 @@ class Study(Kind):
         return path.suffix in {".yaml", ".yml"} or path.is_dir() or not (path.suffix or path.exists())
 
     @staticmethod
-    def owns(sample: Sample) -> bool:
-        return "study" in sample.detail
+    def recorded_columns() -> type[BaseModel]:
+        from karat.kinds.study.recorded import ParticipantColumns
+
+        return ParticipantColumns
+
+    @staticmethod
+    def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
+        """The answers of participants: one row a participant and task, or member and round."""
+        from karat.kinds.study.recorded import ParticipantColumns, RecordedParticipants
+
+        assert isinstance(columns, ParticipantColumns)
+        return RecordedParticipants(path, columns)
 
     next_turn = staticmethod(turn_question)
     prompt = staticmethod(prompt_for)

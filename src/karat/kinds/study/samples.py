@@ -113,6 +113,7 @@ def person_sample(
         for number, one in enumerate(shown)
     )
     return Sample(
+        kind="study",
         id=person.id,
         position=position,
         digest=sample_digest([texts, fields, person.profile, *_stopping(stop).values()]),
@@ -155,6 +156,7 @@ def group_sample(
     paid = {} if not rounds.payoffs else {"payoffs": rounds.payoffs}
     stop = stop_after_unread if stop_after_unread is not None and rounds.count > stop_after_unread else None
     return Sample(
+        kind="study",
         id=name,
         position=position,
         digest=sample_digest(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from karat.agents._participants import ParticipantColumns, RecordedParticipants
 from karat.errors import AgentFault, BadDataset
 from karat.kinds.study import Study
 from karat.kinds.study.places import shipped_studies
+from karat.kinds.study.recorded import ParticipantColumns, RecordedParticipants
 from karat.kinds.study.samples import read_reply
 from karat.records import Sample, Turn
 

@@ -31,7 +31,7 @@ Key = tuple[str, tuple[str | None, ...], int]
 
 
 class ParticipantColumns(BaseModel):
-    """What the columns of a file with the answers of participants are called."""
+    """For the answers of a human study: the names of columns, e.g. {participant: subject}; {}: those below."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -83,6 +83,9 @@ class RecordedParticipants:
             fields = sample.detail["fields"][turn]
             said = msgspec.json.encode({name: value for name, value in said.items() if name in fields}).decode()
         return Reply(text=said, dollars=0.0)
+
+    def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> None:
+        """None: `told` has all that is known of the file."""
 
     def told(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
         """For `run.json`: how many rows serve, how many turns have none, and both as a sentence."""

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.agents._census import Census, take_census
-from karat.agents._turns import NOT_RECORDED, RecordedTurns, TurnColumns
 from karat.errors import BadDataset
+from karat.kinds.conversation.recorded import NOT_RECORDED, Census, RecordedTurns, TurnColumns
 from karat.records import Reply, Sample, Turn, Usage
 
 TABLE = {"2019": {"sales": 110.0, "costs": 80.0}, "2018": {"sales": 100.0, "costs": 90.0}}
@@ -53,7 +52,7 @@ def held(folder: Path, rows: Any, name: str = "said.jsonl", **columns: Any) -> R
 
 
 def census(found: RecordedTurns, *, conditions: tuple[str, ...] = ("answers",), repetitions: int = 1) -> Census:
-    return take_census(found, samples(), conditions=conditions, repetitions=repetitions)
+    return found.census(samples(), conditions=conditions, repetitions=repetitions)
 
 
 def answers(found: RecordedTurns) -> dict[str, list[str]]:
@@ -260,7 +259,7 @@ def test_a_file_of_another_dataset_shows_both_ways_of_writing_ids(tmp_path):
 
 
 def test_more_repetitions_than_the_file_has_are_missing_and_the_remedy_is_named(tmp_path):
-    told = take_census(held(tmp_path, PLAIN), samples(), conditions=["answers"], repetitions=3)
+    told = held(tmp_path, PLAIN).census(samples(), conditions=["answers"], repetitions=3)
     assert told.hint == (
         "the file has 1 answer to a turn, and 3 repetitions are asked for: set execution.num_repetitions to 1"
     )

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "karat"
-DATA = ("kinds/study/studies", "config/presets", "kinds/study/scaffold", "rubrics")
+DATA = ("kinds/study/studies", "kinds/study/presets", "kinds/study/scaffold", "rubrics")
 
 
 def wanted() -> set[str]:
@@ -25,7 +25,7 @@ def test_there_is_something_to_be_sent():
     found = wanted()
     for name in (
         "kinds/study/studies/framing/copy.jsonl",
-        "config/presets/human.md",
+        "kinds/study/presets/human.md",
         "kinds/study/scaffold/bridge/study.yaml",
     ):
         assert f"karat/{name}" in found

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from karat import plugins
-from karat.config.presets import presets
+from karat.config.prompts import presets
 from karat.kinds.study.places import shipped_studies
 
 SCHEMA = ".karat/experiment.schema.json"

@@ -8,7 +8,7 @@ import pytest
 from tests.kinds import studies
 
 from karat.config import load
-from karat.config.presets import presets
+from karat.config.prompts import presets
 from karat.errors import BadExperiment
 from karat.records import Condition
 

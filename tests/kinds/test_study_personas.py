@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karat.errors import BadOption
-from karat.kinds.study.people import persona, persona_names
+from karat.kinds.study.people import known_to, missing_in, optional_names, persona
 
 ADA = {"age": 36, "gender": "female", "country": "England"}
 
@@ -47,12 +47,13 @@ def test_a_name_that_nothing_gives_is_refused(name):
 
 
 def test_the_names_of_a_prompt():
-    names = persona_names(
-        "{{ profile.age }} {{ profile.job }}\n{{? profile.car rest }}x {{ profile.size }}", ["age", "car"]
+    prompt, attributes = (
+        "{{ profile.age }} {{ profile.job }}\n{{? profile.car rest }}x {{ profile.size }}",
+        ["age", "car"],
     )
-    assert (names.missing, names.optional, names.known) == (
-        ("profile.job", "profile.size"), ("profile.car", "rest"), ("profile.age", "profile.car")
-    )  # fmt: skip
+    assert missing_in(prompt, attributes) == ["profile.job", "profile.size"]
+    assert optional_names(prompt) == ["profile.car", "rest"]
+    assert known_to(prompt, attributes) == ["profile.age", "profile.car"]
 
 
 @pytest.mark.parametrize(

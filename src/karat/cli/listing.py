@@ -10,7 +10,7 @@ import msgspec
 
 from karat import formats, plugins
 from karat.cli.output import aligned
-from karat.config.presets import presets
+from karat.config.prompts import presets
 from karat.errors import UnknownPlugin
 from karat.formats import OUTPUT_FORMAT
 

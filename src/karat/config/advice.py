@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from karat.config.model import ConditionModel, ExperimentFile, PromptFile
-from karat.config.personas import prompt_problems
-from karat.config.prompts import prompt_advice
+from karat.config.prompts import prompt_advice, prompt_problems
 from karat.config.reading import Plugged, Reading
 from karat.documents.nodes import Place
 from karat.errors import BadOption

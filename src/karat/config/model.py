@@ -29,9 +29,7 @@ from pydantic import (
 from pydantic_core import PydanticKnownError
 
 from karat.config.environment import is_variable
-from karat.config.personas import prompt_problems
-from karat.config.presets import presets
-from karat.config.prompts import PromptText, read_prompt
+from karat.config.prompts import PromptText, presets, prompt_problems, read_prompt
 from karat.config.reading import (
     DatasetPart,
     Plugged,
@@ -298,11 +296,20 @@ def _each_once(names: list[str]) -> list[str]:
     return names
 
 
+def _known_preset(name: object) -> object:
+    names = list(presets())
+    if name is not None and name not in names:
+        *most, last = map(repr, names) if names else ["null"]
+        raise PydanticKnownError("literal_error", {"expected": " or ".join(filter(None, [", ".join(most), last]))})
+    return name
+
+
 def _condition_schema(schema: JsonDict) -> None:
     """What a schema can say of a condition's keys together, and the name that k-eval gave one of them."""
     prompts = ("preset", "system_prompt", "prompt_file", "system_prompt_file")
     properties = cast(dict[str, JsonDict], schema["properties"])
     properties["mcp_servers"]["uniqueItems"] = True
+    properties["preset"]["anyOf"] = [{"enum": [*presets()], "type": "string"}, {"type": "null"}]
     schema["properties"] = {**properties, "system_prompt_file": properties["prompt_file"]}
     gate: JsonDict = {
         "if": {"properties": {"require_mcp_tool_use": {"const": True}}, "required": ["require_mcp_tool_use"]},
@@ -321,9 +328,7 @@ class ConditionModel(Section):
         description="null: none; {file: PATH}: that file's text; of a study {{ profile.age }} is the participant's",
     )
     prompt_file: PromptName | None = None  # the same as `system_prompt: {file: PATH}`
-    preset: Literal["empty", "human", "demographic", "background"] | None = (
-        None  # studies: one of karat's system prompts
-    )
+    preset: Annotated[str | None, BeforeValidator(_known_preset)] = None  # studies: one of karat's system prompts
     mcp_servers: Annotated[
         list[Annotated[Name, AfterValidator(_known_server)]], AfterValidator(_each_once)
     ] = []  # names from `mcp_servers`; the agent sees these and no others

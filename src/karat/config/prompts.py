@@ -8,9 +8,13 @@ from pathlib import Path
 
 import msgspec
 
+from karat import plugins
+from karat.config.reading import Reading
+from karat.errors import BadDataset, BadOption
 from karat.files import open_regular
+from karat.kinds import Preset, completed, installed
 
-__all__ = ["MOST_BYTES", "PromptText", "prompt_advice", "read_prompt"]
+__all__ = ["MOST_BYTES", "PromptText", "presets", "prompt_advice", "prompt_problems", "read_prompt"]
 
 MOST_BYTES = 1_000_000
 """Of a prompt's file. Longer ones are no prompts, and each trial sends them."""
@@ -42,6 +46,35 @@ def read_prompt(folder: Path, name: str) -> PromptText:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ValueError(f"'{name}' cannot be read: {reason}; paths start at the experiment's folder") from None
+
+
+def presets() -> dict[str, Preset]:
+    """Every preset that comes with a kind of dataset, by its name."""
+    return {name: preset for kind in installed().values() for name, preset in kind.presets().items()}
+
+
+def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[list[str], list[str]]:
+    """Faults and warnings of a system prompt. For a kind without participants `{{ … }}` is text like any other.
+
+    A dataset that cannot be read has none: its faults are reported where it is loaded.
+    """
+    dataset = reading.dataset
+    if dataset is None:
+        return [], []
+    kind = completed(dataset.kind.plugin)
+    if preset is not None and preset not in kind.presets():
+        owner = next((other.noun for other in installed().values() if preset in other.presets()), "dataset")
+        message = f"describes a participant of a {owner}, and this dataset is of kind {dataset.kind.type}"
+        return [f"{message}; write a `system_prompt`"], []
+    if "{{" not in text or not hasattr(dataset.kind.plugin, "attributes"):
+        return [], []
+    if reading.attributes is None:
+        try:
+            built = plugins.build(dataset.kind.plugin, dataset.kind.options, folder=reading.folder)
+            reading.attributes = built.attributes(dataset.path)
+        except (BadDataset, BadOption):
+            reading.attributes = {}
+    return kind.prompt_problems(text, preset, reading.attributes) if reading.attributes else ([], [])
 
 
 def prompt_advice(folder: Path, prompt: str | PromptText | None) -> str:

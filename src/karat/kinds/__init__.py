@@ -35,6 +35,7 @@ __all__ = [
     "Doubted",
     "Kind",
     "Linted",
+    "Preset",
     "RecordedAnswers",
     "completed",
     "installed",
@@ -119,15 +120,12 @@ class DatasetKind(Protocol):
     def load(self, path: Path) -> Dataset: ...
 
 
-class PromptNames(Protocol):
-    """What a system prompt asks for of participants, as the names between its braces."""
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
+    """A system prompt that comes with a kind; a condition names it: `preset: NAME`."""
 
-    @property
-    def missing(self) -> Sequence[str]: ...  # asked for, and nobody has it
-    @property
-    def optional(self) -> Sequence[str]: ...
-    @property
-    def known(self) -> Sequence[str]: ...
+    name: str
+    summary: str
+    text: str | None  # None: no system prompt
 
 
 class ReplyValues(Protocol):
@@ -260,9 +258,20 @@ class Kind:
         return condition.system_prompt
 
     @staticmethod
-    def prompt_names(prompt: str, attributes: Collection[str]) -> PromptNames:
-        """Names that a system prompt asks of participants with these attributes. Raises ValueError without any."""
-        raise ValueError(f"no participant has attributes that a prompt could name: {prompt[:60]!r}")
+    def presets() -> Mapping[str, Preset]:
+        """System prompts that come with the kind, by name, from the one that says least to the one that says most."""
+        return {}
+
+    @staticmethod
+    def prompt_problems(
+        text: str, preset: str | None, attributes: Mapping[str, Collection[str]]
+    ) -> tuple[list[str], list[str]]:
+        """Faults and warnings of a system prompt, or of that of a preset.
+
+        `attributes`: what the instance's `attributes` gives. Asked only where a kind has that.
+        """
+        del text, preset, attributes
+        return [], []
 
     @staticmethod
     def read(sample: Sample, turn: int, text: str) -> ReplyValues:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -13,11 +13,11 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.errors import BadOption
-from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted, RecordedAnswers
+from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted, Preset, RecordedAnswers
 from karat.kinds._samples import Packed
 from karat.kinds.study.analysis.comparison import StudyComparison
 from karat.kinds.study.analysis.model import StudySummary
-from karat.kinds.study.people import people, persona_names
+from karat.kinds.study.people import people
 from karat.kinds.study.places import (
     Located,
     chosen_arms,
@@ -111,9 +111,23 @@ class Study(Kind):
 
     next_turn = staticmethod(turn_question)
     prompt = staticmethod(prompt_for)
-    prompt_names = staticmethod(persona_names)
     read = staticmethod(read_reply)
     random_reply = staticmethod(random_reply)
+
+    @staticmethod
+    def presets() -> Mapping[str, Preset]:
+        from karat.kinds.study.personas import presets
+
+        return presets()
+
+    @staticmethod
+    def prompt_problems(
+        text: str, preset: str | None, attributes: Mapping[str, Collection[str]]
+    ) -> tuple[list[str], list[str]]:
+        """What a prompt asks of participants that no study tells; presets that would say nothing of anybody."""
+        from karat.kinds.study.personas import prompt_problems
+
+        return prompt_problems(text, preset, attributes)
 
     @staticmethod
     def keep(dataset: Dataset, *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:

@@ -16,7 +16,7 @@ from typing import Any
 from karat.kinds.study.format import StudyFile
 from karat.templates import fill, names
 
-__all__ = ["Person", "PersonaNames", "people", "persona", "persona_names"]
+__all__ = ["Person", "known_to", "missing_in", "optional_names", "people", "persona"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,24 +115,6 @@ def missing_in(template: str, attributes: Collection[str]) -> list[str]:
     known = known_to(template, attributes)
     asked = [name for line in _shown(template, known) for name in names(line)]
     return [name for name in dict.fromkeys(asked) if name not in known]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PersonaNames:
-    """The names of a prompt, for participants with certain attributes."""
-
-    missing: tuple[str, ...]  # asked for, and not known
-    optional: tuple[str, ...]  # in {{? … }}, known or not
-    known: tuple[str, ...]  # what {{ … }} may be
-
-
-def persona_names(prompt: str, attributes: Collection[str]) -> PersonaNames:
-    """What the prompt asks for."""
-    return PersonaNames(
-        missing=tuple(missing_in(prompt, attributes)),
-        optional=tuple(optional_names(prompt)),
-        known=tuple(known_to(prompt, attributes)),
-    )
 
 
 def known_to(template: str, attributes: Collection[str]) -> list[str]:

@@ -347,6 +347,6 @@ def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
 
 
 def prompt_for(condition: Condition, sample: Sample, session: int | None) -> str | None:
-    """The condition's system prompt as one participant reads it. Nothing is missing: `persona_names` was asked."""
+    """The condition's system prompt as one participant reads it. Nothing is missing: `prompt_problems` was asked."""
     prompt = condition.system_prompt
     return prompt if prompt is None or "study" not in sample.detail else persona(prompt, profile_of(sample, session))

@@ -15,7 +15,7 @@ from karat.kinds.study import Study
 from karat.kinds.study import copy as copied
 from karat.kinds.study.contents import contents_of
 from karat.kinds.study.copy import answer_copy
-from karat.kinds.study.format import Answered, StudyFile, Task
+from karat.kinds.study.format import Answered, StudyFile, Task, studies_of
 from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.prompts import described
 from karat.kinds.study.reading import read_study
@@ -171,8 +171,8 @@ def test_the_readme_speaks_of_every_form(name: str) -> None:
 @pytest.mark.slow
 def test_all_shipped_studies_run_in_a_paraphrase_at_once() -> None:
     found = Study(Study.Options(wording="paraphrase", per_arm=1)).load(shipped_studies()["framing"].parents[1])
-    assert [one.study for one in found.studies] == list(shipped_studies())
-    assert all(one.wording == "paraphrase" for one in found.studies)
+    assert [one.study for one in studies_of(found)] == list(shipped_studies())
+    assert all(one.wording == "paraphrase" for one in studies_of(found))
 
 
 @pytest.mark.parametrize("name", [name for name in shipped_studies() if name not in CANNOT])

@@ -11,6 +11,7 @@ from tests.kinds import studies
 from karat.errors import BadDataset, BadOption
 from karat.kinds import Dataset, kind_of
 from karat.kinds.study import Study
+from karat.kinds.study.format import studies_of
 from karat.kinds.study.places import locate, shipped_studies, study_of
 from karat.kinds.study.samples import responses_of
 
@@ -66,7 +67,7 @@ def test_several_studies_are_told_apart_by_their_ids(folder):
     assert [sample.id for sample in found if sample.id.startswith("one/")] == [f"one/{sample.id}" for sample in one]
     assert [sample.id for sample in found if sample.id.startswith("two/")] == [f"two/{sample.id}" for sample in two]
     assert [sample.position for sample in found] == list(range(len(one) + len(two)))
-    assert [study.study for study in found.studies] == ["one", "two"]
+    assert [study.study for study in studies_of(found)] == ["one", "two"]
     assert (
         {sample.metadata["study"] for sample in found} == {sample.detail["study"] for sample in found} == {"one", "two"}
     )
@@ -111,7 +112,7 @@ def test_some_studies_and_some_of_their_arms(folder):
         "findings": {("one", "gain"), ("one", "loss")},
         "both": {("one", "gain")},
     }
-    assert [study.study for study in chosen["both"].studies] == ["one"]
+    assert [study.study for study in studies_of(chosen["both"])] == ["one"]
 
 
 def test_the_name_of_the_study_may_stand_before_those_of_its_parts(folder):

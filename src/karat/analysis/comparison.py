@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from karat import formats, plugins
+from karat import formats
 from karat.analysis.format_metric import POINT_LEGEND, is_point, measured, signed_estimate
 from karat.analysis.model import Difference, MetricInfo, ServerProblem
-from karat.analysis.parts import PartHolder, builtins_of, kind_of
+from karat.analysis.parts import PartHolder, builtins_of, installed
 
 __all__ = ["Comparison", "Flip", "Pairing", "Side"]
 
@@ -70,7 +70,7 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
 
     def to_builtins(self) -> dict[str, Any]:
         """As `--json` prints it: null for kinds whose runs are compared in another way."""
-        return builtins_of(self, absent=(name for name in plugins.names("kinds") if len(kind_of(name).parts) > 1))
+        return builtins_of(self, absent=(name for name, kind in installed().items() if len(kind.parts) > 1))
 
     def table(self) -> list[dict[str, Any]]:
         """One row per pairing, raw numbers."""

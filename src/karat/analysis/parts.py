@@ -29,6 +29,7 @@ __all__ = [
     "PartHolder",
     "builtins_of",
     "from_json",
+    "installed",
     "kind_of",
 ]
 
@@ -143,6 +144,12 @@ def kind_of(name: str) -> KindAnalysis:
     return found
 
 
+def installed() -> Mapping[str, KindAnalysis]:
+    """Every kind that is installed, by its name."""
+    kinds: Mapping[str, KindAnalysis] = plugins.load("karat.kinds:installed")()
+    return kinds
+
+
 _Part = TypeVar("_Part", bound=Part)
 _Holder = TypeVar("_Holder", bound="PartHolder")
 
@@ -157,7 +164,7 @@ class PartHolder(msgspec.Struct, frozen=True, kw_only=True):
         return next((part for part in self.parts.values() if isinstance(part, wanted)), None)
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.parts or (not name.startswith("_") and name in plugins.names("kinds")):
+        if name in self.parts or (not name.startswith("_") and name in installed()):
             return self.parts.get(name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 

@@ -59,7 +59,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     sha256: str  # hex, of the file's raw bytes
     samples: Sequence[Sample]
-    studies: tuple[Any, ...] = ()  # human studies: those that are run, as they are shown
+    studies: tuple[object, ...] = ()  # human studies: those that are run, as they are shown
 
     def __iter__(self) -> Iterator[Sample]:
         return iter(self.samples)

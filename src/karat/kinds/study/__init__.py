@@ -17,6 +17,7 @@ from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted, Preset, 
 from karat.kinds._samples import Packed
 from karat.kinds.study.analysis.comparison import StudyComparison
 from karat.kinds.study.analysis.model import StudySummary
+from karat.kinds.study.format import StudyFile, studies_of
 from karat.kinds.study.people import people
 from karat.kinds.study.places import (
     Located,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from karat.blocks import KindBlocks
     from karat.journal import RunFolder, StudyCopy
     from karat.kinds.study.contents import CheckedStudies, ListedStudies, StudyPage
-    from karat.kinds.study.format import StudyFile
     from karat.kinds.study.people import Person
     from karat.records import AllowCode, Sample
     from karat.redact import Redactor
@@ -84,7 +84,7 @@ class Study(Kind):
     @staticmethod
     def parts_asked(dataset: Dataset, samples: Sequence[Sample]) -> tuple[DatasetPart, ...]:
         parts = []
-        for study in dataset.studies:
+        for study in studies_of(dataset):
             asked = [sample for sample in samples if sample.detail["study"] == study.study]
             participants = sum(len(sample.detail.get("members", (sample,))) for sample in asked)
             questions = sum(len(sample.turns) for sample in asked)
@@ -133,7 +133,7 @@ class Study(Kind):
     def keep(dataset: Dataset, *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:
         from karat.kinds.study.kept import keep_studies
 
-        return keep_studies(dataset.studies, redact=redact)
+        return keep_studies(studies_of(dataset), redact=redact)
 
     @staticmethod
     def shipped(name: str | None) -> ListedStudies | StudyPage:

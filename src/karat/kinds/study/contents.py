@@ -14,7 +14,7 @@ from karat import formats
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.kinds import Doubted, Linted
 from karat.kinds.study.copy import CopyTest, human_scores, tested_copies
-from karat.kinds.study.format import Arm, Finding, StudyFile, Test
+from karat.kinds.study.format import Arm, Finding, StudyFile, Test, studies_of
 from karat.kinds.study.places import WHERE, locate, reads_as, shipped_studies, study_of
 from karat.kinds.study.prompts import described
 from karat.kinds.study.reading import has_relabelled, read_study, wordings_of
@@ -471,7 +471,7 @@ def check_studies(kind: Study, path: Path) -> CheckedStudies:
         faults = tuple(StudyFault(place=one.place, line=one.line, message=one.message) for one in bad.faults)
         return CheckedStudies(path=bad.path, ready=False, faults=faults, studies=())
     studies = tuple(
-        contents_of(study, [one for one in found if one.detail["study"] == study.study]) for study in found.studies
+        contents_of(study, [one for one in found if one.detail["study"] == study.study]) for study in studies_of(found)
     )
     good = all(copy.passed for one in studies for copy in one.copies)
     return CheckedStudies(path=str(found.path), ready=good, faults=(), studies=studies)
@@ -511,7 +511,7 @@ def lint(path: Path, kind: Study) -> Linted:
 def _doubted(found: Dataset) -> list[Doubted]:
     """One for each note; its place is the finding and the test."""
     doubted = []
-    for study in found.studies:
+    for study in studies_of(found):
         for note in study.warnings:
             where, colon, message = note.partition(": ")
             place, told = (where, message) if colon else ("file", note)

@@ -23,6 +23,7 @@ from pydantic import (
 
 from karat.documents.validation import Problem, explain, refusal
 from karat.errors import did_you_mean
+from karat.kinds import Dataset
 
 __all__ = [
     "DIRECTIONS",
@@ -42,6 +43,7 @@ __all__ = [
     "Task",
     "Test",
     "level_name",
+    "studies_of",
 ]
 
 Text = Annotated[str, Strict(), Field(min_length=1)]
@@ -445,3 +447,8 @@ def level_name(level: Scalar) -> str:
     if isinstance(level, bool):
         return str(level).lower()
     return f"{level:g}" if isinstance(level, float) else str(level)
+
+
+def studies_of(dataset: Dataset) -> tuple[StudyFile, ...]:
+    """The studies of a dataset, as they are shown."""
+    return tuple(study for study in dataset.studies if isinstance(study, StudyFile))

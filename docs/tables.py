@@ -80,7 +80,10 @@ def attributes(cls: type[Any]) -> Iterator[tuple[str, str, str]]:
     for owner in reversed(cls.__mro__):
         if not owner.__module__.startswith("karat."):
             continue
-        source = inspect.cleandoc("\n" + inspect.getsource(owner))
+        try:
+            source = inspect.cleandoc("\n" + inspect.getsource(owner))
+        except OSError:  # a model that was made of others: its fields have descriptions
+            continue
         comments = {
             token.start[0]: token.string.lstrip("# ").strip()
             for token in tokenize.generate_tokens(io.StringIO(source).readline)

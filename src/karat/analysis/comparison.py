@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from karat import formats
+from karat import formats, plugins
 from karat.analysis.format_metric import POINT_LEGEND, is_point, measured, signed_estimate
 from karat.analysis.model import Difference, MetricInfo, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, installed

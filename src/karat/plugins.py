@@ -110,7 +110,13 @@ def find(
     if module_name.isidentifier() and not module_name.startswith("_"):
         for home in _homes(family, package):
             if importlib.util.find_spec(f"{home}.{module_name}"):
-                return _public_class(importlib.import_module(f"{home}.{module_name}"))
+                module = importlib.import_module(f"{home}.{module_name}")
+                public = (getattr(module, name) for name in getattr(module, "__all__", []))
+                classes: list[type[Any]] = list(filter(inspect.isclass, public))
+                if len(classes) != 1:
+                    count = len(classes)
+                    raise BadPlugin(module.__name__, f"must name exactly one class in __all__, it names {count}")
+                return classes[0]
     for point in _entry_points(family):
         if point.name == name:
             try:
@@ -224,15 +230,6 @@ def _entry_points(family: str) -> list[Any]:
 
     groups = [f"karat.{family}", *([_OLD_GROUPS[family]] if family in _OLD_GROUPS else [])]
     return [point for group in groups for point in entry_points(group=group)]
-
-
-def _public_class(module: Any) -> type[Any]:
-    public = [getattr(module, name) for name in getattr(module, "__all__", [])]
-    classes = [thing for thing in public if inspect.isclass(thing)]
-    if len(classes) != 1:
-        raise BadPlugin(module.__name__, f"must name exactly one class in __all__, it names {len(classes)}")
-    found: type[Any] = classes[0]
-    return found
 
 
 def load(name: str, *, folder: Path | None = None) -> Any:

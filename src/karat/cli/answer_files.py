@@ -234,11 +234,8 @@ def _sample_column(file: Path, question: str) -> str | None:
 
 def named_columns(file: Path, answers: Answers) -> tuple[dict[str, Any], dict[str, str | None]]:
     """Options of the dataset and of the agent that gives the answers back, from the columns that are named."""
-    dataset: dict[str, Any] = {}
-    if answers.question is not None:
-        dataset["question_key"] = answers.question
-    if answers.golden is not None:
-        dataset["answer_key"] = answers.golden
+    named = {"question_key": answers.question, "answer_key": answers.golden}
+    dataset: dict[str, Any] = {key: column for key, column in named.items() if column is not None}
     agent: dict[str, str | None] = {} if answers.answer is None else {"answer_key": answers.answer}
     if answers.dataset == file:
         column = _sample_column(file, answers.question or "question")

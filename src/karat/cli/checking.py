@@ -194,7 +194,16 @@ def check(
         dataset=str(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
-        scorers=tuple(map(_checked_scorer, scorers)),
+        scorers=tuple(
+            CheckedScorer(
+                name=scorer.info.name,
+                type=scorer.info.type,
+                offline=scorer.info.offline,
+                metrics=tuple(metric.name for metric in scorer.info.metrics),
+                models=tuple(getattr(scorer.scorer, "routes", ())),
+            )
+            for scorer in scorers
+        ),
         servers=servers,
         max_concurrent=execution.max_concurrent,
         timeout_seconds=execution.timeout_seconds,
@@ -214,16 +223,6 @@ def _calls(scorer: ScorerInfo) -> int:
     options = scorer.options
     judges = max(1, len(options.get("judges") or ()))
     return judges * int(options.get("repeats", 1)) * (len(scorer.metrics) if options.get("call_per_metric") else 1)
-
-
-def _checked_scorer(used: ScorerInUse) -> CheckedScorer:
-    return CheckedScorer(
-        name=used.info.name,
-        type=used.info.type,
-        offline=used.info.offline,
-        metrics=tuple(metric.name for metric in used.info.metrics),
-        models=tuple(getattr(used.scorer, "routes", ())),
-    )
 
 
 def _scorer_fault(used: ScorerInUse, sample: Sample) -> str | None:

@@ -22,7 +22,21 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[Verified, ...]
 
     def __str__(self) -> str:
-        return formats.clean("\n".join(line for run in self.runs for line in _lines(run)))
+        lines = []
+        for run in self.runs:
+            count = formats.plural(run.lines, "line")
+            faults = formats.plural(len(run.damages), "fault")
+            lines.append(f"{run.folder}: ok, {count}" if run.ok else f"{run.folder}: {faults} in {count}")
+            for damage in run.damages:
+                place = damage.file if damage.line is None else f"{damage.file}, line {damage.line}"
+                lines += [f"  {place}: {damage.reason}", f"    {damage.remedy}"]
+            if run.deletion is not None:
+                lines.append(f"  to delete the damaged lines and keep a copy: {run.deletion}")
+            lines += [f"  {note}" for note in run.notes]
+            if run.unprotected:
+                old = f"{formats.plural(run.unprotected, 'line')} of an older karat"
+                lines.append(f"  {old}: they have no checksum and could only be parsed")
+        return formats.clean("\n".join(lines))
 
 
 def check(names: Iterable[str], results: Path) -> Checked:
@@ -31,20 +45,3 @@ def check(names: Iterable[str], results: Path) -> Checked:
 
     runs = tuple(verify(folder) for name in names for folder in api.folders(name, results=results))
     return Checked(ok=all(run.ok for run in runs), runs=runs)
-
-
-def _lines(run: Verified) -> list[str]:
-    if run.ok:
-        lines = [f"{run.folder}: ok, {formats.plural(run.lines, 'line')}"]
-    else:
-        lines = [f"{run.folder}: {formats.plural(len(run.damages), 'fault')} in {formats.plural(run.lines, 'line')}"]
-    for damage in run.damages:
-        place = damage.file if damage.line is None else f"{damage.file}, line {damage.line}"
-        lines += [f"  {place}: {damage.reason}", f"    {damage.remedy}"]
-    if run.deletion is not None:
-        lines.append(f"  to delete the damaged lines and keep a copy: {run.deletion}")
-    lines += [f"  {note}" for note in run.notes]
-    if run.unprotected:
-        old = f"{formats.plural(run.unprotected, 'line')} of an older karat"
-        lines.append(f"  {old}: they have no checksum and could only be parsed")
-    return lines

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from pydantic import ValidationError
@@ -46,7 +45,6 @@ class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any]
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)
 class Experiment:
     """What is to be run: an agent, asked a dataset's questions under conditions, and how it is scored.
 
@@ -90,6 +88,9 @@ class Experiment:
         text = yaml.safe_dump(printable(keys), sort_keys=False, allow_unicode=True)
         where = Path(folder).absolute() if folder is not None else Path.cwd()
         _fill(self, root, _Source(path=None, folder=where, text=text), os.environ if env is None else env)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an experiment does not change: make another one to set '{name}'")
 
     def __repr__(self) -> str:
         # Not the fields: secrets are among them.
@@ -260,7 +261,9 @@ class _Builder:
         named = [*(one.agent.options for one in conditions), *(one.options for one in specs)]
         secrets = reading.secrets.values() | keys_of((model for one in named for model in models_of(one)), reading.env)
         name = file.name or default_name
-        cassettes = self._cassettes()
+        mcp = file.mcp.record or file.mcp.replay
+        mode: Literal["record", "replay"] = "record" if file.mcp.record else "replay"
+        cassettes = Cassettes(mode=mode, folder=reading.folder / mcp) if mcp else None
         advise(reading, file, conditions, scorers, cassettes)
         return {
             "name": name,
@@ -340,12 +343,6 @@ class _Builder:
             found.append((("judge",), file.judge))
         return found + [(("scorers", at, *one.place), one) for at, one in enumerate(file.scorers or [])]
 
-    def _cassettes(self) -> Cassettes | None:
-        mcp, folder = self._file.mcp, self._reading.folder
-        if mcp.record:
-            return Cassettes(mode="record", folder=folder / mcp.record)
-        return Cassettes(mode="replay", folder=folder / mcp.replay) if mcp.replay else None
-
     def _resolved(
         self, name: str, agent: dict[str, Any], scorers: Sequence[tuple[Place, Plugged]]
     ) -> dict[str, Choice]:
@@ -375,11 +372,9 @@ class _Builder:
             settings["baseline"] = file.baseline
         if file.mcp.record or file.mcp.replay:
             settings["mcp"] = file.mcp.model_dump(exclude_none=True)
-        return self._with_prompt_files(dict(_choices(settings, root)))
-
-    def _with_prompt_files(self, choices: dict[str, Choice]) -> dict[str, Choice]:
-        """The text is the file's, under whichever key that was named."""
+        choices = dict(_choices(settings, root))
         for condition, values in self._shown["conditions"].items():
+            # The text is the file's, under whichever key that was named.
             for key in ("system_prompt", "prompt_file.path", "prompt_file.sha256") if "prompt_file" in values else ():
                 place = f"conditions.{condition}.{key}"
                 choices[place] = msgspec.structs.replace(choices[place], source="file")

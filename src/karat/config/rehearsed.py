@@ -6,7 +6,6 @@ import copy
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +30,7 @@ _KEPT = 1000  # requests, to look at; a rehearsal may have a million
 _PROTOCOLS = {"openai", "openai-chat", "openai-responses", "anthropic"}  # what the server speaks
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rehearsal:
+class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be run in place of the experiment, and the server that plays its models."""
 
     experiment: Experiment
@@ -60,7 +58,7 @@ def rehearsal(
 
     if not isinstance(experiment, Experiment):
         experiment = load(os.fspath(experiment))
-    _faultless(experiment)
+    _refuse_real_models(experiment)
     with serve(script, log=log, keep=_KEPT) as server, _environment(_unproxied(os.environ)):
         yield Rehearsal(experiment=redirected(experiment, server.anthropic_url), server=server)
 
@@ -110,7 +108,7 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
 
 def _options(experiment: Experiment, family: str, kind: str, options: Mapping[str, Any], url: str) -> dict[str, Any]:
     """The options, with the address of the server where the plug-in takes one."""
-    fields = _fields(experiment, family, kind)
+    fields = _fields(plugins.find(family, kind, folder=experiment.folder))
     if "base_url" not in fields:
         return dict(options)
     changed: dict[str, Any] = {"base_url": url, "api_key_env": KEY, "headers": {}}
@@ -137,32 +135,27 @@ def _choices(place: str, before: Mapping[str, Any], after: Mapping[str, Any]) ->
     return {f"{place}.{key}": Choice(value=value, source="flag") for key, value in changed.items()}
 
 
-def _fields(experiment: Experiment, family: str, kind: str) -> set[str]:
-    model = plugins.options_model(plugins.find(family, kind, folder=experiment.folder))
+def _fields(plugin: type[Any]) -> set[str]:
+    model = plugins.options_model(plugin)
     return set(model.model_fields) if model is not None else set()
 
 
-def _faultless(experiment: Experiment) -> None:
+def _refuse_real_models(experiment: Experiment) -> None:
     """Raises BadExperiment where something would ask a real model all the same."""
+    asks = "asks its models by itself, and karat cannot send it to a scripted one"
+    tried = "; to try the file as it is: `karat run FILE --limit 1`"
+    used = [("agents", experiment.agent.type, "agent.type", f"the agent '{experiment.agent.type}' {asks}{tried}")]
+    for scorer in experiment.scorers:
+        place = "judge" if scorer.name == "judge" else "scorers"
+        used.append(("scorers", scorer.type, place, f"the scorer '{scorer.type}' {asks}"))
     faults = []
-    agent = experiment.agent.type
-    if "base_url" not in _fields(experiment, "agents", agent) and not _offline(experiment, "agents", agent):
-        message = (
-            f"the agent '{agent}' asks its models by itself, and karat cannot send it to a scripted one; "
-            "to try the file as it is: `karat run FILE --limit 1`"
-        )
-        faults.append(Fault(place="agent.type", message=message))
-    for one in experiment.scorers:
-        if "base_url" not in _fields(experiment, "scorers", one.type) and not _offline(experiment, "scorers", one.type):
-            message = f"the scorer '{one.type}' asks models by itself, and karat cannot send it to a scripted one"
-            faults.append(Fault(place="judge" if one.name == "judge" else "scorers", message=message))
+    for family, kind, place, message in used:
+        plugin = plugins.find(family, kind, folder=experiment.folder)
+        # Scorers ask nobody unless they say otherwise.
+        if not getattr(plugin, "offline", family == "scorers") and "base_url" not in _fields(plugin):
+            faults.append(Fault(place=place, message=message))
     if faults:
         raise BadExperiment(str(experiment.path or "experiment"), faults)
-
-
-def _offline(experiment: Experiment, family: str, kind: str) -> bool:
-    """Whether the plug-in says that it asks nobody; scorers do unless they say otherwise."""
-    return bool(getattr(plugins.find(family, kind, folder=experiment.folder), "offline", family == "scorers"))
 
 
 def _unproxied(env: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`karat check`: everything that could stop a run, and what the run would be."""
+"""`karat check`: everything that could stop a run, and what the run would do."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["command"]
 @options.results
 @options.output()
 def command(source: options.File, chosen: options.Chosen, no_start: bool, results: Path, output: Output) -> Exit:
-    """Validate the experiment or study in FILE and print what it is; no agent is asked, nothing is written.
+    """Check the experiment or study in FILE and describe it; no agent is asked, nothing is written.
 
-    All faults are listed at once, each with its place and what is wanted. Each MCP server is
-    started and its tools are listed; a broken one is a fault. Exit code 2 where `karat run`
-    would not begin.
+    All faults are listed at once, each with its place and how to fix it. Each MCP server is started
+    and its tools are listed; a broken one is a fault. Exit code 2 if `karat run` would refuse to
+    start.
 
     A study is a study.yaml, a folder with one or with several, or a name from `karat list studies`.
-    Its arms and tests are shown with what people gave, and answers that copy people's (copy.jsonl)
-    are put through its SQL and tests: exit code 2 where they do not give people's result. --set
-    then takes options of the dataset, e.g. wording=other.
+    Its arms and tests are shown with people's results, and answers that copy people's (copy.jsonl)
+    go through its SQL and tests: exit code 2 if they do not reproduce people's results. --set then
+    takes options of the dataset, e.g. wording=other.
     """
     from karat import kinds
     from karat.cli.checking import check

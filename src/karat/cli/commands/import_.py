@@ -32,11 +32,11 @@ __all__ = ["command"]
 )
 @options.output()
 def command(kind: str, path: Path, out: Path | None, force: bool, settings: tuple[str, ...], output: Output) -> Exit:
-    """Draft a dataset from PATH, which is material of KIND, and list what a person must decide.
+    """Draft a dataset from the material in PATH, and list what a person must decide.
 
     KIND is humanstudy (a study folder of HumanStudy-Bench, or a folder of several: a draft of
-    study.yaml, its materials, README.md and DECISIONS.md). What can be read is read, numbers are
-    checked against each other, and nothing is guessed: what is open, `karat check` names.
+    study.yaml, its materials, README.md and DECISIONS.md). Numbers are checked against each other
+    and nothing is guessed; `karat check` names what is still open.
     """
     from karat.cli.importing import import_
 

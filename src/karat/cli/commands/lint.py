@@ -15,12 +15,12 @@ __all__ = ["command"]
 @options.gathered("linting", options.Linting)
 @options.output()
 def command(linting: options.Linting, output: Output) -> Exit:
-    """Show where the golden answers in DATASET contradict themselves; nothing is asked, nothing changed.
+    """Show where the golden answers in DATASET contradict themselves; no agent is asked, nothing changed.
 
-    Of conversations with numbers: programs that do not give the answer, printed answers that
-    differ from executed ones, numbers that the table has with another sign or scale, or nowhere.
-    Of questions with golden answers: questions that are there twice, answers that differ. Exit
-    code 0 whatever is found, 2 where a run would refuse the file.
+    In conversations with numbers: programs that do not give the answer, printed answers that differ
+    from executed ones, numbers that the table has with another sign or scale, or not at all. In
+    questions with golden answers: duplicate questions, and answers that differ. The exit code is 0
+    whatever is found, 2 if a run would refuse the file.
     """
     from karat.cli.linting import lint, write_quarantine
 

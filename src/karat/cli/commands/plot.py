@@ -28,7 +28,7 @@ __all__ = ["command"]
     multiple=True,
     help="The form of the files; json has title, description and numbers. Repeatable; default: svg.",
 )
-@click.option("--dark", is_flag=True, help="Light on dark.")
+@click.option("--dark", is_flag=True, help="Draw for a dark background.")
 @options.gathered("shown", options.Compared)
 @options.results
 @options.output()

@@ -23,12 +23,12 @@ __all__ = ["command"]
 def command(
     run: str, sql: str | None, asking: options.Asking, scorings: dict[str, str], results: Path, output: Output
 ) -> Exit:
-    """Ask RUN with SQL: one SELECT over its tables, in the words of DuckDB.
+    """Query RUN with SQL: one SELECT over its tables, in DuckDB's dialect.
 
     Without SQL the tables and their columns are listed; with --to and --out every table is written
     into a folder. RUN is a run folder, the beginning of its name or id, `latest`, or a folder of
-    runs: then all of them are asked, and the column `run` of every table says whose a row is. Runs are only
-    read. The query reaches no file, no network and no setting, and ends when its time is over.
+    runs: then all of them are queried, and the column `run` of every table names the row's run. Runs
+    are only read. A query cannot reach files, the network or settings, and it ends after --seconds.
     """
     from karat import api
     from karat.analysis.verdicts import REHEARSED

@@ -1,4 +1,4 @@
-"""`karat rehearse`: carries out an experiment with scripted models."""
+"""`karat rehearse`: runs an experiment with scripted models."""
 
 from __future__ import annotations
 
@@ -38,12 +38,11 @@ def command(
     results: Path,
     output: Output,
 ) -> Exit:
-    """Carry out the experiment in FILE with scripted models: no key, no cost, no provider.
+    """Run the experiment in FILE with scripted models: no key, no cost, no provider.
 
     Agent and judge ask a server on this machine; MCP servers are the real ones. Without
     --script the agent searches with the question and answers what it finds, and the judge's
-    scores are drawn by a hash: what is shown is the way, not a result. The run and its reports
-    say so.
+    scores are made from a hash, so its numbers mean nothing. The run and its reports say so.
     """
     import asyncio
 

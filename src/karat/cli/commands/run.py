@@ -1,4 +1,4 @@
-"""`karat run`: carries out an experiment."""
+"""`karat run`: runs an experiment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["command"]
 @click.command("run")
 @options.experiment_file
 @options.selection
-@click.option("--resume", metavar="RUN", help="Go on with a run: ask only what has no answer, score what has no score.")
+@click.option("--resume", metavar="RUN", help="Continue a run: ask only what has no answer, score what has no score.")
 @click.option("--retry-failed", is_flag=True, help="With --resume: also ask again where the agent was at fault.")
 @options.allow_code
 @options.results
@@ -30,11 +30,11 @@ def command(
     results: Path,
     output: Output,
 ) -> Exit:
-    """Carry out the experiment in FILE.
+    """Run the experiment in FILE.
 
-    Every answer is on disk before it is scored. Ctrl-C lets what is in flight finish, a second
-    one stops at once; what is missing then is asked by --resume, nothing twice. RUN is a run
-    folder, the beginning of its name or id, or `latest`.
+    Every answer is saved before it is scored. Ctrl-C waits for the trials in flight; a second
+    Ctrl-C stops at once. --resume RUN then asks only what is missing, and nothing twice. RUN is a
+    run folder, the beginning of its name or id, or `latest`.
     """
     import asyncio
 

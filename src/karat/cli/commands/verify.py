@@ -18,10 +18,10 @@ __all__ = ["command"]
 @options.results
 @options.output()
 def command(runs: tuple[str, ...], results: Path, output: Output) -> Exit:
-    """Check that each RUN is as karat wrote it, and name what is damaged with its remedy.
+    """Check that each RUN is as karat wrote it; say what is damaged and how to repair it.
 
     RUN is a run folder, the beginning of its name or id, `latest`, or a folder of runs. Every line
-    of the journal, the samples and the reviews is held against its checksum. Changes nothing.
+    of the journal, the samples and the reviews is compared with its checksum. Changes nothing.
     Exit code 2 if anything is damaged.
     """
     from karat.cli.verifying import check

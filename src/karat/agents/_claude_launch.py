@@ -56,14 +56,10 @@ def main() -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _end_all()
-    _remove(home)  # here, because karat may be dead by now, and the folder holds keys
-    os._exit(code)
-
-
-def _remove(home: str) -> None:
     import shutil
 
-    shutil.rmtree(home, ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)  # here, because karat may be dead by now, and the folder holds keys
+    os._exit(code)
 
 
 def _end(_number: int, _frame: object) -> None:

@@ -80,6 +80,7 @@ _FILES = {
     "AWS_SHARED_CREDENTIALS_FILE": ".aws/credentials",
     "GOOGLE_APPLICATION_CREDENTIALS": ".config/gcloud/application_default_credentials.json",
 }
+_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
 _NOT_SECRET = ("_URL", "_REGION", "_PROFILE", "_PROJECT", "_PROJECT_ID", "_FILE", "CREDENTIALS")
 
 
@@ -108,7 +109,11 @@ def environment(
     service is asked, and no other key sent there. Raises BadOption where there is no key.
     """
     found = {name: env[name] for name in PROVIDERS[provider] if env.get(name)}
-    found |= _cloud(provider, env)
+    if provider in _SWITCHES:
+        home = Path(env.get("HOME") or Path.home())
+        files = {name: str(home / path) for name, path in _FILES.items() if name in PROVIDERS[provider]}
+        found |= {name: path for name, path in files.items() if name not in env and Path(path).is_file()}
+        found[_SWITCHES[provider]] = "1"
     found |= {**_SETTINGS, "CLAUDE_CODE_MAX_RETRIES": str(max_retries), **own}
     if base_url is not None:
         for switch in _SWITCHES.values():
@@ -123,7 +128,7 @@ def environment(
         if not env.get(api_key_env):
             raise BadOption("agent.api_key_env", f"the environment variable {api_key_env} is not set")
         found["ANTHROPIC_API_KEY"] = env[api_key_env]
-    if provider == "anthropic" and not _may_enter(found):
+    if provider == "anthropic" and not any(found.get(name) for name in _KEYS):
         if base_url is None and "ANTHROPIC_BASE_URL" not in found:
             message = (
                 "Claude Code needs a key: set ANTHROPIC_API_KEY, or name the variable that holds it "
@@ -138,20 +143,6 @@ def credentials(env: Mapping[str, str]) -> dict[str, str]:
     """Those of the variables that must not be shown."""
     known = {name for names in PROVIDERS.values() for name in names if not name.endswith(_NOT_SECRET)}
     return {name: value for name, value in env.items() if name in known}
-
-
-def _cloud(provider: str, env: Mapping[str, str]) -> dict[str, str]:
-    if provider not in _SWITCHES:
-        return {}
-    home = Path(env.get("HOME") or Path.home())
-    files = {name: str(home / path) for name, path in _FILES.items() if name in PROVIDERS[provider]}
-    lying = {name: path for name, path in files.items() if name not in env and Path(path).is_file()}
-    return {_SWITCHES[provider]: "1", **lying}
-
-
-def _may_enter(env: Mapping[str, str]) -> bool:
-    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
-    return any(env.get(name) for name in names)
 
 
 _EXIT_SECONDS = 1.5  # for Claude Code to exit by itself after the last question

@@ -137,7 +137,10 @@ class Command:
             return output.out.decode("utf-8", "replace")
         how = f"ended with exit code {code}"
         if code is not None and code < 0:
-            how = f"was ended by signal {_signal_name(-code)}"
+            name: str | int = -code
+            with suppress(ValueError):
+                name = signal.Signals(-code).name
+            how = f"was ended by signal {name}"
         stderr = self._redact(output.err.decode("utf-8", "replace"))[-_STDERR_SHOWN:].strip()
         said = f": {stderr}" if stderr else " and wrote nothing to standard error"
         raise AgentFault("exit_code", f"the program {how}{said}", retriable=True)
@@ -177,13 +180,6 @@ async def _within(event: asyncio.Event) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(_REST_SECONDS):
             await event.wait()
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
 
 
 def _end_group(pid: int) -> None:

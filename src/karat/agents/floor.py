@@ -78,8 +78,9 @@ class Floor:
             if of_sample(sample).has_random_replies:
                 yield _RandomAnswers(sample, first, seed=trial.seed if trial is not None else 0)
                 return
-            length = _length(condition.system_prompt) if self._options.obey_length else "full"
-            yield _Session(tools, sample, length)
+            prompt = condition.system_prompt or "" if self._options.obey_length else ""
+            short = "paragraph" if _SHORT.search(prompt) else "full"
+            yield _Session(tools, sample, "sentence" if _ONE_SENTENCE.search(prompt) else short)
 
 
 class _RandomAnswers:
@@ -145,17 +146,14 @@ def unsuitable(tools: Sequence[Tool]) -> str | None:
     if not tools or _search_tool(tuple(tools)) is not None:
         return None
     searching = [tool for tool in tools if any(_SEARCH_WORDS.match(word) for word in _words(tool))]
-    shown = [f"{tool.name} {_obstacle(tool)}" for tool in (searching or tools)[:_TOOLS_SHOWN]]
+    shown = []
+    for tool in (searching or tools)[:_TOOLS_SHOWN]:
+        required = ", ".join(map(str, tool.input_schema.get("required") or []))
+        obstacle = f"needs {required}" if required else "takes no query"
+        shown.append(f"{tool.name} {'does more than search' if _acts(tool) else obstacle}")
     more = len(searching or tools) - len(shown)
     listed = "; ".join(shown) + (f"; {more} more" if more else "")
     return f"I do not know: I know nothing by myself, and no tool here searches with a question alone ({listed})."
-
-
-def _obstacle(tool: Tool) -> str:
-    if _acts(tool):
-        return "does more than search"
-    required = tool.input_schema.get("required") or []
-    return f"needs {', '.join(map(str, required))}" if required else "takes no query"
 
 
 def _words(tool: Tool) -> list[str]:
@@ -184,13 +182,9 @@ def _type_of(tool: Tool, name: str) -> str | None:
     described = (tool.input_schema.get("properties") or {}).get(name)
     if not isinstance(described, dict):
         return None
-    choices = [described, *(one for one in described.get("anyOf") or () if isinstance(one, dict))]
-    kinds = [kind for one in choices for kind in _listed(one.get("type")) if kind != "null"]
-    return kinds[0] if kinds else None
-
-
-def _listed(kind: object) -> list[str]:
-    return [one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)]
+    types = [choice.get("type") for choice in (described, *(described.get("anyOf") or ())) if isinstance(choice, dict)]
+    kinds = [kind for listed in types for kind in (listed if isinstance(listed, list) else [listed])]
+    return next((kind for kind in kinds if isinstance(kind, str) and kind != "null"), None)
 
 
 def _first_result(text: str) -> str:
@@ -206,12 +200,6 @@ def _first_result(text: str) -> str:
     if isinstance(value, dict):
         value = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), json.dumps(value))
     return value.strip() if isinstance(value, str) else str(value)
-
-
-def _length(system_prompt: str | None) -> str:
-    if _ONE_SENTENCE.search(system_prompt or ""):
-        return "sentence"
-    return "paragraph" if _SHORT.search(system_prompt or "") else "full"
 
 
 def _cut(text: str, length: str) -> str:
@@ -248,8 +236,13 @@ def look_up_number(question: str, earlier: Sequence[str], document: Mapping[str,
         shared = len(words & asked), len(words & before)
         if shared[0] and (best is None or shared > best[0]):
             best = shared, value
-    found = best[1] if best is not None else _last_number(document)
-    return None if found is None else json.dumps({"answer": found, "unit": "none", "program": found})
+    if best is not None:
+        number = best[1]
+    elif numbers := _NUMBER.findall(f"{document.get('pre_text') or ''} {document.get('post_text') or ''}"):
+        number = numbers[-1].replace(",", "")
+    else:
+        return None
+    return json.dumps({"answer": number, "unit": "none", "program": number})
 
 
 def _terms(text: str) -> set[str]:
@@ -260,23 +253,14 @@ def _cells(table: object) -> Iterator[tuple[str, str]]:
     """Row and column in one text, and the number, of each cell that holds one."""
     from karat.numeric import parse_value
 
-    for label, cell in _labelled(table):
-        value = parse_value(cell)
-        if value is not None and value.boolean is None:
-            yield label, repr(float(value.number)).removesuffix(".0")
-
-
-def _labelled(table: object) -> Iterator[tuple[str, object]]:
+    labelled: list[tuple[str, object]] = []
     if isinstance(table, Mapping):
-        for column, rows in table.items():
-            yield from ((f"{row} {column}", cell) for row, cell in rows.items())
+        labelled = [(f"{row} {column}", cell) for column, rows in table.items() for row, cell in rows.items()]
     elif isinstance(table, list) and table:
         header, *rows = table
         for row in rows:
-            yield from ((f"{row[0]} {column}", cell) for column, cell in zip(header[1:], row[1:], strict=False))
-
-
-def _last_number(document: Mapping[str, object]) -> str | None:
-    text = f"{document.get('pre_text') or ''} {document.get('post_text') or ''}"
-    found = _NUMBER.findall(text)
-    return str(found[-1]).replace(",", "") if found else None
+            labelled += [(f"{row[0]} {column}", cell) for column, cell in zip(header[1:], row[1:], strict=False)]
+    for label, cell in labelled:
+        value = parse_value(cell)
+        if value is not None and value.boolean is None:
+            yield label, repr(float(value.number)).removesuffix(".0")

@@ -181,8 +181,15 @@ class Http:
         found = {name: find.search(response) for name, find in self._find.items() if find is not None}
         reply = self._answered(found.get("answer"), response)
         dollars = found.get("dollars", self._options.dollars)
+        usage, counts = None, found.get("usage")
+        if isinstance(counts, Mapping):
+            numbers = {
+                name: next((int(counts[key]) for key in keys if isinstance(counts.get(key), (int, float))), None)
+                for name, keys in _USAGE_KEYS.items()
+            }
+            usage = Usage(**numbers) if any(number is not None for number in numbers.values()) else None
         known = {
-            "usage": _usage(found.get("usage")),
+            "usage": usage,
             "dollars": float(dollars) if isinstance(dollars, (int, float)) else None,
             "tool_calls": _tool_calls(found.get("tool_calls")),
             "model": found.get("model"),
@@ -225,16 +232,6 @@ _USAGE_KEYS = {
     "cache_write_tokens": ("cache_write_tokens", "cache_creation_input_tokens"),
     "reasoning_tokens": ("reasoning_tokens",),
 }
-
-
-def _usage(found: object) -> Usage | None:
-    if not isinstance(found, Mapping):
-        return None
-    counts = {
-        name: next((int(found[key]) for key in keys if isinstance(found.get(key), (int, float))), None)
-        for name, keys in _USAGE_KEYS.items()
-    }
-    return Usage(**counts) if any(count is not None for count in counts.values()) else None
 
 
 def _tool_calls(found: object) -> tuple[ToolCall, ...] | None:

@@ -36,6 +36,7 @@ def run_info(
 ) -> RunInfo:
     """What `run.json` holds. `source`: file and sha256 of answers that were made elsewhere."""
     conditions, model = selected.conditions, experiment.agent.options.get("model")
+    written = experiment.resolved.get("dataset.path")
     return RunInfo(
         format=FORMAT_VERSION,
         run="",
@@ -44,7 +45,13 @@ def run_info(
         created=now(),
         kind=experiment.kind,
         plan=_plan_info(selected),
-        dataset=_dataset_info(experiment, dataset),
+        # As the file writes it: the folders above are this machine's, and the digest says which data it was.
+        dataset=DatasetInfo(
+            kind=dataset.kind,
+            path=str(written.value if written is not None else dataset.path),
+            sha256=dataset.sha256,
+            samples=len(dataset),
+        ),
         experiment=dict(experiment.resolved),
         conditions={condition.name: condition.digest for condition in conditions},
         prompts={
@@ -65,13 +72,6 @@ def run_info(
         rehearsed=experiment.rehearsed,
         host=f"{platform.system()} {platform.machine()}",
     )
-
-
-def _dataset_info(experiment: Experiment, dataset: Dataset) -> DatasetInfo:
-    # As the file writes it: the folders above are this machine's, and the digest says which data it was.
-    written = experiment.resolved.get("dataset.path")
-    path = str(written.value if written is not None else dataset.path)
-    return DatasetInfo(kind=dataset.kind, path=path, sha256=dataset.sha256, samples=len(dataset))
 
 
 def _plan_info(selected: Plan, samples: int | None = None) -> PlanInfo:

@@ -98,24 +98,26 @@ def classify(
     not so where the code itself is broken (a name, an import, a wrong number of arguments).
     Secrets are masked before a long message is cut, so that no half of one is left.
     """
-    error = _innermost(error)
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        faults = [inner for inner in error.exceptions if isinstance(inner, (TrialFault, BaseExceptionGroup))]
+        error = faults[0] if faults else error.exceptions[0]
     error = known_fault(error) or error
     if isinstance(error, TrialFault):
         return _declared(error, stage, redact)
-    message = redact(f"{described(error)}{_where(error)}")[:_LONGEST_MESSAGE]
-    broken = isinstance(error, _BROKEN) or _at_the_call(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    # The line that raised it, so that whoever wrote the agent can find it; the plug-in's own, not a library's.
+    own = next((frame for frame in reversed(frames) if is_foreign(frame.filename)), None)
+    where = f" ({Path(own.filename).name}, line {own.lineno}, in {own.name})" if own is not None else ""
+    message = redact(f"{described(error)}{where}")[:_LONGEST_MESSAGE]
+    # The plug-in could not even be called: its arguments are not those that it wants.
+    at_the_call = isinstance(error, TypeError) and bool(frames) and frames[-1].filename.startswith(str(_KARAT))
+    broken = isinstance(error, _BROKEN) or at_the_call
     if stage == "score":
         retriable = isinstance(error, OSError)
         return AttemptError(cls="judge", kind="crash", message=message, retriable=retriable, passes=not broken)
     if isinstance(error, (OSError, EOFError)):
         return AttemptError(cls="infrastructure", kind="os_error", message=message, retriable=True)
     return AttemptError(cls="agent", kind="crash", message=message, retriable=not broken, passes=not broken)
-
-
-def _at_the_call(error: BaseException) -> bool:
-    """Whether the plug-in could not even be called: its arguments are not those that it wants."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return isinstance(error, TypeError) and bool(frames) and frames[-1].filename.startswith(str(_KARAT))
 
 
 def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Callable[[str], str]) -> AttemptError:
@@ -136,15 +138,6 @@ def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Calla
         dollars=dollars if not absurd_dollars(dollars) else None,
         passes=kind not in _LASTING,
     )
-
-
-def _where(error: BaseException) -> str:
-    """The line that raised it, so that whoever wrote the agent can find it; the plug-in's own, not a library's."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if is_foreign(frame.filename)]
-    if not own:
-        return ""
-    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno}, in {own[-1].name})"
 
 
 def is_foreign(filename: str) -> bool:
@@ -185,10 +178,3 @@ def delay(policy: RetryPolicy, attempt: int, error: AttemptError, dice: random.R
     growth = policy.backoff_multiplier ** min(attempt - 1, 64)
     wait = dice.uniform(0.0, min(policy.max_backoff_seconds, policy.initial_backoff_seconds * growth))
     return wait if asked is None else asked + wait
-
-
-def _innermost(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        faults = [one for one in error.exceptions if isinstance(one, (TrialFault, BaseExceptionGroup))]
-        error = faults[0] if faults else error.exceptions[0]
-    return error

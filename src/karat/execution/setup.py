@@ -43,7 +43,8 @@ def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> di
     agents: dict[str, TrialAgent] = {}
     for condition in selected.conditions:
         spec = condition.agent
-        agent = next((agent for other, agent in built if _same(other, spec)), None)
+        # Not by digest: it leaves out what changes no answer, and knows a function only by its name.
+        agent = next((agent for other, agent in built if other.type == spec.type and _same(other, spec)), None)
         if agent is None:
             plugin = plugins.find("agents", spec.type, folder=experiment.folder)
             agent = as_agent(plugins.build(plugin, spec.options, setting=setting))
@@ -52,18 +53,12 @@ def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> di
     return agents
 
 
-def _same(one: AgentSpec, other: AgentSpec) -> bool:
-    # Not by digest: it leaves out what changes no answer, and knows a function only by its name.
-    keys = one.options.keys()
-    return (
-        one.type == other.type
-        and keys == other.options.keys()
-        and all(_equal(one.options[key], other.options[key]) for key in keys)
+def _same(spec: AgentSpec, other: AgentSpec) -> bool:
+    """Whether both have equal options, and the same functions."""
+    pairs = [(value, other.options.get(key)) for key, value in spec.options.items()]
+    return spec.options.keys() == other.options.keys() and all(
+        a is b or (not callable(a) and type(a) is type(b) and bool(a == b)) for a, b in pairs
     )
-
-
-def _equal(one: object, other: object) -> bool:
-    return one is other or (not callable(one) and type(one) is type(other) and bool(one == other))
 
 
 def agent_notes(selected: Plan, agents: Mapping[str, TrialAgent]) -> list[str]:

@@ -125,11 +125,10 @@ class TrialRunner:
 
     async def _attempt(self, attempt: Attempt) -> None:
         """What the agent's time limit covers. Raises whatever an agent raises."""
-        trial = attempt.job.trial
-        if not trial.condition.mcp_servers:
+        if not attempt.job.trial.condition.mcp_servers:
             await self._ask_all(attempt, None)
             return
-        with attempts.Attempt(f"{trial.id}-{attempt.job.attempt}") as scope:
+        with attempts.Attempt(f"{attempt.job.trial.id}-{attempt.job.attempt}") as scope:
             await self._ask_all(attempt, scope)
 
     async def _ask_all(self, attempt: Attempt, scope: attempts.Attempt | None) -> None:

@@ -30,7 +30,7 @@ from karat.models import (
     settings_of,
 )
 from karat.records import Answer, JsonObject, Metric, Sample, Usage
-from karat.rubrics import ExtraField, Rubric, RubricMetric
+from karat.rubrics import ExtraField, Rubric
 from karat.scorers import Row, ScorerSetting, Verdict, golden_turns
 
 if TYPE_CHECKING:
@@ -167,11 +167,19 @@ class Judge:
         """
         judged = golden_turns(sample, answer)
         if not judged:
-            yield self._unscored("there is no golden answer")
+            names = [metric.name for metric in self.metrics]
+            reasons = dict.fromkeys(names, "there is no golden answer")
+            yield Verdict(values=dict.fromkeys(names), reasons=reasons, usage=Usage(), dollars=0.0)
         panel = len(self._calls) > 1
         for number, turn, text in judged:
-            material = (_question(sample, number), turn.golden or "", text)
-            empty = None if _has_text(text) else self._rubric.of_empty_answers
+            question = sample.turns[-1 if number is None else number].question
+            if number:  # it may refer to the questions before
+                before = "\n".join(f"- {earlier.question}" for earlier in sample.turns[:number])
+                question = f"Asked before, in the same conversation:\n{before}\n\nThe question now:\n{question}"
+            material = (question, turn.golden or "", text)
+            # Not only spaces, control characters or characters without width.
+            readable = any(character.isprintable() and not character.isspace() for character in text)
+            empty = None if readable else self._rubric.of_empty_answers
             place = answer.trial if number is None else f"{answer.trial}.{number}"
             for call in self._calls:
                 judge = str(call.name) if panel else None
@@ -238,24 +246,6 @@ class Judge:
             rows=len(self._calls) * self._options.repeats,
         )
 
-    def _unscored(self, reason: str) -> Verdict:
-        names = [metric.name for metric in self.metrics]
-        return Verdict(values=dict.fromkeys(names), reasons=dict.fromkeys(names, reason), usage=Usage(), dollars=0.0)
-
-
-def _has_text(answer: str) -> bool:
-    """Whether there is anything to read: not only spaces, control characters or characters without width."""
-    return any(character.isprintable() and not character.isspace() for character in answer)
-
-
-def _question(sample: Sample, number: int | None) -> str:
-    """A question; in a conversation after those that it may refer to."""
-    question = sample.turns[-1 if number is None else number].question
-    if not number:
-        return question
-    before = "\n".join(f"- {one.question}" for one in sample.turns[:number])
-    return f"Asked before, in the same conversation:\n{before}\n\nThe question now:\n{question}"
-
 
 def _named(model: str) -> str:
     """The name, if it names a provider too. Raises ValueError."""
@@ -301,7 +291,10 @@ class Call:
         if not isinstance(member, str):
             self._base_url, self._key = member.base_url or self._base_url, member.api_key_env or self._key
         self.name = parse_model(own, place=f"{setting.name}.model")
-        self.address = _without_secrets(self._base_url) if self._base_url is not None else None
+        self.address: str | None = None
+        if self._base_url is not None:
+            parts = urlsplit(self._base_url)  # without user and query, which may hold secrets
+            self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self._options, self._rubric, self._setting = options, rubric, setting
         self._parts = rubric.single() if options.call_per_metric else (rubric,)  # each is asked for in a call
         self._given: dict[str, dict[int, _Output]] = {}  # key → part → what was paid for before a later part failed
@@ -469,16 +462,16 @@ def key_of(call: Call, material: Material, repeat: int) -> str:
     return blake2b(msgspec.json.encode(encodable), digest_size=16).hexdigest()
 
 
-def _without_secrets(url: str) -> str:
-    """Without user and query, which may hold secrets."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
 _MOST_CHARACTERS = 60_000  # of an output; a judgement has a few hundred
 _MOST_STARTS = 2_000  # opening braces of an answer that are looked behind
 _MOST_DIGITS = 6  # of a number that a fault names
 _TYPES = {"list": "a list of texts", "text": "a text", "bool": "true or false", "number": "a number"}
+_SCHEMAS: dict[str, JsonObject] = {
+    "list": {"type": "array", "items": {"type": "string"}},
+    "text": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "number": {"type": "number"},
+}
 _WHOLE = re.compile(r"\s*[+-]?[0-9]{1,9}\s*")
 
 
@@ -513,15 +506,9 @@ def schema_of(rubric: Rubric) -> dict[str, object]:
         }
         for metric in rubric.metrics
     }
-    properties |= {field.name: _extra_schema(field) for field in rubric.extra_fields}
+    for field in rubric.extra_fields:
+        properties[field.name] = {**_SCHEMAS[field.type], "description": field.description}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _extra_schema(field: ExtraField) -> dict[str, object]:
-    if field.type == "list":
-        return {"type": "array", "items": {"type": "string"}, "description": field.description}
-    kind = {"text": "string", "bool": "boolean", "number": "number"}[field.type]
-    return {"type": kind, "description": field.description}
 
 
 def read_object(text: str, rubric: Rubric) -> dict[str, object]:
@@ -569,9 +556,11 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
         end = _closing(text, start)
         if not end:
             return
-        value = _decoded(text[start:end])
-        if value is not None:
-            yield value
+        try:
+            value = json.loads(text[start:end], object_pairs_hook=_once, parse_constant=_refused)
+        except (ValueError, RecursionError):
+            continue
+        yield value
 
 
 def _closing(text: str, start: int) -> int:
@@ -590,14 +579,6 @@ def _closing(text: str, start: int) -> int:
                 return place + 1
         place += 1
     return 0
-
-
-def _decoded(text: str) -> dict[str, object] | None:
-    try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_refused)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -625,7 +606,8 @@ def judgement_of(values: Mapping[str, object], rubric: Rubric) -> Judgement:
             wanted = f"a whole number from {metric.low} to {metric.high}"
             faults.append(f"{metric.name}.score {_wanted(wanted, given, 'score')}")
         elif not metric.low <= score <= metric.high:
-            faults.append(f"{metric.name}.score must be from {metric.low} to {metric.high}, got {_digits(score)}")
+            got = str(score) if abs(score) < 10**_MOST_DIGITS else "a number far outside"
+            faults.append(f"{metric.name}.score must be from {metric.low} to {metric.high}, got {got}")
         else:
             scores[metric.name] = score
         reason = given.get("reasoning")
@@ -668,10 +650,6 @@ def _extra(value: Any, field: ExtraField) -> tuple[bool, Any]:
     return isinstance(value, str), value
 
 
-def _digits(number: int) -> str:
-    return str(number) if abs(number) < 10**_MOST_DIGITS else "a number far outside"
-
-
 def _wanted(what: str, values: Mapping[str, object], key: str) -> str:
     if key not in values:
         return f"is missing: must be {what}"
@@ -712,7 +690,12 @@ The object must fit this JSON schema:
 
 def instructions(rubric: Rubric, output: Output) -> str:
     """The system prompt: the same for every answer, so that providers can cache it."""
-    parts = [rubric.instructions, _BLOCKS, "# Metrics", *map(_metric, rubric.metrics)]
+    parts = [rubric.instructions, _BLOCKS, "# Metrics"]
+    for metric in rubric.metrics:
+        better = "higher is better" if metric.direction == "higher" else "lower is better"
+        levels = [f"- {level}: {text}" for level, text in sorted(metric.levels.items())]
+        head = f"## {metric.name} (whole number, {metric.low} to {metric.high}, {better})"
+        parts.append("\n".join([head, metric.description, *levels]))
     if rubric.extra_fields:
         fields = [f"- {field.name} ({field.type}): {field.description}" for field in rubric.extra_fields]
         parts += ["# Besides the scores", "\n".join(fields)]
@@ -721,13 +704,6 @@ def instructions(rubric: Rubric, output: Output) -> str:
         _BY_TOOL if output == "tool" else _BY_JSON + json.dumps(schema_of(rubric), indent=1, ensure_ascii=False),
     ]
     return "\n\n".join(part.strip() for part in parts)
-
-
-def _metric(metric: RubricMetric) -> str:
-    better = "higher is better" if metric.direction == "higher" else "lower is better"
-    levels = [f"- {level}: {text}" for level, text in sorted(metric.levels.items())]
-    head = f"## {metric.name} (whole number, {metric.low} to {metric.high}, {better})"
-    return "\n".join([head, metric.description, *levels])
 
 
 def message(material: Material, *, fault: str | None = None) -> str:

@@ -13,8 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from karat.numeric import (
     RULES,
     Extracted,
-    Matches,
-    Reasoning,
     Stated,
     TurnFacts,
     compare_programs,
@@ -201,11 +199,21 @@ def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _
     if parse_value(turn.golden) is None:  # nothing, or text: that is for a judge
         return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations}, turn=number)
     found = match(turn.golden, said.answer, declared_unit=said.unit, printed=turn.detail.get("printed"))
-    values = _matched(found, printed=turn.detail.get("printed") is not None)
+    values: dict[str, float | bool | None] = {name: getattr(found, name) for name in _MATCHES}
+    if turn.detail.get("printed") is None:
+        values["printed"] = None
     values |= dict.fromkeys(_READINGS)
     labels: dict[str, str] = {} if found.unreadable is None else {"unreadable": found.unreadable}
     if said.program is not None and facts.program is not None:
-        reasoning = _reasoning(said, facts, earlier)
+        reasoning = compare_programs(
+            facts.program,
+            said.program,
+            earlier=earlier.told,
+            table=facts.document.table if facts.document is not None else None,
+            expected=facts.expected,
+            stated=said.answer,
+            unit=said.unit,
+        )
         values |= {name: getattr(reasoning, name) for name in _READINGS}
         if reasoning.unreadable:
             labels["program"] = "unreadable"
@@ -217,20 +225,3 @@ def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _
         if would_be_right(facts, earlier.facts):
             detail["carried"] = True  # proved: right, had earlier turns been right
     return Verdict(values={**values, **operations}, turn=number, labels=labels, detail=detail)
-
-
-def _matched(found: Matches, *, printed: bool) -> dict[str, float | bool | None]:
-    values: dict[str, float | bool | None] = {name: getattr(found, name) for name in _MATCHES}
-    return values if printed else values | {"printed": None}
-
-
-def _reasoning(said: Stated, facts: TurnFacts, earlier: _Earlier) -> Reasoning:
-    return compare_programs(
-        facts.program,
-        said.program,
-        earlier=earlier.told,
-        table=facts.document.table if facts.document is not None else None,
-        expected=facts.expected,
-        stated=said.answer,
-        unit=said.unit,
-    )

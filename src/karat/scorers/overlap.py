@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-import msgspec
 from msgspec import structs
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -95,37 +94,25 @@ class Overlap:
         asked = set(_tokens(question))
         wanted, given = Counter(_tokens(golden)), Counter(_tokens(text))
         shared = wanted & given
+        missing = wanted - shared
         weight = _weight(shared, asked)
         recall, precision = weight / _weight(wanted, asked), weight / (_weight(given, asked) or 1.0)
+        f1 = 2 * recall * precision / (recall + precision) if shared else 0.0
         contradiction, sentence = _contradiction(golden, text, asked)
-        match = _Match(
-            shared=tuple(shared),
-            missing=tuple(wanted - shared),
-            recall=recall,
-            f1=2 * recall * precision / (recall + precision) if shared else 0.0,
-            contradiction=contradiction,
-            contradicting=sentence,
-        )
-        claims = _claims(text, {*_tokens(golden), *_tokens(question)}, match.contradicting)
-        missing = f"; missing: {_listed(match.missing)}" if match.missing else ""
-        level, words = _level(match.f1), f"F1 of the words: {formats.number(match.f1)}"
+        recalled = f"{len(shared)} of {len(shared) + len(missing)} golden words"
+        adherence = max(2, _level(recall)), f"nothing found that contradicts; {recalled}"
+        clarity = _level(f1), f"F1 of the words: {formats.number(f1)}"
+        if contradiction:
+            adherence = 2, f"contradicts: {contradiction}"
+            clarity = min(clarity[0], 3), f"{clarity[1]}; contradicts the golden answer"
+        lacking = f"; missing: {_listed(missing)}" if missing else ""
+        claims = _claims(text, {*_tokens(golden), *_tokens(question)}, sentence)
         return _verdict(
-            _adherence(match),
-            (_level(match.recall), f"{_recalled(match)}: {_listed(match.shared) or 'none'}{missing}"),
-            ((min(level, 3), f"{words}; contradicts the golden answer") if match.contradiction else (level, words)),
+            adherence,
+            (_level(recall), f"{recalled}: {_listed(shared) or 'none'}{lacking}"),
+            clarity,
             claims=claims[: self._max_claims],
         )
-
-
-class _Match(msgspec.Struct, frozen=True):
-    """How an answer compares with the golden answer."""
-
-    shared: tuple[str, ...]  # golden words that the answer holds
-    missing: tuple[str, ...]
-    recall: float
-    f1: float
-    contradiction: str  # in words; empty: none
-    contradicting: str  # the sentence
 
 
 def _weight(tokens: Counter[str], asked: set[str]) -> float:
@@ -137,24 +124,22 @@ def _contradiction(golden: str, text: str, asked: set[str]) -> tuple[str, str]:
     values = {token for token in _tokens(golden) if _is_number(token)}
     if values and values.isdisjoint(_tokens(text)):
         for sentence in _sentences(text):
-            others = [token for token in _tokens(sentence) if _is_number(token) and token not in asked]
-            if others:
-                return f"{others[0]} where the golden answer has {min(values)}", sentence
+            numbers = [token for token in _tokens(sentence) if _is_number(token) and token not in asked]
+            if numbers:
+                return f"{numbers[0]} where the golden answer has {min(values)}", sentence
     first, second = _OPENING.match(golden), _OPENING.match(text)
     if first and second:
         return (_DENIED, next(_sentences(text), text)) if first[1].lower() != second[1].lower() else ("", "")
     stated = next(_sentences(golden[first.end() :] if first else golden), "")
     denied = _denies(stated) if stated else first is not None and first[1].lower() == "no"
-    matching = [sentence for sentence in _sentences(text) if not stated or _on_the_same(stated, sentence)]
+    words, matching = set(_tokens(stated)) - _NEGATIONS, []
+    for sentence in _sentences(text):
+        others = set(_tokens(sentence)) - _NEGATIONS
+        if not stated or 2 * len(words & others) >= min(len(words), len(others)) > 0:  # half of the shorter one's
+            matching.append(sentence)
     if matching and (stated or first) and all(_denies(sentence) != denied for sentence in matching):
         return _DENIED, matching[0]
     return "", ""
-
-
-def _on_the_same(stated: str, sentence: str) -> bool:
-    """Whether two sentences share at least half of the words of the shorter one."""
-    words, others = set(_tokens(stated)) - _NEGATIONS, set(_tokens(sentence)) - _NEGATIONS
-    return 2 * len(words & others) >= min(len(words), len(others)) > 0
 
 
 def _denies(sentence: str) -> bool:
@@ -162,20 +147,9 @@ def _denies(sentence: str) -> bool:
     return any(word in _NEGATIONS or word.endswith("n't") for word in words)
 
 
-def _adherence(match: _Match) -> tuple[int, str]:
-    level = max(2, _level(match.recall))
-    if match.contradiction:
-        return min(level, 2), f"contradicts: {match.contradiction}"
-    return level, f"nothing found that contradicts; {_recalled(match)}"
-
-
-def _recalled(match: _Match) -> str:
-    return f"{len(match.shared)} of {len(match.shared) + len(match.missing)} golden words"
-
-
-def _listed(words: tuple[str, ...]) -> str:
+def _listed(words: Collection[str]) -> str:
     more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    return ", ".join(words[:_SHOWN]) + more
+    return ", ".join([*words][:_SHOWN]) + more
 
 
 def _level(share: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
@@ -106,7 +107,11 @@ class Trajectory:
     def score(self, sample: Sample, answer: Answer) -> Verdict:
         """One value an expectation; None where the sample has none. Raises JudgeFault for a column that is none."""
         calls = [call for reply in answer.replies for call in reply.tool_calls]
-        expected = {part: self._expected(part, sample) for part in self._parts}
+        expected: dict[_Part, object] = {}  # None: nothing of this sample
+        for part in self._parts:
+            column = self._options.columns.get(part)
+            given = getattr(self._options, part) if column is None else _of_column(part, sample.metadata.get(column))
+            expected[part] = given
         found = {part: self._judged(part, what, calls) for part, what in expected.items() if what is not None}
         settled = [value for value, _ in found.values()]
         whole = None if not settled else False if False in settled else None if None in settled else True
@@ -125,11 +130,6 @@ class Trajectory:
         """End the process that applies schemas."""
         self._schemas.close()
 
-    def _expected(self, part: _Part, sample: Sample) -> object:
-        """None: nothing of this sample."""
-        column = self._options.columns.get(part)
-        return getattr(self._options, part) if column is None else _of_column(part, sample.metadata.get(column))
-
     def _judged(self, part: _Part, expected: Any, calls: Sequence[ToolCall]) -> _Found:
         if part == "max_calls":
             few = len(calls) <= expected
@@ -144,7 +144,14 @@ class Trajectory:
                 used = [tool for tool in expected if any(_is(call, tool) for call in calls)]
                 return not used, f"called: {', '.join(used)}" if used else ""
             case "in_order":
-                return _in_order(expected, calls)
+                left = list(expected)
+                for call in calls:
+                    if left and _is(call, left[0]):
+                        del left[0]
+                if not left:
+                    return True, ""
+                after = f" after {expected[len(expected) - len(left) - 1]}" if len(left) < len(expected) else ""
+                return False, f"{left[0]} was not called{after} ({_told(calls)})"
         for place, rule in enumerate(expected):
             schema = place if (part not in self._options.columns) else rule.json_schema
             found = self._one_argued(rule, schema, [call for call in calls if _is(call, rule.tool)])
@@ -171,17 +178,6 @@ class Trajectory:
         return (True, "") if calls and rule.calls == "all" else (False, wrong)
 
 
-def _in_order(expected: Sequence[str], calls: Sequence[ToolCall]) -> _Found:
-    left = list(expected)
-    for call in calls:
-        if left and _is(call, left[0]):
-            del left[0]
-    if not left:
-        return True, ""
-    after = f" after {expected[len(expected) - len(left) - 1]}" if len(left) < len(expected) else ""
-    return False, f"{left[0]} was not called{after} ({_told(calls)})"
-
-
 def _is(call: ToolCall, tool: str) -> bool:
     if call.server is None:
         return tool == call.tool
@@ -204,7 +200,10 @@ def _of_column(part: _Part, value: object) -> object:
     if value is None or value == "":
         return None
     if isinstance(value, str):
-        value = _parsed(part, value)
+        with suppress(ValueError):
+            value = json.loads(value)
+    if isinstance(value, str) and part in ("used", "not_used", "in_order"):
+        value = [name.strip() for name in value.split(",") if name.strip()]
     try:
         if part == "max_calls":
             return TypeAdapter(Annotated[int, Field(ge=0)]).validate_python(value)
@@ -213,13 +212,3 @@ def _of_column(part: _Part, value: object) -> object:
         first = error.errors(include_url=False)[0]
         place = "".join(f"{step}: " for step in first["loc"])
         raise JudgeFault("bad_expectation", f"the sample's '{part}' is none: {place}{first['msg']}") from error
-
-
-def _parsed(part: _Part, text: str) -> object:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = text
-    if isinstance(value, str) and part in ("used", "not_used", "in_order"):
-        return [name.strip() for name in value.split(",") if name.strip()]
-    return value

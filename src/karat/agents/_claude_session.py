@@ -366,20 +366,17 @@ class Conversation:
         try:
             await self._client.query(question)
             async for message in self._client.receive_response():
-                if isinstance(message, SystemMessage):
-                    self._add_system(message.subtype, message.data)
+                match message:
+                    case SystemMessage(subtype="init"):
+                        self._names.check(message.data)
+                    case SystemMessage(subtype="api_retry", data={"error_status": 429 | 529}):
+                        self._limiter.refused((message.data.get("retry_delay_ms") or 0) / 1000)
                 said.add(message)
         except ClaudeSDKError as error:
             if said.result is None:
                 raise self._ended(error) from error
         if said.result is not None and not said.result.is_error:
             self._limiter.success()
-
-    def _add_system(self, subtype: str, data: JsonObject) -> None:
-        if subtype == "init":
-            self._names.check(data)
-        elif subtype == "api_retry" and data.get("error_status") in (429, 529):
-            self._limiter.refused((data.get("retry_delay_ms") or 0) / 1000)
 
     async def _timed(self, message: Any, call: str | None, _context: object) -> Any:
         if self._said is not None:
@@ -390,7 +387,8 @@ class Conversation:
         clock = asyncio.get_running_loop().time
         waiting = {server.name: server for server in self._servers}
         while waiting:
-            for status in await self._statuses():
+            statuses: Any = (await self._client.get_mcp_status()).get("mcpServers", [])
+            for status in statuses:
                 server = waiting.get(status["name"])
                 if server is None:
                     continue
@@ -401,10 +399,6 @@ class Conversation:
                     raise self._refused(server, status, late=late)
             if waiting:
                 await asyncio.sleep(_LOOK_SECONDS)
-
-    async def _statuses(self) -> list[Any]:
-        found = await self._client.get_mcp_status()
-        return list(found.get("mcpServers", []))
 
     def _refused(self, server: McpServer, status: Any, *, late: bool) -> InfrastructureFault:
         about = f"MCP server '{server.name}'"

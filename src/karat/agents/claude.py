@@ -213,11 +213,13 @@ class Claude:
             api_key_env=options.api_key_env,
             max_retries=options.max_retries,
         )
-        self._hide = Redactor(credentials(self._env))
+        hide = Redactor(credentials(self._env))
         # The SDK logs what it also raises; a handler of our own keeps Python from printing that on stderr.
         logging.getLogger("claude_agent_sdk").addHandler(_QUIET)
         price = own_price(ModelName(provider="anthropic", name=options.model), setting.prices)
-        self._terms = Terms(provider=provider, base_url=options.base_url, price=price, redact=self._redact)
+        self._terms = Terms(
+            provider=provider, base_url=options.base_url, price=price, redact=lambda text: hide(setting.redact(text))
+        )
 
     @asynccontextmanager
     async def session(self, condition: Condition, sample: Sample) -> AsyncIterator[Conversation]:
@@ -278,9 +280,6 @@ class Claude:
             max_buffer_size=_LARGEST_MESSAGE,
             stderr=stderr_lines.append,
         )
-
-    def _redact(self, text: str) -> str:
-        return self._hide(self._setting.redact(text))
 
 
 async def _end(conversation: Conversation, folder: Folder) -> None:

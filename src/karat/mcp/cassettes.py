@@ -20,7 +20,7 @@ import asyncio
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -258,7 +258,7 @@ UNREPEATABLE = frozenset({"subscriptions/listen"})
 class ServerConnection(Protocol):
     """What can be asked as a server: a session with it, or a view that records or replays one."""
 
-    async def offer(self) -> Offer: ...
+    def offer(self) -> Coroutine[object, object, Offer]: ...
 
     async def ask(self, tool: str, arguments: JsonObject) -> Outcome: ...
 

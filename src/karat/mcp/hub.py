@@ -152,16 +152,14 @@ class ProxySession:
         parameters = message.get("params")
         parameters = parameters if isinstance(parameters, dict) else {}
         if "id" in message:
+            name = repr(message["id"])
             answer = self._answer(message["id"], message["method"], parameters)
-            self._start(repr(message["id"]), answer)
+            task = self._tasks[name] = asyncio.create_task(answer)
+            task.add_done_callback(lambda done: self._tasks.pop(name, None) if self._tasks.get(name) is done else None)
         elif message["method"] == "notifications/cancelled":
-            task = self._tasks.get(repr(parameters.get("requestId")))
-            if task is not None:
-                task.cancel()
-
-    def _start(self, name: str, answer: Coroutine[object, object, None]) -> None:
-        task = self._tasks[name] = asyncio.create_task(answer)
-        task.add_done_callback(lambda done: self._tasks.pop(name, None) if self._tasks.get(name) is done else None)
+            cancelled = self._tasks.get(repr(parameters.get("requestId")))
+            if cancelled is not None:
+                cancelled.cancel()
 
     async def _answer(self, number: object, method: str, parameters: JsonObject) -> None:
         try:
@@ -212,7 +210,7 @@ class ProxySession:
     async def _offered(self) -> Offer:
         """Requested once a connection, when it is first needed."""
         if self._offer is None:
-            self._offer = asyncio.create_task(_awaited(self._line.offer()))
+            self._offer = asyncio.create_task(self._line.offer())
         return await asyncio.shield(self._offer)
 
     async def _say(self, number: object, **what: object) -> None:
@@ -230,7 +228,3 @@ def _introduction(about: dict[str, object], parameters: dict[str, object]) -> di
     version = asked if asked in _VERSIONS else _VERSIONS[-1]
     anonymous = {"serverInfo": {"name": "anonymous", "version": ""}}
     return {"protocolVersion": version, "capabilities": {"tools": {}}, **anonymous, **known}
-
-
-async def _awaited(offer: Coroutine[object, object, Offer]) -> Offer:
-    return await offer

@@ -61,12 +61,9 @@ class Tools:
         except InfrastructureFault as fault:
             self._calls.append(ToolCall(tool=tool, server=server, input=arguments, error=fault.message))
             raise
-        call = as_call(server, tool, arguments, outcome, clean=self._clean)
+        call = as_call(server, tool, arguments, outcome, clean=lambda text: printable(self._redact(text)).strip())
         self._calls.append(call)
         return call
-
-    def _clean(self, text: str) -> str:
-        return printable(self._redact(text)).strip()
 
 
 class Toolbox:

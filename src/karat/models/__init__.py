@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from karat.models.client import close_model, open_model, settings_of
     from karat.models.faults import fault_of, from_status, known_fault, retry_after
-    from karat.models.metering import Meter, metered
+    from karat.models.metering import Meter, less, metered, total, usage_of
     from karat.models.names import ModelName, key_variable, parse_model
     from karat.models.pacing import Limiter, limiter, limiters
     from karat.models.prices import Price, price, price_table
-    from karat.models.usage import less, total, usage_of
     from karat.models.vertex import route
 
 __all__ = [
@@ -52,30 +51,16 @@ __all__ = [
     "usage_of",
 ]
 
-_HOME = {
-    "Limiter": "pacing",
-    "Meter": "metering",
-    "ModelName": "names",
-    "Price": "prices",
-    "close_model": "client",
-    "fault_of": "faults",
-    "from_status": "faults",
-    "known_fault": "faults",
-    "key_variable": "names",
-    "limiter": "pacing",
-    "limiters": "pacing",
-    "metered": "metering",
-    "open_model": "client",
-    "parse_model": "names",
-    "price": "prices",
-    "price_table": "prices",
-    "retry_after": "faults",
-    "route": "vertex",
-    "settings_of": "client",
-    "less": "usage",
-    "total": "usage",
-    "usage_of": "usage",
+_HELD = {
+    "client": "close_model open_model settings_of",
+    "faults": "fault_of from_status known_fault retry_after",
+    "metering": "Meter less metered total usage_of",
+    "names": "ModelName key_variable parse_model",
+    "pacing": "Limiter limiter limiters",
+    "prices": "Price price price_table",
+    "vertex": "route",
 }
+_HOME = {name: module for module, names in _HELD.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

@@ -11,11 +11,10 @@ from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
 from karat.models.faults import fault_of
-from karat.models.metering import spent
+from karat.models.metering import spent, usage_of
 from karat.models.names import ModelName
 from karat.models.pacing import limiter
 from karat.models.prices import Price, price
-from karat.models.usage import usage_of
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext

@@ -1,4 +1,4 @@
-"""What an attempt has spent so far, and its clock, which stops while a provider makes it wait.
+"""Tokens of a response, and what an attempt has spent, with its clock, which stops while a provider makes it wait.
 
 The engine opens a meter around every attempt. Whatever ends the attempt – a timeout, a
 crash, a limit – the tokens and dollars of the responses that had arrived are known.
@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from typing import Any
 
 import msgspec
 
-from karat.models.usage import total
 from karat.records import Usage
 
-__all__ = ["METER", "Meter", "metered", "spent", "waiting"]
+__all__ = ["METER", "Meter", "less", "metered", "spent", "total", "usage_of", "waiting"]
 
 
 class Meter(msgspec.Struct):
@@ -96,3 +96,44 @@ def waiting() -> Iterator[None]:
     else:
         with meter.waiting():
             yield
+
+
+def usage_of(counted: Any) -> Usage | None:
+    """The tokens of one response or of a run, as pydantic-ai counts them; None: the provider did not tell.
+
+    Input tokens include cached ones, output tokens include reasoning. Kinds that a provider
+    does not count are None where pydantic-ai has a zero and the whole says nothing of them.
+    """
+    if counted is None or not (counted.input_tokens or counted.output_tokens):
+        return None
+    reasoning = getattr(counted, "output_reasoning_tokens", 0) or counted.details.get("reasoning_tokens", 0)
+    return Usage(
+        input_tokens=counted.input_tokens,
+        output_tokens=counted.output_tokens,
+        cache_read_tokens=counted.cache_read_tokens or None,
+        cache_write_tokens=counted.cache_write_tokens or None,
+        reasoning_tokens=reasoning or None,
+    )
+
+
+def total(first: Usage | None, second: Usage | None) -> Usage | None:
+    """Both together. What one of them does not know is taken from the other.
+
+    >>> total(Usage(input_tokens=1), Usage(input_tokens=2, output_tokens=3))
+    Usage(input_tokens=3, output_tokens=3, cache_read_tokens=None, cache_write_tokens=None, reasoning_tokens=None)
+    """
+    if first is None or second is None:
+        return first or second
+    counts = zip(msgspec.structs.astuple(first), msgspec.structs.astuple(second), strict=True)
+    return Usage(
+        **dict(zip(Usage.__struct_fields__, [b if a is None else a + (b or 0) for a, b in counts], strict=True))
+    )
+
+
+def less(whole: Usage, part: Usage | None) -> Usage:
+    """What is left of the whole; never below 0, and None where the whole is not known."""
+    if part is None:
+        return whole
+    counts = zip(msgspec.structs.astuple(whole), msgspec.structs.astuple(part), strict=True)
+    rest = [None if a is None else max(0, a - (b or 0)) for a, b in counts]
+    return Usage(**dict(zip(Usage.__struct_fields__, rest, strict=True)))

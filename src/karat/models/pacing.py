@@ -147,14 +147,12 @@ def limiters() -> dict[str, Limiter]:
 
 def limiter(provider: str, base_url: str | None = None) -> Limiter:
     """The limiter of a provider (`openai`), or of a service at an address of its own; the same for all that ask."""
-    name = provider if base_url is None else f"{provider} {_host(base_url)}"
-    found = limiters()
-    if name not in found:
-        found[name] = Limiter(name)
-    return found[name]
-
-
-def _host(base_url: str) -> str:
     from urllib.parse import urlsplit
 
-    return urlsplit(base_url).netloc.rpartition("@")[2] or base_url
+    name = provider
+    if base_url is not None:
+        name += f" {urlsplit(base_url).netloc.rpartition('@')[2] or base_url}"
+    known = limiters()
+    if name not in known:
+        known[name] = Limiter(name)
+    return known[name]

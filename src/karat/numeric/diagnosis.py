@@ -53,7 +53,7 @@ _EXCHANGED: Final = ("add", "subtract", "multiply", "divide")
 _EPSILON: Final = 1e-12
 
 
-def exchanged_operand(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> dict[str, Any] | None:
+def exchanged_operand(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> dict[str, object] | None:
     """The golden literals whose exchange for numbers of the report gives the answer.
 
     First one literal, for any number, the best fit first; then one literal where the
@@ -77,7 +77,7 @@ def exchanged_operand(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> dic
 
 def _one_exchanged(
     turn: TurnFacts, circuit: Circuit, document: Document, given: Mapping[int, float]
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     places = [slots for slots in _places(circuit, document) if not given.keys() & set(slots)]
     numbers = document.numbers[: max(1, MOST_TRIED // max(1, len(places)))]
     results = _results(circuit, places, numbers, given)
@@ -96,7 +96,7 @@ def _one_exchanged(
     }
 
 
-def _another_row(turn: TurnFacts, circuit: Circuit, document: Document) -> dict[str, Any] | None:
+def _another_row(turn: TurnFacts, circuit: Circuit, document: Document) -> dict[str, object] | None:
     """All literals of the table moved by as many rows, or columns; or all of the text by as many numbers of it."""
     rows, columns = (max((place[axis] for place in document.grid), default=0) for axis in (0, 1))
     down = [(rows_down, 0) for rows_down in range(-rows, rows + 1)][:MOST_MOVES]
@@ -143,7 +143,7 @@ def _results(
     rows = []
     with np.errstate(all="ignore"):
         for slots in places:
-            values: list[Any] = list(circuit.values)
+            values: list[object] = list(circuit.values)
             for slot in slots:
                 values[slot] = numbers
             after = circuit.run(values=values, given=given)
@@ -172,7 +172,7 @@ def _best(results: npt.NDArray[np.float64], turn: TurnFacts) -> tuple[int, int, 
     return None
 
 
-def swapped_operands(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dict[str, Any] | None:
+def swapped_operands(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dict[str, object] | None:
     """The step that gives the answer with its arguments swapped, or the two literals that do, swapped everywhere."""
     circuit = turn.circuit
     if circuit is None or not turn.readings:
@@ -193,7 +193,7 @@ def swapped_operands(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dic
     return None
 
 
-def exchanged_operation(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dict[str, Any] | None:
+def exchanged_operation(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dict[str, object] | None:
     """The one step that gives the answer with another operation, its arguments in either order."""
     circuit = turn.circuit
     if circuit is None or turn.answer is None:
@@ -209,7 +209,7 @@ def exchanged_operation(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> 
     return None
 
 
-def _tampered(circuit: Circuit, turn: TurnFacts) -> Iterator[tuple[int, str, str, list[Any] | None]]:
+def _tampered(circuit: Circuit, turn: TurnFacts) -> Iterator[tuple[int, str, str, list[object] | None]]:
     """Each change of one step: the step's slot among the steps, what it did, what it does, and all slots after it."""
     gates = list(circuit.gates)
     for at, gate in enumerate(circuit.gates):
@@ -237,7 +237,7 @@ def _changes(gate: Gate) -> Iterator[Gate]:
     yield from (Gate(operation, gate.right, gate.left) for operation in others if operation in {"subtract", "divide"})
 
 
-def _gives(value: Any, turn: TurnFacts) -> str | None:
+def _gives(value: object, turn: TurnFacts) -> str | None:
     """By which reading the value is the answer."""
     if isinstance(value, bool):
         return "answer" if turn.answer is not None and turn.answer.boolean is value else None
@@ -267,7 +267,7 @@ Label = Literal[
     "repeats_earlier",
     "other",
 ]
-Evidence = dict[str, Any]
+Evidence = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,7 +472,7 @@ def _stopped_early(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence |
     return next((found for slot in circuit.named if (found := _is_slot(slots[slot], turn)) is not None), None)
 
 
-def _is_slot(value: Any, turn: TurnFacts) -> Evidence | None:
+def _is_slot(value: object, turn: TurnFacts) -> Evidence | None:
     if type(value) is not float:
         return None
     for reading in turn.likely_readings:

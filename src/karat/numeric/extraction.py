@@ -140,7 +140,7 @@ def _last_number(text: str) -> Extracted:
 
 def _from_json(text: str) -> Extracted:
     starts, ends = _fences(text)
-    best: tuple[tuple[bool, bool, int], dict[str, Any], int] | None = None
+    best: tuple[tuple[bool, bool, int], dict[str, object], int] | None = None
     for found, start, end in _objects(text):
         block = bisect_right(starts, start) - 1
         answers = "answer" in found
@@ -167,7 +167,7 @@ _USUAL = json.JSONDecoder(strict=False)
 _READINGS = 32  # how often a text may be read in search of objects: it bounds nests that are never closed
 
 
-def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
+def _objects(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
     """The outermost JSON objects, from left to right, with where they begin and end."""
     at, left = 0, _READINGS * len(text)
     while left > 0 and (opening := _OPENING.search(text, at)):
@@ -186,7 +186,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
             at = end
 
 
-def _text(value: Any, source: str, key: str) -> str | None:
+def _text(value: object, source: str, key: str) -> str | None:
     """A value of an object as text: what is no text and no number as JSON, with numbers as they usually are there."""
     if value is None or isinstance(value, str):
         return value

@@ -53,7 +53,7 @@ class Doubt(NamedTuple):
     """One reason not to trust a turn's golden answer."""
 
     reason: str  # a key of REASONS
-    evidence: dict[str, Any]  # what shows it: plain values
+    evidence: Mapping[str, object]  # what shows it: plain values
 
 
 def doubts(turns: Sequence[GoldenTurn], *, text: str = "", table: Table | None = None) -> list[list[Doubt]]:
@@ -207,14 +207,14 @@ class _Page:
 
 
 def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[Doubt]:
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    found: dict[str, dict[str, dict[str, object]]] = {}
     for argument in _literals(program):
         # The number, and where it was written in percent how many.
         number = Decimal(repr(argument.value))
         forms = [number, number.scaleb(2)] if "%" in argument.text else [number]
         if page.has(forms) or not excused.isdisjoint(abs(form).normalize(_EXACT) for form in forms):
             continue
-        reason, evidence = "operand_not_found", dict[str, Any](operand=argument.text[:40])
+        reason, evidence = "operand_not_found", dict[str, object](operand=argument.text[:40])
         for name, cell in (("cell_sign", page.with_other_sign(forms)), ("cell_scale", page.without_point(forms[0]))):
             if cell is not None:
                 reason, evidence = name, evidence | cell._asdict() | {"value": float(cell.value)}

@@ -110,7 +110,7 @@ class _Run:
 
     def __init__(self, table: Table | None) -> None:
         self._table = table
-        self._rows: dict[Any, Any] | None = None
+        self._rows: dict[object, Any] | None = None
         self._numbers: dict[str, list[float] | None] = {}
         self._row: list[float] | None = None  # the last row read; a table operation on `#k` takes it again
         self._results: dict[int, Any] = {}
@@ -221,12 +221,12 @@ def step_index(text: str) -> int | None:
         return None
 
 
-def _rows(table: Table | None) -> dict[Any, Any] | None:
+def _rows(table: Table | None) -> dict[object, Any] | None:
     """Cells by label, the last duplicate wins; None where the scorers would fail on the table."""
     if table is None:
         return None
     if isinstance(table, Mapping):
-        rows: dict[Any, Any] = {}
+        rows: dict[object, Any] = {}
         for column in table.values():
             if isinstance(column, Mapping):
                 for label, cell in column.items():
@@ -235,7 +235,7 @@ def _rows(table: Table | None) -> dict[Any, Any] | None:
     return {row[0]: row[1:] for row in table} if all(row for row in table) else None
 
 
-def _row_numbers(cells: Sequence[Any]) -> list[float] | None:
+def _row_numbers(cells: Sequence[object]) -> list[float] | None:
     numbers = []
     for cell in cells:
         if not isinstance(cell, str):

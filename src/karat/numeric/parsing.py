@@ -528,10 +528,10 @@ def read_json(text: str) -> Program:
     return read_text(text)
 
 
-def read_plan(plan: Mapping[str, Any] | Sequence[Any], text: str = "") -> Program:
+def read_plan(plan: Mapping[str, Any] | Sequence[object], text: str = "") -> Program:
     """The program that a plan describes; its operations keep their names, its steps are the basic ones."""
     reader = _Planner()
-    steps: Sequence[Any] | None = None if isinstance(plan, Mapping) else plan
+    steps: Sequence[object] | None = None if isinstance(plan, Mapping) else plan
     for wrapped in (plan, *plan.values()) if isinstance(plan, Mapping) else ():  # also `{"plan": {"steps": […]}}`
         inner = wrapped.get("steps") if isinstance(wrapped, Mapping) else None
         if isinstance(inner, list | tuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Final
+from typing import Final
 
 from karat.numeric.circuits import Circuit, literal_key
 from karat.numeric.facts import Reading, TurnFacts
@@ -32,7 +32,7 @@ class Proof:
     result: float
     reading: str  # "answer", or "percent": the answer divided by 100
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> dict[str, object]:
         """The proof as plain data: what a trace keeps, and enough to compute it again."""
         each = zip(self.turns, self.replaced, self.by, strict=True)
         return {

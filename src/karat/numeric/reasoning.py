@@ -220,8 +220,8 @@ class Before:
         self.table = table
         self._golden: list[tuple[Program, Any]] = []
         self._own: list[tuple[Program, Any]] = []
-        computed: list[Any] = []
-        self._extracted: list[Any] = []
+        computed: list[object] = []
+        self._extracted: list[object] = []
         self.keys: set[Key] = set()
         for source, value, *own in earlier:
             parts = parts_of(source, table)
@@ -280,7 +280,7 @@ def _counted(steps: Sequence[Step], keys: Sequence[Key], known: set[Key]) -> tup
     return tuple(sorted(wanted - values))
 
 
-def _sizes(values: Iterable[Any]) -> Iterator[float]:
+def _sizes(values: Iterable[object]) -> Iterator[float]:
     """Absolute values, as they are and to the 5 decimals of the data sets."""
     for given in values:
         number = given if type(given) is float else None

@@ -11,7 +11,7 @@ from karat.numeric.values import read_literal, written
 
 __all__ = ["Table", "cell_number", "exact_number", "is_blank", "one_cell", "row_numbers", "rows_called"]
 
-Table = Sequence[Sequence[Any]] | Mapping[str, Mapping[str, Any]]
+Table = Sequence[Sequence[object]] | Mapping[str, Mapping[str, Any]]
 """Rows with their label first (the first row names the columns), or `{column: {row: value}}`."""
 
 MOST = 1e308
@@ -38,7 +38,7 @@ def row_numbers(table: Table | None, label: str) -> list[Decimal] | ExecutionErr
 
 def one_cell(table: Table | None, label: str, column: str) -> Decimal | ExecutionError:
     """The exact number of one cell, its row and its column named exactly and once."""
-    found: list[Any] = []
+    found: list[object] = []
     if isinstance(table, Mapping):
         cells = table.get(column)
         found = [cells[label]] if isinstance(cells, Mapping) and label in cells else []
@@ -52,7 +52,7 @@ def one_cell(table: Table | None, label: str, column: str) -> Decimal | Executio
     return ExecutionError("not_a_number", f"{str(found[0])[:40]!r} is not a number") if number is None else number
 
 
-def rows_called(table: Table | None, label: str) -> list[list[Any]]:
+def rows_called(table: Table | None, label: str) -> list[list[object]]:
     """The cells of every row with this label."""
     if table is None:
         return []

@@ -216,5 +216,5 @@ def documented_fallbacks(fallbacks: str | None) -> bool:
     return fallbacks is not None and check_choice("fallbacks", fallbacks, ("documented",)) == "documented"
 
 
-def _probability(name: str, value: Any, errors: str) -> Floats:
+def _probability(name: str, value: object, errors: str) -> Floats:
     return domain(name, value, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)

@@ -176,7 +176,7 @@ class Equivalence:
     method: str = "TOST"
 
 
-def equivalence_test(value: Any, se: Any, *, low: float, high: float, df: float = math.inf) -> Equivalence:
+def equivalence_test(value: object, se: Any, *, low: float, high: float, df: float = math.inf) -> Equivalence:
     """Whether an effect, or a difference of agent and people, lies between bounds stated beforehand.
 
     t = (value − bound)/se against each bound, with df degrees of freedom (∞: normal).

@@ -242,9 +242,9 @@ def _log_integral(log_f: Floats, weight: Floats) -> Floats:
     return np.asarray(top + np.log((np.exp(log_f - top) * weight).sum(axis=0)))
 
 
-def _correlation(name: str, value: Any, errors: str) -> Floats:
+def _correlation(name: str, value: object, errors: str) -> Floats:
     return domain(name, value, lambda v: np.abs(v) <= 1, "between −1 and 1", errors=errors)
 
 
-def _kappa(value: Any, errors: str) -> Floats:
+def _kappa(value: object, errors: str) -> Floats:
     return domain("kappa", value, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)

@@ -299,7 +299,7 @@ def _arcsine(p: Floats) -> Floats:
     return 2 * np.arcsin(np.sqrt(p))
 
 
-def to_cohens_d(kind: str, value: Any, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan") -> Any:
+def to_cohens_d(kind: str, value: object, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan") -> Any:
     """An effect of the kind of test as Cohen's d.
 
     `value` is d for t tests and F with one numerator df, r for correlations, ln OR for
@@ -319,7 +319,7 @@ def to_cohens_d(kind: str, value: Any, *, p0: Any = 0.5, convention: str = "huma
 
 
 def to_cohens_d_se(
-    kind: str, value: Any, se: Any, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan"
+    kind: str, value: object, se: Any, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan"
 ) -> Any:
     """The standard error of `to_cohens_d` by the delta method, |dd/dx|·se.
 
@@ -333,7 +333,7 @@ def to_cohens_d_se(
     return evaluate(lambda v, q, s: np.abs(_convert(kind, v, q, convention)[1]) * s, values, share, error)
 
 
-def _convertible(kind: str, value: Any, p0: Any, convention: str, errors: str) -> tuple[Floats, Floats]:
+def _convertible(kind: str, value: object, p0: Any, convention: str, errors: str) -> tuple[Floats, Floats]:
     check_choice("kind", kind, KINDS)
     check_choice("convention", convention, CONVENTIONS)
     values = floats("value", value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +28,7 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
-Counts = int | Iterable[Any]  # of one question, or of each
+Counts = int | Iterable[float]  # of one question, or of each
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +48,7 @@ class Groups:
         return int(np.count_nonzero(~np.isfinite(self.values)))
 
 
-def columns(name: str, values: Iterable[Any]) -> Floats:
+def columns(name: str, values: Iterable[object]) -> Floats:
     """One-dimensional floats; None becomes NaN. Raises ValueError for anything else."""
     listed = values if isinstance(values, (np.ndarray, list, tuple)) else list(values)
     try:
@@ -61,7 +60,7 @@ def columns(name: str, values: Iterable[Any]) -> Floats:
     return array
 
 
-def group(values: Iterable[Any], clusters: Iterable[Any] | None) -> Groups:
+def group(values: Iterable[object], clusters: Iterable[object] | None) -> Groups:
     """Values by cluster; without clusters each value is its own. Raises ValueError for unequal lengths."""
     array = columns("values", values)
     if clusters is None:
@@ -152,12 +151,12 @@ def z_quantile(probability: float) -> float:
     return float(ndtri(probability))
 
 
-def _codes(clusters: Iterable[Any]) -> tuple[Codes, tuple[Hashable, ...]]:
+def _codes(clusters: Iterable[object]) -> tuple[Codes, tuple[Hashable, ...]]:
     if isinstance(clusters, np.ndarray) and clusters.ndim == 1 and clusters.dtype.kind in "iu":
         labels, first, places = np.unique(clusters, return_index=True, return_inverse=True)
         order = np.argsort(first)  # labels in the order in which they come
         return np.argsort(order)[places], tuple(labels[order].tolist())
-    listed: Sequence[Any] = clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
+    listed: Sequence[object] = clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
     numbers: dict[Hashable, int] = {}
     codes = np.fromiter((numbers.setdefault(label, len(numbers)) for label in listed), np.int64, len(listed))
     return codes, tuple(numbers)

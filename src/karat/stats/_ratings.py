@@ -34,7 +34,7 @@ Spacing = Literal["positions", "values"]
 """How far two categories lie apart: by their places in the list, or by the numbers that they are."""
 
 
-def weight_matrix(categories: Sequence[Any], weights: Weights, spacing: Spacing = "positions") -> Floats:
+def weight_matrix(categories: Sequence[object], weights: Weights, spacing: Spacing = "positions") -> Floats:
     """One row and column a category, 1 on the diagonal.
 
     `linear` and `quadratic`: 1 − |x_i − x_j|/(largest difference), or with its square. x is the category's place in
@@ -63,7 +63,7 @@ def weight_matrix(categories: Sequence[Any], weights: Weights, spacing: Spacing 
     return np.asarray(1 - (share if weights == "linear" else share**2))
 
 
-def _numbers(categories: Sequence[Any]) -> Floats:
+def _numbers(categories: Sequence[object]) -> Floats:
     numbers = columns("categories", categories)
     if any(isinstance(one, (bool, str)) for one in categories) or not np.isfinite(numbers).all():
         raise ValueError("categories: must be finite numbers for spacing='values'")
@@ -138,7 +138,7 @@ class Coefficient(Protocol):
 
 
 def read_ratings(
-    raters: Sequence[Iterable[Any]], clusters: Iterable[Any] | None, categories: Sequence[Any] | None
+    raters: Sequence[Iterable[Any]], clusters: Iterable[object] | None, categories: Sequence[object] | None
 ) -> Ratings:
     """Raises ValueError for values outside the categories and for raters of unequal lengths.
 
@@ -228,18 +228,18 @@ def _drawn(bare: Interval, ratings: Ratings, coefficient: Coefficient, rng: np.r
     return replace(bare, se=float(kept.std(ddof=1)), low=float(low), high=float(high), method=method, reason=note)
 
 
-def _lists(raters: Sequence[Iterable[Any]]) -> list[list[Any]]:
+def _lists(raters: Sequence[Iterable[Any]]) -> list[list[object]]:
     try:
         return [list(rater) for rater in (list(raters[0]) if len(raters) == 1 else raters)]
     except TypeError as error:
         raise ValueError("raters: must be a list for each rater, or one table with a row for each") from error
 
 
-def _missing(value: Any) -> bool:
+def _missing(value: object) -> bool:
     return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
 
 
-def _place(value: Any, places: dict[Any, int]) -> int:
+def _place(value: object, places: dict[object, int]) -> int:
     if _missing(value):
         return -1
     try:
@@ -248,7 +248,7 @@ def _place(value: Any, places: dict[Any, int]) -> int:
         raise ValueError(f"raters: {value!r} is none of the categories") from error
 
 
-def _occurring(listed: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+def _occurring(listed: Sequence[Sequence[object]]) -> tuple[Any, ...]:
     found = {value for rater in listed for value in rater if not _missing(value)}
     try:
         return tuple(sorted(found))

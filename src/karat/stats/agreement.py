@@ -39,11 +39,11 @@ __all__ = [
 
 
 def cohen_kappa(
-    a: Iterable[Any],
-    b: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
+    a: Iterable[object],
+    b: Iterable[object],
+    clusters: Iterable[object] | None = None,
     *,
-    categories: Sequence[Any],
+    categories: Sequence[object],
     weights: Weights = "quadratic",
     spacing: Spacing = "positions",
     level: float = 0.95,
@@ -84,7 +84,7 @@ def cohen_kappa(
     )
 
 
-def _place(value: Any, places: dict[Any, int]) -> int:
+def _place(value: object, places: dict[object, int]) -> int:
     try:
         return places[value]
     except (KeyError, TypeError) as error:
@@ -94,7 +94,7 @@ def _place(value: Any, places: dict[Any, int]) -> int:
 def kappa_of_table(
     table: Any,
     *,
-    categories: Sequence[Any] | None = None,
+    categories: Sequence[object] | None = None,
     weights: Weights = "quadratic",
     spacing: Spacing = "positions",
     level: float = 0.95,
@@ -136,7 +136,7 @@ def kappa_of_table(
 
 
 def _clustered(
-    found: Interval, table: Floats, pairs: Sequence[tuple[int, int]], clusters: Sequence[Any], weighed: Floats
+    found: Interval, table: Floats, pairs: Sequence[tuple[int, int]], clusters: Sequence[object], weighed: Floats
 ) -> Interval:
     """The same with an error that adds up within clusters first."""
     if len(clusters) != len(pairs):
@@ -150,7 +150,7 @@ def _clustered(
     expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
     inner = _influence(shares, weighed, found.value)
     centre = found.value - expected * (1 - found.value)
-    sums: dict[Any, float] = {}
+    sums: dict[object, float] = {}
     for pair, cluster in zip(pairs, clusters, strict=True):
         sums[cluster] = sums.get(cluster, 0.0) + float(inner[pair]) - centre
     se = math.sqrt(size / (size - 1) * math.fsum(one * one for one in sums.values())) / n / (1 - expected)
@@ -170,9 +170,9 @@ Chance = Callable[[Ratings, Floats, Floats], tuple[float, Floats]]
 
 
 def gwet_ac(
-    *raters: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
-    categories: Sequence[Any],
+    *raters: Iterable[object],
+    clusters: Iterable[object] | None = None,
+    categories: Sequence[object],
     weights: Weights = "quadratic",
     spacing: Spacing = "positions",
     level: float = 0.95,
@@ -201,9 +201,9 @@ def gwet_ac(
 
 
 def brennan_prediger(
-    *raters: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
-    categories: Sequence[Any],
+    *raters: Iterable[object],
+    clusters: Iterable[object] | None = None,
+    categories: Sequence[object],
     weights: Weights = "quadratic",
     spacing: Spacing = "positions",
     level: float = 0.95,
@@ -227,9 +227,9 @@ def brennan_prediger(
 
 
 def fleiss_kappa(
-    *raters: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
-    categories: Sequence[Any],
+    *raters: Iterable[object],
+    clusters: Iterable[object] | None = None,
+    categories: Sequence[object],
     weights: Weights = "quadratic",
     spacing: Spacing = "positions",
     level: float = 0.95,
@@ -250,9 +250,9 @@ def fleiss_kappa(
 
 
 def conger_kappa(
-    *raters: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
-    categories: Sequence[Any],
+    *raters: Iterable[object],
+    clusters: Iterable[object] | None = None,
+    categories: Sequence[object],
     weights: Weights = "quadratic",
     spacing: Spacing = "positions",
     level: float = 0.95,
@@ -272,9 +272,9 @@ def conger_kappa(
 
 
 def percent_agreement(
-    *raters: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
-    categories: Sequence[Any],
+    *raters: Iterable[object],
+    clusters: Iterable[object] | None = None,
+    categories: Sequence[object],
     weights: Weights = "none",
     spacing: Spacing = "positions",
     level: float = 0.95,
@@ -313,9 +313,9 @@ def raters_of_table(table: Any) -> tuple[list[int], list[int]]:
 
 
 def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and what tells them apart
-    raters: Sequence[Iterable[Any]],
-    clusters: Iterable[Any] | None,
-    categories: Sequence[Any],
+    raters: Sequence[Iterable[object]],
+    clusters: Iterable[object] | None,
+    categories: Sequence[object],
     weights: tuple[Weights, Spacing],
     chance: Chance,
     method: str,
@@ -393,12 +393,12 @@ _BLOCK = 2_000_000  # cells of a table of distances at once
 
 
 def krippendorff_alpha(
-    *raters: Iterable[Any],
+    *raters: Iterable[object],
     level: Level | None = None,
     weights: Weights | None = None,
     spacing: Spacing = "positions",
-    clusters: Iterable[Any] | None = None,
-    categories: Sequence[Any] | None = None,
+    clusters: Iterable[object] | None = None,
+    categories: Sequence[object] | None = None,
     confidence: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
@@ -449,7 +449,7 @@ class _Distance(NamedTuple):
     by_rank: bool = False  # distances move with the shares
 
 
-def _by_level(level: str, known: Sequence[Any], *, ordered: bool) -> _Distance:
+def _by_level(level: str, known: Sequence[object], *, ordered: bool) -> _Distance:
     if level == "nominal":
         return _Distance(lambda _, a, b: np.asarray(a != b, dtype=np.float64), lambda share: 1 - share)
     if level == "ordinal":

@@ -40,12 +40,12 @@ class Calibration:
 
 
 def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the interval speaks
-    judge: Iterable[Any],
-    human: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
+    judge: Iterable[object],
+    human: Iterable[object],
+    clusters: Iterable[object] | None = None,
     *,
-    strata: Iterable[Any] | None = None,
-    weights: Iterable[Any] | None = None,
+    strata: Iterable[object] | None = None,
+    weights: Iterable[object] | None = None,
     target: Target = "questions",
     categories: Sequence[float] | None = None,
     level: float = 0.95,
@@ -115,20 +115,20 @@ class _Draw:
 
     judged: Floats
     told: Floats
-    clusters: Sequence[Any]
+    clusters: Sequence[object]
 
-    def rows(self, name: str, values: Sequence[Any] | Floats) -> npt.NDArray[np.intp]:
+    def rows(self, name: str, values: Sequence[object] | Floats) -> npt.NDArray[np.intp]:
         """Those that the judge scored. Raises ValueError where `values` are not one an answer."""
         if len(values) != self.judged.size:
             raise ValueError(f"{name}: want one an answer ({self.judged.size}), got {len(values)}")
         return np.flatnonzero(np.isfinite(self.judged))
 
-    def clusters_of(self, rows: npt.NDArray[Any]) -> list[Any]:
+    def clusters_of(self, rows: npt.NDArray[Any]) -> list[object]:
         """The clusters of some answers, given by their places or as a mask."""
         return [self.clusters[row] for row in np.arange(self.judged.size)[rows].tolist()]
 
 
-def _read(judge: Iterable[Any], human: Iterable[Any], clusters: Iterable[Any] | None) -> _Draw:
+def _read(judge: Iterable[object], human: Iterable[object], clusters: Iterable[object] | None) -> _Draw:
     judged, told = columns("judge", judge), columns("human", human)
     if judged.size != told.size:
         raise ValueError(f"human: must be one an answer, as judge ({judged.size}), got {told.size}")
@@ -139,7 +139,7 @@ def _read(judge: Iterable[Any], human: Iterable[Any], clusters: Iterable[Any] | 
 
 
 def _of_design(
-    draw: _Draw, strata: Iterable[Any] | None, weights: Iterable[Any] | None, target: Target, level: float
+    draw: _Draw, strata: Iterable[object] | None, weights: Iterable[object] | None, target: Target, level: float
 ) -> Interval | None:
     """None where nothing is said of how the answers were drawn."""
     if target not in ("questions", "answers"):
@@ -178,7 +178,7 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
         )
 
 
-def _of_strata(draw: _Draw, strata: Sequence[Any], target: Target, level: float) -> Interval:
+def _of_strata(draw: _Draw, strata: Sequence[object], target: Target, level: float) -> Interval:
     """Σ W_h·ȳ_h, and its error for these answers or for questions like these."""
     rows = draw.rows("strata", strata)
     codes = group(np.zeros(rows.size), [strata[row] for row in rows.tolist()]).codes
@@ -270,7 +270,7 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
 
 def _joint_error(alone: Groups, gap: Groups) -> float:
     """Of the sum of both means; a question that is in both counts in both at once."""
-    moved: dict[Any, float] = {}
+    moved: dict[object, float] = {}
     for groups in (alone, gap):
         n = len(groups.labels)
         parts = (groups.means - centred_mean(groups.means)) / math.sqrt(n * (n - 1))

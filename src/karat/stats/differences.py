@@ -29,11 +29,11 @@ _BLOCK = 2_000  # draws a block: fixed, so that a seed gives one result
 
 
 def paired_difference(
-    a: Iterable[Any],
-    b: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
+    a: Iterable[object],
+    b: Iterable[object],
+    clusters: Iterable[object] | None = None,
     *,
-    clusters_b: Iterable[Any] | None = None,
+    clusters_b: Iterable[object] | None = None,
     level: float = 0.95,
 ) -> PairedDifference:
     """How much higher b is than a: paired t on differences of question means.
@@ -97,7 +97,7 @@ def paired_difference(
 
 
 def _sides(
-    a: Iterable[Any], b: Iterable[Any], clusters: Iterable[Any] | None, clusters_b: Iterable[Any] | None
+    a: Iterable[object], b: Iterable[object], clusters: Iterable[object] | None, clusters_b: Iterable[object] | None
 ) -> tuple[Groups, Groups]:
     if clusters is None and clusters_b is not None:
         raise ValueError("clusters: must be given where clusters_b is")
@@ -110,7 +110,7 @@ def _sides(
     return group(values_a, questions), group(values_b, questions if clusters_b is None else clusters_b)
 
 
-def answered_means(side: Groups) -> dict[Any, float]:
+def answered_means(side: Groups) -> dict[object, float]:
     """The mean of each question that has a value; NaN and infinities are none."""
     kept = np.isfinite(side.values)
     if kept.all():
@@ -140,7 +140,7 @@ def _correlation(a: Floats, b: Floats) -> float:
     return max(-1.0, min(1.0, float(one @ two) / scale)) if scale > 0 else math.nan
 
 
-def cliffs_delta(a: Iterable[Any], b: Iterable[Any]) -> float:
+def cliffs_delta(a: Iterable[object], b: Iterable[object]) -> float:
     """P(b > a) − P(b < a) over all pairs of one value of each: −1 to 1, 0 where neither tends to be higher.
 
     NaN where either is empty or holds a NaN. n log n time.
@@ -158,7 +158,9 @@ def cliffs_delta(a: Iterable[Any], b: Iterable[Any]) -> float:
     return float((below - above).sum() / (one.size * two.size))
 
 
-def sign_flip_test(d: Iterable[Any], *, rng: np.random.Generator | None = None, draws: int = 20_000) -> HypothesisTest:
+def sign_flip_test(
+    d: Iterable[object], *, rng: np.random.Generator | None = None, draws: int = 20_000
+) -> HypothesisTest:
     """Whether differences are symmetric about 0, by flipping their signs; assumes nothing else.
 
     Every combination of signs for up to 20 differences that are not 0 (zeros change
@@ -237,7 +239,7 @@ def mcnemar_exact(b: int, c: int) -> HypothesisTest:
     return HypothesisTest(statistic=chi2, p=p, p_mid=p_mid, n=n, df=1, value=(c - b) / n, method="mcnemar, exact")
 
 
-def wilcoxon(d: Iterable[Any]) -> HypothesisTest:
+def wilcoxon(d: Iterable[object]) -> HypothesisTest:
     """Wilcoxon's signed-rank test of differences; zeros are left out, ties share their rank.
 
     Exact for up to 50 differences that are not 0, ties included (the distribution of the
@@ -287,10 +289,10 @@ def _normal_ranks(n: int, ties: np.ndarray[Any, Any], statistic: float) -> float
 
 
 def mean_difference(
-    a: Iterable[Any],
-    b: Iterable[Any],
-    clusters_a: Iterable[Any] | None = None,
-    clusters_b: Iterable[Any] | None = None,
+    a: Iterable[object],
+    b: Iterable[object],
+    clusters_a: Iterable[object] | None = None,
+    clusters_b: Iterable[object] | None = None,
     *,
     equal_variances: bool = False,
     level: float = 0.95,
@@ -408,12 +410,12 @@ Bounds = float | Sequence[float]
 
 
 def tost(
-    a: Iterable[Any],
-    b: Iterable[Any] | None = None,
-    clusters: Iterable[Any] | None = None,
+    a: Iterable[object],
+    b: Iterable[object] | None = None,
+    clusters: Iterable[object] | None = None,
     *,
     bounds: Bounds,
-    clusters_b: Iterable[Any] | None = None,
+    clusters_b: Iterable[object] | None = None,
     design: Literal["paired", "independent", "pooled"] = "paired",
     alpha: float = 0.05,
 ) -> Equivalence:

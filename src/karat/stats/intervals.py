@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -20,8 +20,8 @@ _BOOTSTRAPS = {"bootstrap-t": bootstrap_t_bounds, "bca": bca_bounds}
 
 
 def mean_interval(
-    values: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
+    values: Iterable[object],
+    clusters: Iterable[object] | None = None,
     *,
     level: float = 0.95,
     method: MeanMethod = "t",
@@ -108,11 +108,11 @@ def sample_sd(values: Floats) -> float:
 
 
 def clustered_se(
-    values: Iterable[Any],
-    clusters: Iterable[Any],
+    values: Iterable[object],
+    clusters: Iterable[object],
     *,
     kind: Literal["CR0", "CR1", "CR2", "CR3"] = "CR2",
-    second: Iterable[Any] | None = None,
+    second: Iterable[object] | None = None,
     level: float = 0.95,
 ) -> Interval:
     """The plain mean of all values, with an error that allows for correlation within clusters.
@@ -176,7 +176,7 @@ def _cluster_scores(groups: Groups, mean: float) -> Floats:
     return summed_by(groups.codes, groups.values - mean, len(groups.labels))
 
 
-def _two_way(values: Iterable[Any], first: Iterable[Any], second: Iterable[Any], *, level: float) -> Interval:
+def _two_way(values: Iterable[object], first: Iterable[object], second: Iterable[object], *, level: float) -> Interval:
     listed, one, two = columns("values", values), list(first), list(second)
     if not len(one) == len(two) == listed.size:
         raise ValueError(f"clusters and second: must be as many as values ({listed.size}), got {len(one)}, {len(two)}")

@@ -25,8 +25,8 @@ _MODELS = ("ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)
 
 def icc(
     y: Iterable[Any],
-    question: Iterable[Any] | None = None,
-    rater: Iterable[Any] | None = None,
+    question: Iterable[object] | None = None,
+    rater: Iterable[object] | None = None,
     *,
     model: Model = "ICC(1,1)",
     level: float = 0.95,
@@ -77,7 +77,7 @@ def icc(
     return _two_way(table, model, level, reason)
 
 
-def _crossed(y: Iterable[Any], question: Iterable[Any], rater: Iterable[Any]) -> tuple[Floats, str | None]:
+def _crossed(y: Iterable[object], question: Iterable[object], rater: Iterable[object]) -> tuple[Floats, str | None]:
     """The table, and why it is none."""
     things, raters = group(values := columns("y", y), question), group(values, rater)
     table = np.full((len(things.labels), len(raters.labels)), np.nan)
@@ -89,7 +89,7 @@ def _crossed(y: Iterable[Any], question: Iterable[Any], rater: Iterable[Any]) ->
     return table, f"{lacking} of {table.size} ratings are missing" if lacking else None
 
 
-def _one_way(y: Iterable[Any], question: Iterable[Any], model: str, level: float) -> Interval:
+def _one_way(y: Iterable[object], question: Iterable[object], model: str, level: float) -> Interval:
     found = variance_components(y, question, method="anova", level=level)
     one = found.icc
     if model == "ICC(1,1)":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 
@@ -17,8 +17,8 @@ Method = Literal["holm", "hochberg", "bh", "by", "bonferroni"]
 @overload
 def adjust(p: float, method: Method = "holm") -> float: ...
 @overload
-def adjust(p: Iterable[Any], method: Method = "holm") -> Floats: ...
-def adjust(p: float | Iterable[Any], method: Method = "holm") -> float | Floats:
+def adjust(p: Iterable[object], method: Method = "holm") -> Floats: ...
+def adjust(p: float | Iterable[object], method: Method = "holm") -> float | Floats:
     """Adjusted p-values, in the order given: as small as they may be called when all are looked at.
 
     `holm` and `hochberg` bound the chance of any false finding (hochberg needs

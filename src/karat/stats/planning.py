@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from karat.stats._groups import Floats, Groups, columns, group, z_quantile
 from karat.stats.intervals import sample_sd
@@ -186,11 +187,11 @@ class DifferenceVariances:
 
 
 def difference_variances(
-    a: Iterable[Any],
-    b: Iterable[Any],
-    clusters: Iterable[Any],
+    a: Iterable[object],
+    b: Iterable[object],
+    clusters: Iterable[object],
     *,
-    clusters_b: Iterable[Any] | None = None,
+    clusters_b: Iterable[object] | None = None,
 ) -> DifferenceVariances:
     """What a pilot run tells a plan: how differently questions differ, and how unsteady their answers are.
 
@@ -227,7 +228,7 @@ def difference_variances(
     )  # fmt: skip
 
 
-def _known(values: Iterable[Any], clusters: list[Any]) -> Groups:
+def _known(values: Iterable[object], clusters: list[object]) -> Groups:
     listed = columns("values", values)
     if listed.size != len(clusters):
         raise ValueError(f"clusters: must be as many as values ({listed.size}), got {len(clusters)}")
@@ -235,7 +236,7 @@ def _known(values: Iterable[Any], clusters: list[Any]) -> Groups:
     return group(listed[kept], [at for at, there in zip(clusters, kept.tolist(), strict=True) if there])
 
 
-def _within(groups: Groups, rows: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+def _within(groups: Groups, rows: npt.NDArray[np.int64]) -> float:
     spare = int((groups.counts[rows] - 1).sum())
     return float(groups.squares[rows].sum()) / spare if spare else math.nan
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -18,11 +17,11 @@ from karat.stats.results import Contrast, Leaderboard, Standing
 
 __all__ = ["leaderboard"]
 
-Many = Iterable[Any] | Mapping[str, Iterable[Any]]
+Many = Iterable[object] | Mapping[str, Iterable[object]]
 
 
 def leaderboard(
-    values: Mapping[str, Iterable[Any]] | Sequence[Iterable[Any]],
+    values: Mapping[str, Iterable[object]] | Sequence[Iterable[object]],
     clusters: Many | None = None,
     *,
     rng: np.random.Generator | None = None,
@@ -82,7 +81,9 @@ def leaderboard(
     )
 
 
-def _sides(values: Mapping[str, Iterable[Any]] | Sequence[Iterable[Any]], clusters: Many | None) -> dict[str, Groups]:
+def _sides(
+    values: Mapping[str, Iterable[object]] | Sequence[Iterable[object]], clusters: Many | None
+) -> dict[str, Groups]:
     if not isinstance(values, Mapping):
         values = {str(place): column for place, column in enumerate(values, start=1)}
     if not values:

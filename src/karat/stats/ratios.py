@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from karat.stats._groups import Floats, check_level, columns, t_quantile, t_two_sided, z_quantile
 from karat.stats.differences import cliffs_delta
@@ -49,11 +49,11 @@ class Sums:
     @classmethod
     def of(
         cls,
-        totals: Iterable[Any],
-        counts: Iterable[Any],
+        totals: Iterable[object],
+        counts: Iterable[object],
         *,
-        squares: Iterable[Any] | None = None,
-        weights: Iterable[Any] | None = None,
+        squares: Iterable[object] | None = None,
+        weights: Iterable[object] | None = None,
     ) -> Sums:
         """`squares`: None where all values are 0 or 1. `weights`: how many clusters each stands for; None: itself."""
         total, count = columns("totals", totals), columns("counts", counts)
@@ -66,7 +66,7 @@ class Sums:
             raise ValueError("totals, counts, squares, weights: must be finite, counts and weights at least 0")
         return cls(totals=total, counts=count, squares=square, weights=weight)
 
-    def only(self, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> Sums:
+    def only(self, kept: npt.NDArray[np.bool_]) -> Sums:
         """Some of the clusters."""
         return Sums(
             totals=self.totals[kept],
@@ -76,7 +76,7 @@ class Sums:
         )
 
     @property
-    def there(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def there(self) -> npt.NDArray[np.bool_]:
         """Which clusters hold a value that counts."""
         return (self.counts > 0) & (self.weights > 0)
 

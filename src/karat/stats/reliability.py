@@ -16,7 +16,9 @@ from karat.stats.results import Interval
 __all__ = ["consistency", "pass_at_k", "pass_hat_k"]
 
 
-def pass_hat_k(n: Counts, c: Counts, k: int, *, clusters: Iterable[Any] | None = None, level: float = 0.95) -> Interval:
+def pass_hat_k(
+    n: Counts, c: Counts, k: int, *, clusters: Iterable[object] | None = None, level: float = 0.95
+) -> Interval:
     """The chance that k fresh attempts at a question all succeed, averaged over questions.
 
     `n` attempts and `c` successes of each question, as numbers or sequences. Unbiased: the
@@ -35,7 +37,9 @@ def pass_hat_k(n: Counts, c: Counts, k: int, *, clusters: Iterable[Any] | None =
     return _averaged(found, clusters, level=level, method="pass^k", few=f"fewer than {k} attempts")
 
 
-def pass_at_k(n: Counts, c: Counts, k: int, *, clusters: Iterable[Any] | None = None, level: float = 0.95) -> Interval:
+def pass_at_k(
+    n: Counts, c: Counts, k: int, *, clusters: Iterable[object] | None = None, level: float = 0.95
+) -> Interval:
     """The chance that at least one of k fresh attempts at a question succeeds, averaged over questions.
 
     Arguments and limits as for `pass_hat_k`.
@@ -80,7 +84,7 @@ def _chances(n: Counts, c: Counts, k: int, chance: Callable[[int, int], float]) 
     return np.array(found, dtype=np.float64)
 
 
-def _averaged(found: Floats, clusters: Iterable[Any] | None, *, level: float, method: str, few: str) -> Interval:
+def _averaged(found: Floats, clusters: Iterable[object] | None, *, level: float, method: str, few: str) -> Interval:
     known = ~np.isnan(found)
     kept, left_out = found[known], int(np.count_nonzero(~known))
     if clusters is None:

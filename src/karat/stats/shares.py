@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -140,8 +140,8 @@ _SHARE = {
 
 
 def share_interval(
-    values: Iterable[Any],
-    clusters: Iterable[Any] | None = None,
+    values: Iterable[object],
+    clusters: Iterable[object] | None = None,
     *,
     method: ShareMethod = "wilson",
     level: float = 0.95,

@@ -92,7 +92,7 @@ class Nested:
         return squares[0] - of_answers * agent - verdicts_above * squares[2], agent, squares[2]
 
 
-def answers_in_order(question: Iterable[Any], judge: Iterable[Any]) -> list[Hashable]:
+def answers_in_order(question: Iterable[object], judge: Iterable[object]) -> list[Hashable]:
     """Which answer each verdict is on, where only judges are known: each judges the answers in the same order."""
     seen: Counter[tuple[Any, Any]] = Counter()
     places: list[Hashable] = []
@@ -102,7 +102,7 @@ def answers_in_order(question: Iterable[Any], judge: Iterable[Any]) -> list[Hash
     return places
 
 
-def nested(values: Floats, question: list[Any], answer: list[Any]) -> Nested:
+def nested(values: Floats, question: list[object], answer: list[object]) -> Nested:
     """Values by answer by question. Raises ValueError for unequal lengths."""
     if not len(question) == len(answer) == values.size:
         raise ValueError(
@@ -184,7 +184,7 @@ def pivotal_parts(data: Nested) -> Floats:
     return np.stack(data.parts(squares))
 
 
-def pooled_sd(values: Iterable[Any], clusters: Iterable[Any], *, level: float = 0.95) -> Interval:
+def pooled_sd(values: Iterable[object], clusters: Iterable[object], *, level: float = 0.95) -> Interval:
     """The agent's unreliability: the root of the mean variance (n − 1) within questions.
 
     Questions with one answer say nothing about it and are left out; `n` counts the others;
@@ -223,7 +223,7 @@ def pooled_sd(values: Iterable[Any], clusters: Iterable[Any], *, level: float = 
     )
 
 
-def between_sd(values: Iterable[Any], clusters: Iterable[Any], *, level: float = 0.95) -> Interval:
+def between_sd(values: Iterable[object], clusters: Iterable[object], *, level: float = 0.95) -> Interval:
     """The standard deviation (n − 1) of question means, as they are: the agent's noise is part of it.
 
     `variance_components` takes that noise out. The interval is chi-squared, exact where
@@ -256,11 +256,11 @@ def between_sd(values: Iterable[Any], clusters: Iterable[Any], *, level: float =
 
 
 def variance_components(
-    y: Iterable[Any],
-    question: Iterable[Any],
+    y: Iterable[object],
+    question: Iterable[object],
     *,
-    judge: Iterable[Any] | None = None,
-    answer: Iterable[Any] | None = None,
+    judge: Iterable[object] | None = None,
+    answer: Iterable[object] | None = None,
     method: Literal["auto", "anova", "reml"] = "auto",
     level: float = 0.95,
 ) -> VarianceComponents:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from typing import Literal
 
-from karat.errors import Caught
 from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, FailureLimit, Limits
 from karat.execution.progress import RunStatus
@@ -102,12 +101,11 @@ class Runner:
         return bool(self._status.draining) or self._foreign_code.stopping
 
     def _next_pending(self) -> PendingScore | None:
-        pending = None
-        with Caught() as caught:
-            pending = next(self._pending, None)
-        if caught.error is not None:  # the journal cannot be read
-            self._abort(caught.error)
-        return pending
+        try:
+            return next(self._pending, None)
+        except BaseException as error:  # noqa: BLE001 -- a journal that cannot be read stops the run in order
+            self._abort(error)
+            return None
 
     def _start(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

@@ -123,6 +123,7 @@ class ScoreRows:
         self.claims = array("q")  # positions of the rows with unverified claims
         self.offline = False
         self.too_large = 0  # values that are left out: beyond `_LARGEST`
+        self._uneven = False  # whether rows differ in their metrics, or in whether a rule gave them
         self._partial: PartialScorings[int, tuple[int, int, int]] = PartialScorings()  # by cell
         self._complete: set[int] = set()  # cells of several rows that are all there
         self._order: NDArray[np.int64] | None = None
@@ -133,6 +134,11 @@ class ScoreRows:
     def partial(self) -> Mapping[int, set[tuple[int, int, int]]]:
         """The cells with too few rows, and the rows that are there: turn, judge's code, repeat."""
         return self._partial.places
+
+    @property
+    def exact(self) -> bool:
+        """Whether each row has the metrics, their values and `offline` as its line has them."""
+        return not self.too_large and not self._uneven
 
     def add(self, cell: int, at: int, row: ScoreLine) -> None:
         """Raises OverflowError, and adds nothing, for numbers that no scorer of karat's gives."""
@@ -151,10 +157,12 @@ class ScoreRows:
                 self.labels.setdefault(label, array("q")).append(count)
         if row.claims:
             self.claims.append(count)
+        self._uneven |= count > 0 and (self.offline != row.offline or len(self.values) != len(row.values))
         self.offline |= row.offline
         for metric, value in row.values.items():
             column = self.values.get(metric)
             if column is None:
+                self._uneven |= count > 0
                 column = self.values[metric] = array("d", [nan]) * count
             if value is None:
                 column.append(nan)

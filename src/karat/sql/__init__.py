@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = [
     "SQL_TYPES",
     "TYPES",
+    "ArrayColumn",
+    "Arrays",
     "Filled",
     "Limits",
     "Selected",
@@ -34,7 +36,6 @@ __all__ = [
     "Stream",
     "Table",
     "load",
-    "names_in",
     "quoted",
     "select",
     "select_each",
@@ -82,11 +83,26 @@ class Selected(msgspec.Struct, frozen=True, kw_only=True):
         return len(next(iter(self.columns.values()), ()))
 
 
+class ArrayColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """A column as a file that `numpy.save` wrote: numbers, NaN for NULL, or codes of `texts`, −1 for NULL."""
+
+    path: Path
+    texts: tuple[str, ...] | None = None
+
+
+class Arrays(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of a table, column by column; columns that are not there are NULL."""
+
+    rows: int
+    columns: dict[str, ArrayColumn]
+
+
 class Filled(msgspec.Struct, frozen=True, kw_only=True):
-    """A table as a file of JSON lines, an object each. A line may lack columns: they are NULL."""
+    """A table as a file of JSON lines, an object each, and then arrays. Columns that a line lacks are NULL."""
 
     path: Path
     longest: int  # bytes of its longest line; 0: it is empty
+    arrays: tuple[Arrays, ...] = ()
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,9 +162,11 @@ def _shape(sql: str, tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
 def load(connection: duckdb.DuckDBPyConnection, name: str, types: Mapping[str, str], table: Filled) -> None:
-    """Takes a table into a database of this process: for SQL of karat's own, never for a user's. Its file goes."""
+    """Takes a table of JSON lines into a database of this process: never for a user's SQL. Its file goes."""
     from karat.sql._child import fill_from_file
 
+    declared = ", ".join(f"{quoted(column)} {SQL_TYPES[kind]}" for column, kind in types.items())
+    connection.execute(f"CREATE TABLE {quoted(name)} ({declared})")
     fill_from_file(connection, name, dict(types), table.path, longest=table.longest)
 
 
@@ -161,48 +179,34 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def names_in(sql: str, types: Mapping[str, Mapping[str, str]], *, place: str = "sql") -> tuple[str, ...]:
-    """Which of these tables one SELECT reads. Raises BadOption for whatever is wrong with it."""
-    empty = {name: {"types": dict(columns), "columns": {}} for name, columns in types.items()}
-    found = _asked({"what": "names", "sql": sql, "tables": empty}, Limits(), place)["names"]
-    return tuple(name for name in types if name in found)
-
-
 class Stream:
     """The rows of one SELECT over tables of any size, as they come. To be closed: the process ends with it.
 
-    The tables' files are taken into a database in `folder`, which the caller made for this query and removes.
+    `fill` gets the tables that the query reads, each with the columns that it may read, and gives the files that hold
+    them. These are taken into a database in `folder`, which the caller made for this query and removes.
     """
 
     def __init__(
         self,
         sql: str,
         types: Mapping[str, Mapping[str, str]],
-        tables: Mapping[str, Filled],
+        fill: Callable[[Mapping[str, Sequence[str]]], Mapping[str, Filled]],
         folder: Path,
         *,
         limits: Limits | None = None,
         place: str = "sql",
     ) -> None:
         self._limits, self._place = limits or Limits(), place
-        filled = {
-            name: {"types": dict(types[name]), "path": str(table.path), "longest": table.longest}
-            for name, table in tables.items()
-        }
-        question = {
-            "what": "stream",
-            "sql": sql,
-            "tables": filled,
-            "folder": str(folder),
-            **msgspec.structs.asdict(self._limits),
-        }
-        self._said = (folder / "said").open("w+b")
+        question = {"what": "stream", "sql": sql, "types": types, "folder": str(folder)}
+        self._errors = (folder / "errors").open("w+b")
         self._child = subprocess.Popen(
-            _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=_environment()
+            _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=_environment()
         )
-        self._lines = self._read(json.dumps(question).encode("utf-8", "surrogatepass"))
+        self._lines = self._read()
         with ExitStack() as undone:
             undone.callback(self.close)
+            self._write(question | msgspec.structs.asdict(self._limits))
+            self._write(msgspec.to_builtins(fill(next(self._lines)["needed"]), enc_hook=str), last=True)
             self.columns: dict[str, str] = next(self._lines)["columns"]  # name → type, a key of `SQL_TYPES`
             undone.pop_all()
 
@@ -222,18 +226,22 @@ class Stream:
     def close(self) -> None:
         """Ends the process, wherever it is."""
         self._child.kill()
-        for pipe in (self._child.stdin, self._child.stdout, self._said):
+        for pipe in (self._child.stdin, self._child.stdout, self._errors):
             with suppress(OSError):  # written to a process that has ended
                 if pipe is not None:
                     pipe.close()
         self._child.wait()
 
-    def _read(self, question: bytes) -> Iterator[Any]:
+    def _write(self, value: object, *, last: bool = False) -> None:
         assert self._child.stdin is not None
-        assert self._child.stdout is not None
         with suppress(OSError):  # it ended already, and its end says why
-            self._child.stdin.write(question)
-            self._child.stdin.close()
+            self._child.stdin.write(json.dumps(value).encode("utf-8", "surrogatepass") + b"\n")
+            self._child.stdin.flush()
+            if last:
+                self._child.stdin.close()
+
+    def _read(self) -> Iterator[Any]:
+        assert self._child.stdout is not None
         for line in self._child.stdout:
             if not line.endswith(b"}") and not line.endswith(b"\n"):
                 break
@@ -246,8 +254,8 @@ class Stream:
         code = self._child.wait()
         if code == -signal.SIGALRM:
             raise BadOption(self._place, _too_long(self._limits))
-        self._said.seek(0)
-        raise BadOption(self._place, _ended(code, self._said.read(), self._limits))
+        self._errors.seek(0)
+        raise BadOption(self._place, _ended(code, self._errors.read(), self._limits))
 
 
 def _asked(question: JsonObject, limits: Limits, place: str, *, times: int = 1) -> JsonObject:

@@ -1,7 +1,8 @@
 """The process that a query runs in: one question on standard input, one answer on standard output.
 
-To the question `stream` the answer comes in lines: the columns, rows, and how many rows there were. What
-comes last is the answer of every other question, or an error.
+To the question `stream` the answer comes in lines: the columns that the query needs, whereupon a second line of input
+names the files that hold them; then the columns of the result, rows, and how many rows there were. What comes last is
+the answer of every other question, or an error.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _Refused(Exception):
 
 def main() -> None:
     """Answers the question on standard input."""
-    question = json.loads(sys.stdin.buffer.read())
+    question = json.loads(sys.stdin.buffer.readline())
     with contextlib.suppress(ValueError, OSError):
         # DuckDB's own limit leaves out what functions such as `repeat` take.
         used = 0
@@ -49,8 +50,7 @@ def main() -> None:
         most = (used or 1 << 31) + (2 * question["megabytes"] << 20)
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    if question["what"] != "stream":  # there the clock runs once the tables are filled
-        signal.setitimer(signal.ITIMER_REAL, question["seconds"])
+    signal.setitimer(signal.ITIMER_REAL, question["seconds"])
     try:
         answer = _stream(question) if question["what"] == "stream" else _answer(question)
     except (_Refused, duckdb.Error) as error:
@@ -67,25 +67,12 @@ def _answer(question: JsonObject) -> JsonObject:
     with duckdb.connect(":memory:") as connection:
         _check_one_select(connection, sql)
         for name, table in question["tables"].items():
-            types, columns = table["types"], table["columns"]
-            declared = ", ".join(f"{_quoted(column)} {_TYPES[kind]}" for column, kind in types.items())
-            connection.execute(f"CREATE TABLE {_quoted(name)} ({declared})")
-            _insert(connection, name, types, columns)
+            connection.execute(_declaration(name, table["types"]))
+            _insert(connection, name, table["types"], table["columns"])
         connection.execute(f"SET memory_limit = '{int(question['megabytes'])}MB'")
-        for setting, value in _LOCKS:
-            connection.execute(f"SET {setting} = {value}")
+        _lock(connection)
         if question["what"] == "shape":
             return _shape(connection, sql)
-        if question["what"] == "names":
-            # Which tables a query reads; DuckDB finds on the way whatever else is wrong with it.
-            _check_names([row[0] for row in connection.execute(f"DESCRIBE {sql}").fetchall()])
-            tree = _tree(connection, sql)
-            called = {str(node.get("function_name", "")) for node in _walk(tree)}
-            # `query` and `query_table` name a table in a text: it may be any.
-            if tree.get("error", True) or called & {"query", "query_table"}:
-                tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-                return {"names": [row[0] for row in tables]}
-            return {"names": sorted({str(node.get("table_name", "")).lower() for node in _walk(tree)})}
         if question["what"] == "each":
             return _each(connection, sql, question)
         return _rows(connection, sql, question["rows"])
@@ -173,22 +160,31 @@ def _plain(value: object) -> object:
 
 def _stream(question: JsonObject) -> JsonObject:
     """Tables from files into a database beside them; the rows of the result, a few a line, as they come."""
-    sql, folder = question["sql"], Path(question["folder"])
+    sql, folder, tables = question["sql"], Path(question["folder"]), question["types"]
+    with duckdb.connect(":memory:") as empty:
+        _check_one_select(empty, sql)
+        for name, types in tables.items():
+            empty.execute(_declaration(name, types))
+        _lock(empty)  # before the query is looked into: that may open what it names
+        described = empty.execute(f"DESCRIBE {sql}").fetchall()
+        _check_names([row[0] for row in described])
+        _say({"needed": _needed(_tree(empty, sql), tables)})
+        sys.stdout.flush()
+    signal.setitimer(signal.ITIMER_REAL, 0)
     with duckdb.connect(str(folder / "tables.duckdb")) as connection:
-        _check_one_select(connection, sql)
         connection.execute(f"SET memory_limit = '{int(question['megabytes'])}MB'")
         connection.execute("SET threads = 1")
         connection.execute(f"SET temp_directory = {_literal(str(folder / 'sorting'))}")
         connection.execute(f"SET max_temp_directory_size = '{int(question['disk_megabytes'])}MB'")
-        for name, table in question["tables"].items():
-            fill_from_file(connection, name, table["types"], Path(table["path"]), longest=table["longest"])
-        for setting, value in _LOCKS:
-            if setting != "temp_directory":
-                connection.execute(f"SET {setting} = {value}")
+        for name, types in tables.items():
+            connection.execute(_declaration(name, types))
+        for name, table in json.loads(sys.stdin.buffer.readline()).items():
+            fill_from_file(connection, name, tables[name], Path(table["path"]), longest=table["longest"])
+            for part in table["arrays"]:
+                fill_from_arrays(connection, name, tables[name], part["columns"], rows=part["rows"])
+        _lock(connection, leave="temp_directory")
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
         most = question["rows"]
-        described = connection.execute(f"DESCRIBE {sql}").fetchall()
-        _check_names([row[0] for row in described])
         kinds = [_kind(row[1]) for row in described]
         found = connection.execute(sql)
         shapers = [_SHAPERS[kind] for kind in kinds]
@@ -202,12 +198,49 @@ def _stream(question: JsonObject) -> JsonObject:
         return {"rows": count}
 
 
+def _declaration(name: str, types: dict[str, str]) -> str:
+    columns = ", ".join(f"{_quoted(column)} {_TYPES[kind]}" for column, kind in types.items())
+    return f"CREATE TABLE {_quoted(name)} ({columns})"
+
+
+def _lock(connection: duckdb.DuckDBPyConnection, *, leave: str | None = None) -> None:
+    """Takes from whatever SQL comes now every way out of the database."""
+    for setting, value in _LOCKS:
+        if setting != leave:
+            connection.execute(f"SET {setting} = {value}")
+
+
+def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> dict[str, list[str]]:
+    """The tables that a query reads, each with the columns that it may read: all of them unless each is named.
+
+    Only where the query is made of parts that name their columns is a column left out.
+    """
+    nodes = list(_walk(tree))
+    read = {str(node.get("table_name", "")).lower() for node in nodes}
+    paths = [node["column_names"] for node in nodes if node.get("column_names")]
+    names = {
+        str(name).lower() for path in (*paths, *(node.get("using_columns") or () for node in nodes)) for name in path
+    }
+    rows = read | {str(node.get("alias") or "").lower() for node in nodes if "class" not in node}
+    whole = tree.get("error", True) or any(str(path[-1]).lower() in rows for path in paths)  # a table's whole row
+    for node in nodes:
+        part = node.get("class", node.get("type"))
+        whole |= isinstance(part, str) and part not in _NAMING and not part.endswith(("_MODIFIER", "_TYPE_INFO"))
+        whole |= node.get("ref_type") == "NATURAL" or bool(node.get("column_name_alias"))
+    # What cannot be looked into, and `query` and `query_table`, which name a table in a text, may read any.
+    called = {str(node.get("function_name", "")) for node in nodes}
+    any_table = tree.get("error", True) or bool(called & {"query", "query_table"})
+    return {
+        name: [column for column in types if whole or column.lower() in names]
+        for name, types in tables.items()
+        if any_table or name.lower() in read
+    }
+
+
 def fill_from_file(
     connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], path: Path, *, longest: int
 ) -> None:
-    """A table with these columns from JSON lines of at most so many bytes; the file is then removed."""
-    declared = ", ".join(f"{_quoted(column)} {_TYPES[kind]}" for column, kind in types.items())
-    connection.execute(f"CREATE TABLE {_quoted(name)} ({declared})")
+    """Rows from JSON lines of at most so many bytes into a table with these columns; the file is then removed."""
     if longest:
         read = ", ".join(f"{_literal(column)}: {_literal(_TYPES[kind])}" for column, kind in types.items())
         most = max(_LINE, 2 * longest)
@@ -216,6 +249,33 @@ def fill_from_file(
             f"format = 'newline_delimited', maximum_object_size = {most})"
         )
     path.unlink()
+
+
+def fill_from_arrays(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    types: dict[str, str],
+    columns: dict[str, JsonObject],
+    *,
+    rows: int,
+) -> None:
+    """Rows from files of numpy arrays into some columns of a table; the others are NULL.
+
+    A column has a file of numbers, of which NaN is NULL, or of codes with the text of each, of which −1 is NULL.
+    """
+    import numpy as np
+
+    arrays: dict[str, Any] = {"c0": np.full(rows, None, dtype=object)} if not columns else {}
+    for number, column in enumerate(columns.values()):
+        values = np.load(column["path"], mmap_mode="r", allow_pickle=False)
+        arrays[f"c{number}"] = (
+            values if column["texts"] is None else np.array([*column["texts"], None], dtype=object)[values]
+        )
+    connection.execute("SET pandas_analyze_sample = 0")  # texts are texts, also where the first thousand are NULL
+    connection.register("arrays", arrays)
+    into = ", ".join(map(_quoted, columns or list(types)[:1]))
+    connection.execute(f"INSERT INTO {_quoted(name)} ({into}) SELECT {', '.join(arrays)} FROM arrays")  # noqa: S608 -- quoted
+    connection.unregister("arrays")
 
 
 def _say(value: object) -> None:
@@ -248,6 +308,11 @@ def _as_text(value: Any) -> str | None:
     return str(value)
 
 
+_NAMING = {  # parts of a parsed query that read no column but those they name
+    "BETWEEN", "CASE", "CAST", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION", "OPERATOR",
+    "SUBQUERY", "TYPE", "WINDOW", "BASE_TABLE", "EMPTY", "JOIN", "SELECT_NODE", "SET_OPERATION_NODE", "ORDER_DEFAULT",
+    "ASCENDING", "DESCENDING",
+}  # fmt: skip
 _LINE = 16 << 20  # bytes: the longest line that DuckDB reads unless it is told otherwise
 _ROWS = 1000  # a line
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from karat.errors import BadOption, did_you_mean
 from karat.files import temporary_folder
-from karat.sql import Limits, Stream, names_in
+from karat.sql import Filled, Limits, Stream
 from karat.tables.columns import TABLES
 from karat.tables.filling import Runs, fill
 
@@ -33,13 +33,16 @@ def ask(
 
     Raises BadOption for whatever the query may not or cannot do, BadRun for a damaged run.
     """
-    try:
-        wanted = names_in(sql, _TYPES, place=_PLACE)
-    except BadOption as error:
-        raise _told(error) from None
     with temporary_folder("query") as folder:
-        filled = fill(runs, wanted, folder, scorings=scorings)
-        with Stream(sql, _TYPES, filled, folder, limits=limits, place=_PLACE) as stream:
+
+        def fill_needed(needed: Mapping[str, Collection[str]]) -> Mapping[str, Filled]:
+            return fill(runs, needed, folder, scorings=scorings)
+
+        try:
+            stream = Stream(sql, _TYPES, fill_needed, folder, limits=limits, place=_PLACE)
+        except BadOption as error:
+            raise _told(error) from None
+        with stream:
             yield stream
 
 

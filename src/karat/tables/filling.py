@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from math import fsum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,10 +18,14 @@ from karat.index import ScoreRows, read_index, trusted
 from karat.journal import Attempt, Event, RunFolder
 from karat.journal.codec import decode
 from karat.records import Answer, Failure, Reply, Sample, Score, Usage, recorded_seconds
-from karat.sql import Filled
+from karat.sql import ArrayColumn, Arrays, Filled
 from karat.tables.columns import TABLES
 
-__all__ = ["Runs", "fill"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["ARRAYS_FROM", "Runs", "fill"]
 
 _KINDS = {
     "trials": (b"answe", b"failu"),
@@ -36,22 +40,46 @@ _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_to
 _WHOLE = 2**63 - 1  # what a column holds
 _encode = msgspec.json.Encoder().encode
 
+ARRAYS_FROM = 20_000
+"""Planned trials from which loading numpy pays."""
+
+_PLACE_COLUMNS = frozenset({"run", "sample", "condition", "repetition"})
+_TRIAL_COLUMNS = _PLACE_COLUMNS | {"position", "outcome"}
+_SCORE_COLUMNS = _PLACE_COLUMNS | {"scorer", "scoring", "turn", "judge", "repeat", "metric", "value", "offline"}
+
 Row = dict[str, Any]
+ArrayColumns = dict[str, tuple["NDArray[Any]", Sequence[str] | None]]
 Runs = RunFolder | Sequence[RunFolder]
 
 
 def fill(
-    runs: Runs, wanted: Collection[str], folder: Path, *, scorings: Mapping[str, str] | None = None
+    runs: Runs,
+    needed: Mapping[str, Collection[str]],
+    folder: Path,
+    *,
+    scorings: Mapping[str, str] | None = None,
+    arrays_from: int = ARRAYS_FROM,
 ) -> dict[str, Filled]:
-    """Writes the wanted tables of all runs into a folder, a file of JSON lines each. Raises BadRun for damaged runs."""
+    """Writes tables of all runs into a folder, as JSON lines. `needed`: table → columns that have to be filled.
+
+    Where the index holds all of a table's needed columns, a run with `arrays_from` trials is written as arrays of
+    these columns alone, and its journal is not read again. Raises BadRun for damaged runs.
+    """
     with ExitStack() as stack:
-        files = {name: stack.enter_context(_File(folder / f"{name}.jsonl")) for name in TABLES if name in wanted}
+        files = {name: stack.enter_context(_File(folder / f"{name}.jsonl")) for name in TABLES if name in needed}
         for run in ((runs,) if isinstance(runs, RunFolder) else runs) if files else ():
             for file in files.values():
                 file.run = run.path.resolve().name
             with trusted(run):
-                _Filling(run, files, scorings or {}).fill()
-        return {name: Filled(path=file.path, longest=file.longest) for name, file in files.items()}
+                filling = _Filling(run, files, scorings or {})
+                for name in filling.as_arrays(needed) if filling.index.planned >= arrays_from else ():
+                    del filling.files[name]
+                if filling.files:
+                    filling.fill()
+        return {
+            name: Filled(path=file.path, longest=file.longest, arrays=tuple(file.arrays))
+            for name, file in files.items()
+        }
 
 
 class _File:
@@ -61,6 +89,7 @@ class _File:
         self.path = path
         self.run = ""  # whose rows come now
         self.longest = 0
+        self.arrays: list[Arrays] = []
         self._file = path.open("wb")
 
     def __enter__(self) -> _File:
@@ -73,6 +102,17 @@ class _File:
         line = _encode({"run": self.run, **row})
         self.longest = max(self.longest, len(line))
         self._file.write(line + b"\n")
+
+    def add_arrays(self, columns: Mapping[str, tuple[NDArray[Any], Sequence[str] | None]], *, rows: int) -> None:
+        """Rows as columns; of each its numbers, or codes and the text of each."""
+        import numpy as np
+
+        saved = {}
+        for name, (values, texts) in columns.items():
+            path = self.path.with_name(f"{self.path.stem}-{len(self.arrays)}-{name}.npy")
+            np.save(path, values)
+            saved[name] = ArrayColumn(path=path, texts=None if texts is None else tuple(texts))
+        self.arrays.append(Arrays(rows=rows, columns=saved))
 
 
 class _CountingRows:
@@ -96,8 +136,8 @@ class _Filling:
     """One run, on its way into its tables."""
 
     def __init__(self, run: RunFolder, files: Mapping[str, _File], scorings: Mapping[str, str]) -> None:
-        self._run, self._files = run, files
-        self._index = index = read_index(run)
+        self._run, self.files = run, dict(files)
+        self.index = index = read_index(run)
         self._conditions, self._samples = list(index.conditions), list(index.samples)
         self._shown = index.shown(scorings)
         self._ended = outcome(index, self._shown)
@@ -113,10 +153,10 @@ class _Filling:
         self._scores = {key: _CountingRows(index.scores[key]) for key in self._shown.items() if key in index.scores}
 
     def fill(self) -> None:
-        if {"samples", "replies", "trials"} & self._files.keys():
+        if {"samples", "replies", "trials"} & self.files.keys():
             self._read_samples()
         handlers: dict[bytes, list[Callable[[int, int, Any], None]]] = {}
-        for name in self._files:
+        for name in self.files:
             for kind in _KINDS[name]:
                 handlers.setdefault(kind, []).append(getattr(self, f"_{name}_of_{kind.decode()}"))
         at = 0
@@ -127,31 +167,115 @@ class _Filling:
                 for handle in found:
                     handle(number, at, event)
             at += len(line) + 1
-        if "trials" in self._files:
+        if "trials" in self.files:
             self._rest_of_trials()
-        for row in ledger_rows(*accounts(self._index, self._ended)) if "ledger" in self._files else ():
-            self._files["ledger"].write(row)
+        for row in ledger_rows(*accounts(self.index, self._ended)) if "ledger" in self.files else ():
+            self.files["ledger"].write(row)
+
+    def as_arrays(self, needed: Mapping[str, Collection[str]]) -> list[str]:
+        """Writes the tables whose needed columns the index holds, and gives their names."""
+        written = []
+        for name, known, columns in (
+            ("scores", _SCORE_COLUMNS, self._score_columns),
+            ("trials", _TRIAL_COLUMNS, self._trial_columns),
+        ):
+            if name in needed and known.issuperset(needed[name]) and (found := columns()) is not None:
+                self.files[name].add_arrays(
+                    {column: found[column] for column in needed[name]}, rows=len(found["run"][0])
+                )
+                written.append(name)
+        return written
+
+    def _score_columns(self) -> ArrayColumns | None:
+        """In the journal's order; None where the index does not hold each value as the journal has it."""
+        import numpy as np
+
+        scorings = [(key, self.index.scores[key]) for key in self._shown.items() if key in self.index.scores]
+        if not scorings or not all(rows.exact for _, rows in scorings):
+            return None
+        parts: dict[str, list[NDArray[Any]]] = {}
+        judges: list[str] = []
+        metrics: list[str] = []
+        for number, (_, rows) in enumerate(scorings):
+            counting = np.sort(rows.counting())
+            count, width = len(counting), len(rows.values)
+            judge = np.frombuffer(rows.judges, dtype=np.int32)[counting]
+            turn = np.frombuffer(rows.turns, dtype=np.int32)[counting]
+            for name, values in {
+                "at": np.frombuffer(rows.at, dtype=np.int64)[counting],
+                "cell": np.frombuffer(rows.cells, dtype=np.int64)[counting],
+                "scorer": np.full(count, number),
+                "turn": np.where(turn >= 0, turn, np.nan),
+                "judge": np.where(judge >= 0, judge + len(judges), -1),
+                "repeat": np.frombuffer(rows.repeats, dtype=np.int32)[counting],
+                "offline": np.full(count, rows.offline),
+            }.items():
+                parts.setdefault(name, []).append(np.repeat(values, width))
+            parts.setdefault("metric", []).append(np.tile(np.arange(len(metrics), len(metrics) + width), count))
+            numbers = [np.frombuffer(column)[counting] for column in rows.values.values()]
+            parts.setdefault("value", []).append(np.column_stack(numbers).ravel())
+            judges += rows.names
+            metrics += rows.values
+        order = np.argsort(np.concatenate(parts.pop("at")), kind="stable")
+        columns = {name: np.concatenate(part)[order] for name, part in parts.items()}
+        texts = {
+            "scorer": [scorer for (scorer, _), _ in scorings],
+            "scoring": [scoring for (_, scoring), _ in scorings],
+            "judge": judges,
+            "metric": metrics,
+        }
+        place = self._place_columns(columns.pop("cell"))
+        columns["scoring"] = columns["scorer"]
+        return place | {name: (values, texts.get(name)) for name, values in columns.items()}
+
+    def _trial_columns(self) -> ArrayColumns:
+        """In the order of answers and last failures in the journal; then what is not there, in the plan's order."""
+        import numpy as np
+
+        answered = np.frombuffer(self.index.answered, dtype=np.uint8).astype(bool)
+        at = np.where(answered, np.frombuffer(self.index.answers, dtype=np.int64), np.iinfo(np.int64).max)
+        for cell, place in self._last_failure.items():
+            at[cell] = at[cell] if answered[cell] else place
+        cells = np.argsort(at, kind="stable")
+        outcomes = np.where(answered, 0, 1)
+        classes = list(dict.fromkeys(["scored", "not_run", *self._ended.classes.values()]))
+        for cell, name in self._ended.classes.items():
+            outcomes[cell] = classes.index(name)
+        positions = np.array(self.index.positions)[cells // (len(self._conditions) * self.index.repetitions)]
+        return self._place_columns(cells) | {"position": (positions, None), "outcome": (outcomes[cells], classes)}
+
+    def _place_columns(self, cells: NDArray[np.int64]) -> ArrayColumns:
+        import numpy as np
+
+        rest, repetitions = np.divmod(cells, self.index.repetitions)
+        rows, conditions = np.divmod(rest, len(self._conditions))
+        return {
+            "run": (np.zeros(len(cells), dtype=np.int8), [self._run.path.resolve().name]),
+            "sample": (rows, self._samples),
+            "condition": (conditions, self._conditions),
+            "repetition": (repetitions, None),
+        }
 
     def _read_samples(self) -> None:
         for sample in self._run.samples():
-            self._positions[self._index.samples[sample.id]] = sample.position
-            if "replies" in self._files:
+            self._positions[self.index.samples[sample.id]] = sample.position
+            if "replies" in self.files:
                 self._turns[sample.id] = tuple((turn.question, turn.golden) for turn in sample.turns)
-            if "samples" in self._files:
-                self._files["samples"].write(_sample_row(sample))
+            if "samples" in self.files:
+                self.files["samples"].write(_sample_row(sample))
 
     def _place(self, cell: int) -> Row:
-        row, condition, repetition = self._index.place(cell)
+        row, condition, repetition = self.index.place(cell)
         return {"sample": self._samples[row], "condition": self._conditions[condition], "repetition": repetition}
 
     def _counted(self, at: int, answer: Answer) -> int | None:
         """The cell of an answer; None where it came after the one that counts."""
-        cell = self._index.cell(answer.sample, answer.condition, answer.repetition)
-        return cell if cell is not None and self._index.answers[cell] == at else None
+        cell = self.index.cell(answer.sample, answer.condition, answer.repetition)
+        return cell if cell is not None and self.index.answers[cell] == at else None
 
     def _planned(self, cell: int) -> Row:
-        answered = "scored" if self._index.answered[cell] else "not_run"
-        position = self._positions.get(self._index.place(cell)[0])
+        answered = "scored" if self.index.answered[cell] else "not_run"
+        position = self._positions.get(self.index.place(cell)[0])
         outcome = self._ended.classes.get(cell, answered)
         return {**self._place(cell), "position": _whole(position), "outcome": outcome}
 
@@ -160,7 +284,7 @@ class _Filling:
         if cell is None:
             return
         replies = answer.replies
-        self._files["trials"].write(
+        self.files["trials"].write(
             {
                 "trial": answer.trial,
                 **self._planned(cell),
@@ -177,21 +301,21 @@ class _Filling:
         )
 
     def _seconds(self, answer: Answer) -> float | None:
-        if self._index.recorded:  # runs of older versions have the time that it took to read the answer back
+        if self.index.recorded:  # runs of older versions have the time that it took to read the answer back
             return recorded_seconds(reply.milliseconds for reply in answer.replies)
         return answer.seconds
 
     def _trials_of_failu(self, number: int, at: int, failure: Failure) -> None:
         cell = self._cells.get(at)
-        if cell is not None and self._last_failure.get(cell) == at and not self._index.answered[cell]:
+        if cell is not None and self._last_failure.get(cell) == at and not self.index.answered[cell]:
             self._unanswered(cell, failure.trial)
 
     def _unanswered(self, cell: int, trial: str | None) -> None:
-        self._files["trials"].write({"trial": trial, **self._planned(cell)})
+        self.files["trials"].write({"trial": trial, **self._planned(cell)})
 
     def _rest_of_trials(self) -> None:
-        for cell in range(self._index.planned):
-            if not self._index.answered[cell] and cell not in self._last_failure:
+        for cell in range(self.index.planned):
+            if not self.index.answered[cell] and cell not in self._last_failure:
                 self._unanswered(cell, None)
 
     def _replies_of_answe(self, number: int, at: int, answer: Answer) -> None:
@@ -203,7 +327,7 @@ class _Filling:
         for turn, reply in enumerate(answer.replies):
             question, golden = turns[turn] if turn < len(turns) else (None, None)
             asked = {"turn": turn, "question": question, "golden": golden}
-            self._files["replies"].write({"trial": answer.trial, **place, **asked, **_reply_row(reply), "line": number})
+            self.files["replies"].write({"trial": answer.trial, **place, **asked, **_reply_row(reply), "line": number})
 
     def _tool_calls_of_answe(self, number: int, at: int, answer: Answer) -> None:
         cell = self._counted(at, answer)
@@ -220,7 +344,7 @@ class _Filling:
                     "error": call.error,
                     "milliseconds": call.milliseconds,
                 }
-                self._files["tool_calls"].write(
+                self.files["tool_calls"].write(
                     {"trial": answer.trial, **place, "turn": turn, "call": index, **said, "line": number}
                 )
 
@@ -242,7 +366,7 @@ class _Filling:
         for metric, value in score.values.items():
             number_of = None if value is None else float(value)
             said = {"metric": metric, "value": number_of, "reason": score.reasons.get(metric)}
-            self._files["scores"].write({"trial": score.trial, **self._place(cell), **facts, **said, "line": number})
+            self.files["scores"].write({"trial": score.trial, **self._place(cell), **facts, **said, "line": number})
 
     def _failures_of_failu(self, number: int, at: int, failure: Failure) -> None:
         cell = self._cells.get(at)
@@ -252,7 +376,7 @@ class _Filling:
             else {"sample": failure.sample, "condition": failure.condition, "repetition": _whole(failure.repetition)}
         )
         ended = cell is not None and self._last_failure.get(cell) == at and cell in self._ended.codes
-        self._files["failures"].write(
+        self.files["failures"].write(
             {"trial": failure.trial, **place, **_failure_row(failure), "stands": ended, "scorer": failure.scorer,
              "line": number}
         )  # fmt: skip
@@ -261,7 +385,7 @@ class _Filling:
         cell = self._cells.get(at)
         place = self._place(cell) if cell is not None else {}
         spent = {"attempt": _whole(attempt.n), "dollars": attempt.dollars, "seconds": attempt.seconds}
-        self._files["failures"].write(
+        self.files["failures"].write(
             {"trial": attempt.trial, **place, **_failure_row(attempt), **spent, "stands": False, "line": number}
         )
 

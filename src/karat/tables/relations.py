@@ -68,7 +68,7 @@ def relation(run: Runs, name: str, *, scorings: Mapping[str, str] | None = None)
     select = whole(name)
     with ExitStack() as undone:
         folder = undone.enter_context(temporary_folder("relation"))
-        filled = fill(run, (name,), folder, scorings=scorings)
+        filled = fill(run, {name: TABLES[name].types}, folder, scorings=scorings)
         connection = duckdb.connect(str(folder / "tables.duckdb"))
         load(connection, name, TABLES[name].types, filled[name])
         found = connection.sql(select)

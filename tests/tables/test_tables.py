@@ -17,9 +17,11 @@ import karat
 from karat.analysis import summarize
 from karat.errors import BadOption, BadRun
 from karat.exports.csv import Csv
+from karat.files import temporary_folder
 from karat.records import Reply, Sample, ToolCall, Turn, Usage
-from karat.sql import SQL_TYPES
-from karat.tables import TABLES, relation
+from karat.sql import SQL_TYPES, Stream
+from karat.tables import TABLES, ask, relation
+from karat.tables.filling import fill
 
 USED = Usage(input_tokens=10, output_tokens=5, cache_read_tokens=2)
 
@@ -131,6 +133,59 @@ def test_scores_are_whole_and_the_last_at_their_place(tmp_path, journals):
         {"sample": "2", "repetition": 1, "metric": "completeness", "value": None, "reason": None, "claims": [],
          "offline": True},
     ]  # fmt: skip
+
+
+NUMBERS = (
+    "SELECT run, sample, condition, repetition, scorer, turn, judge, repeat, metric, value FROM scores",
+    "SELECT scoring, offline, value FROM scores WHERE value IS NULL OR value > 1",
+    "SELECT run, sample, condition, repetition, position, outcome FROM trials",
+    "SELECT count(*) AS n FROM trials",
+    "SELECT s.condition, avg(s.value) AS mean, 1.5::DECIMAL(4, 2) AS x FROM scores s GROUP BY s.condition ORDER BY 1",
+    "SELECT t.outcome, s.value FROM trials AS t JOIN scores AS s USING (sample, condition, repetition) ORDER BY 1, 2",
+    "SELECT condition, n FROM (SELECT condition, count(value) AS n FROM scores GROUP BY ALL) WHERE n > 0",
+)
+TEXTS = (
+    "SELECT * FROM scores",
+    "SELECT s FROM scores AS s",
+    "SELECT trial, value FROM scores",
+    "SELECT #1 FROM (FROM trials)",
+    "SELECT rowid, value FROM scores",
+    "SELECT value FROM main.scores",
+    "SELECT a, b FROM scores AS s(a, b)",
+    "SELECT scores.value FROM scores NATURAL JOIN samples",
+    "SELECT columns('v.*') FROM scores",
+    "SELECT condition FROM query_table(['scores'])",
+)
+
+
+@pytest.mark.parametrize(("sql", "as_arrays"), [*((sql, True) for sql in NUMBERS), *((sql, False) for sql in TEXTS)])
+def test_columns_of_the_index_give_the_rows_that_lines_give(tmp_path, journals, sql, as_arrays):
+    run = eventful(tmp_path / "run", journals)
+    types = {table.name: table.types for table in TABLES.values()}
+    results, arrays = [], []
+    for trials in (0, sys.maxsize):
+        with temporary_folder("test") as folder:
+
+            def filled(needed, folder=folder, trials=trials):
+                tables = fill(run, needed, folder, arrays_from=trials)
+                arrays.append(all(table.arrays for table in tables.values()))
+                return tables
+
+            with Stream(sql, types, filled, folder) as stream:
+                results.append((stream.columns, [row for batch in stream for row in batch]))
+    assert arrays == [as_arrays, False]
+    assert results[0] == results[1]
+    assert results[0][1]
+
+
+def test_values_that_the_index_does_not_hold_are_read_from_their_lines(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=3)
+    for sample, value in enumerate((1e200, 2.0, None)):
+        script.answer(sample, "baseline", 0)
+        script.score(sample, "baseline", 0, value=value)
+    run = script.end()
+    with ask(run, "SELECT value FROM scores", arrays_from=0) as stream:
+        assert [row for batch in stream for row in batch] == [[1e200], [2.0], [None]]
 
 
 def test_failures_say_which_stand(tmp_path, journals):

@@ -261,7 +261,7 @@ def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) 
 
 
 def _table(index: RunIndex, columns: tuple[SampleColumn, ...], weights: list[float] | None) -> SampleTable:
-    positions, digests = index.positions, index.digests
+    positions, digests = index.positions.tolist(), index.digests
     return SampleTable(ids=list(index.samples), positions=positions, digests=digests, columns=columns, weights=weights)
 
 

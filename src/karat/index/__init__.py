@@ -25,12 +25,14 @@ answers of a participant) gives its own decoder to these two, so it reads exactl
 checked when they are first read. A damaged line raises BadRun with its number and what to do about it; hostile values
 become BadRun at `trusted`. Nothing in a run folder is executed. A torn last line is not there yet.
 
-**Kept.** Of a run that has ended and whose journal has 64 MB, `cache` keeps what was computed (now the summary) in
-the user's cache, for exactly this state of the run and this version of the code.
+**Kept.** Of a run that has ended and whose journal has 64 MB, `cache` keeps files in the user's cache, for exactly this
+state of the run and this version of the code: the index (`stored`), which `read_index` then takes instead of reading
+the journal, and the summary (`karat.analysis.cached`). `karat query` makes tables of the index's columns where a query
+names no others.
 
 **Followed.** `RunIndex.follow` reads what a journal has gained and passes over damaged lines: for who shows a run while
-it runs. Each viewer keeps its own index in memory (`karat.viewer.live_index`). The columns of a large run are not kept
-yet: a query, and the first list of a viewer, read the journal again.
+it runs. Each viewer keeps its own index in memory (`karat.viewer.live_index`): its first list of a large run reads the
+journal again.
 """
 
 from __future__ import annotations
@@ -44,10 +46,10 @@ from karat.index.run_index import (
     RunIndex,
     ScoreRows,
     plan_of,
-    read_index,
     trusted,
 )
 from karat.index.spending import Calls, Tally
+from karat.index.stored import read_index
 
 __all__ = [
     "Calls",

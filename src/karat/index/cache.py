@@ -57,6 +57,11 @@ class CacheFile:
         self._run, self._name, self._at_least = run, name, at_least
         self._path = self._find()
 
+    @property
+    def possible(self) -> bool:
+        """Whether anything is kept of the run in its present state."""
+        return self._path is not None
+
     def read(self) -> bytes | None:
         """What is kept; None where nothing is, or nothing that is whole."""
         if self._path is None:
@@ -80,7 +85,8 @@ class CacheFile:
                 return
             fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
             with os.fdopen(fd, "wb") as file:
-                file.write(hashlib.sha256(data).digest() + data)
+                file.write(hashlib.sha256(data).digest())
+                file.write(data)
             part.rename(path)
             _remove_oldest(path.parent)
         except OSError:  # a disk that is full, a cache that is read-only: the next one computes again

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from math import nan
@@ -29,8 +29,8 @@ from karat.index.lines import (
     ScoreLine,
 )
 from karat.index.rules import PartialConversation, PartialScorings, counting_rows, shown_scorings
-from karat.index.spending import Tally
-from karat.journal import MISSED_GATE, LineDamaged, PlanInfo, Resume, RunFolder
+from karat.index.spending import Ints, Tally
+from karat.journal import MISSED_GATE, LineDamaged, PlanInfo, Resume, RunFolder, ScorerInfo
 from karat.records import Sample, Usage, recorded_seconds
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ __all__ = [
     "RunIndex",
     "ScoreRows",
     "plan_of",
-    "read_index",
     "trusted",
 ]
 
@@ -123,8 +122,8 @@ class ScoreRows:
         self.claims = array("q")  # positions of the rows with unverified claims
         self.offline = False
         self.too_large = 0  # values that are left out: beyond `_LARGEST`
-        self._uneven = False  # whether rows differ in their metrics, or in whether a rule gave them
-        self._partial: PartialScorings[int, tuple[int, int, int]] = PartialScorings()  # by cell
+        self.uneven = False  # whether rows differ in their metrics, or in whether a rule gave them
+        self.incomplete: PartialScorings[int, tuple[int, int, int]] = PartialScorings()  # by cell
         self._complete: set[int] = set()  # cells of several rows that are all there
         self._order: NDArray[np.int64] | None = None
         self._ordered = 0  # rows that `_order` is of
@@ -133,12 +132,12 @@ class ScoreRows:
     @property
     def partial(self) -> Mapping[int, set[tuple[int, int, int]]]:
         """The cells with too few rows, and the rows that are there: turn, judge's code, repeat."""
-        return self._partial.places
+        return self.incomplete.places
 
     @property
     def exact(self) -> bool:
         """Whether each row has the metrics, their values and `offline` as its line has them."""
-        return not self.too_large and not self._uneven
+        return not self.too_large and not self.uneven
 
     def add(self, cell: int, at: int, row: ScoreLine) -> None:
         """Raises OverflowError, and adds nothing, for numbers that no scorer of karat's gives."""
@@ -157,12 +156,12 @@ class ScoreRows:
                 self.labels.setdefault(label, array("q")).append(count)
         if row.claims:
             self.claims.append(count)
-        self._uneven |= count > 0 and (self.offline != row.offline or len(self.values) != len(row.values))
+        self.uneven |= count > 0 and (self.offline != row.offline or len(self.values) != len(row.values))
         self.offline |= row.offline
         for metric, value in row.values.items():
             column = self.values.get(metric)
             if column is None:
-                self._uneven |= count > 0
+                self.uneven |= count > 0
                 column = self.values[metric] = array("d", [nan]) * count
             if value is None:
                 column.append(nan)
@@ -180,7 +179,7 @@ class ScoreRows:
     def _gather(self, cell: int, rows: int) -> None:
         """A scoring of several rows counts once all are there; later rows then replace them one by one."""
         place = self.turns[-1], self.judges[-1], self.repeats[-1]
-        if cell not in self._complete and self._partial.completes(cell, place, rows=rows):
+        if cell not in self._complete and self.incomplete.completes(cell, place, rows=rows):
             self._complete.add(cell)
 
     def counting(self) -> NDArray[np.int64]:
@@ -216,12 +215,12 @@ class ScoreRows:
         return by_code[np.frombuffer(self.judges, dtype=np.int32) + 1]
 
 
-class Places:
+class Places(msgspec.Struct):
     """Lines of one kind: the byte where each begins, and its cell; −1 where no trial of the plan is known."""
 
-    def __init__(self) -> None:
-        self.at, self.cells = array("q"), array("q")
-        self.codes = array("H")  # of the group of a failure
+    at: Ints = msgspec.field(default_factory=lambda: array("q"))
+    cells: Ints = msgspec.field(default_factory=lambda: array("q"))
+    codes: Ints = msgspec.field(default_factory=lambda: array("H"))  # of the group of a failure
 
     def add(self, at: int, cell: int, code: int) -> None:
         self.at.append(at)
@@ -235,15 +234,24 @@ class Places:
 class RunIndex:
     """What a journal says of each planned trial, before any statistics."""
 
-    def __init__(self, run: RunFolder) -> None:
-        """Raises BadRun for a plan, or samples, that karat does not write."""
-        plan, scorers = plan_of(run), run.scorers()
+    def __init__(self, run: RunFolder, *, plan: PlanInfo | None = None, scorers: Sequence[ScorerInfo] | None = None):
+        """With a plan and scorers an index without samples and lines: what `stored` fills.
+
+        Raises BadRun for a plan, or samples, that karat does not write.
+        """
         self.run = run
         self.end = 0  # bytes of the journal that are read
         self.damaged = 0  # lines that `follow` passed over
         self.outgrown = False  # the run was resumed with a larger plan: the cells are other ones
-        self.scorers = {scorer.scoring: scorer for scorer in scorers}  # as `RunFolder.scorers`
-        self._read_samples()
+        self.plan = plan_of(run) if plan is None else plan
+        known = run.scorers() if scorers is None else scorers
+        self.scorers = {scorer.scoring: scorer for scorer in known}  # as `RunFolder.scorers`
+        self.samples: dict[str, int] = {}  # id → row
+        self.positions, self.sample_lines = array("q"), array("q")  # of each row: in the dataset, in samples.jsonl
+        self.digests: list[str] = []
+        if plan is None:
+            self._read_samples()
+        plan, scorers = self.plan, tuple(known)
         self.conditions = {name: index for index, name in enumerate(plan.conditions)}
         self.repetitions = plan.repetitions
         self.planned = len(self.samples) * len(self.conditions) * plan.repetitions
@@ -283,9 +291,9 @@ class RunIndex:
         self.samples = {name: row for row, (_, name, _, _) in enumerate(listed)}  # id → row
         if len(self.samples) < len(listed):
             raise BadRun(str(self.run.path), "samples.jsonl is damaged: it holds a sample twice")
-        self.positions = [position for position, _, _, _ in listed]  # of each row
+        self.positions.extend(position for position, _, _, _ in listed)
         self.digests = [digest for _, _, _, digest in listed]
-        self.sample_lines = array("q", (line for _, _, line, _ in listed))  # of samples.jsonl, from 0
+        self.sample_lines.extend(line for _, _, line, _ in listed)
 
     def cell(self, sample: str | None, condition: str | None, repetition: int | None) -> int | None:
         if sample is None or condition is None or repetition is None:
@@ -664,10 +672,3 @@ def plan_of(run: RunFolder) -> PlanInfo:
     if fault is not None:
         raise BadRun(str(run.path), f"the plan is damaged: {fault}")
     return plan
-
-
-def read_index(run: RunFolder) -> RunIndex:
-    """The index of a run, read in one pass. Raises BadRun at a damaged line."""
-    index = RunIndex(run)
-    index.read()
-    return index

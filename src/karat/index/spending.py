@@ -5,20 +5,27 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from karat.index.lines import CallLine, ReplyLine
 from karat.records import NOT_ASKED, Usage
 
-__all__ = ["Calls", "Tally"]
+__all__ = ["Calls", "Doubles", "Ints", "Tally"]
+
+if TYPE_CHECKING:
+    Doubles = array[float]
+    Ints = array[int]
+else:  # as msgspec finds them: without parameters
+    Doubles = Ints = array
 
 _LONGEST_MESSAGE = 1000
 _MOST_MESSAGES = 50  # of errors that are told apart, of one server under one condition
 _NUMBERS = re.compile(r"\d+")
 
 
-def _doubles() -> array[float]:
+def _doubles() -> Doubles:
     return array("d")
 
 
@@ -29,7 +36,7 @@ class Calls(msgspec.Struct):
     errors: int = 0
     trials: int = 0
     characters: int = 0  # of results and errors, as the journal writes them
-    milliseconds: array[float] = msgspec.field(default_factory=_doubles)
+    milliseconds: Doubles = msgspec.field(default_factory=_doubles)
     # Error without its digits → the first error that was so, and how many were.
     messages: dict[str, tuple[str, int]] = {}
 
@@ -58,14 +65,14 @@ class Tally(msgspec.Struct):
     answered: int = 0
     failed_attempts: int = 0
     unfinished_attempts: int = 0
-    lost_dollars: array[float] = msgspec.field(default_factory=_doubles)  # of these attempts; also in `dollars`
+    lost_dollars: Doubles = msgspec.field(default_factory=_doubles)  # of these attempts; also in `dollars`
     lost_unknown: int = 0
-    dollars: array[float] = msgspec.field(default_factory=_doubles)
+    dollars: Doubles = msgspec.field(default_factory=_doubles)
     unknown: int = 0
-    judge_dollars: array[float] = msgspec.field(default_factory=_doubles)
+    judge_dollars: Doubles = msgspec.field(default_factory=_doubles)
     judge_unknown: int = 0
     judge_tokens: int = 0  # of scores: input and output
-    seconds: array[float] = msgspec.field(default_factory=_doubles)
+    seconds: Doubles = msgspec.field(default_factory=_doubles)
     tokens: list[int | None] = msgspec.field(default_factory=lambda: [None] * 5)
     tokens_unknown: int = 0
     unpriced_replies: int = 0  # also in `unknown`

@@ -176,12 +176,17 @@ def _stream(question: JsonObject) -> JsonObject:
         connection.execute("SET threads = 1")
         connection.execute(f"SET temp_directory = {_literal(str(folder / 'sorting'))}")
         connection.execute(f"SET max_temp_directory_size = '{int(question['disk_megabytes'])}MB'")
+        filled = json.loads(sys.stdin.buffer.readline())
         for name, types in tables.items():
-            connection.execute(_declaration(name, types))
-        for name, table in json.loads(sys.stdin.buffer.readline()).items():
-            fill_from_file(connection, name, tables[name], Path(table["path"]), longest=table["longest"])
-            for part in table["arrays"]:
-                fill_from_arrays(connection, name, tables[name], part["columns"], rows=part["rows"])
+            if name not in filled or not filled[name]["arrays"]:
+                connection.execute(_declaration(name, types))
+        for name, table in filled.items():
+            lines = f"{name}_lines" if table["arrays"] else name
+            if table["arrays"]:
+                connection.execute(_declaration(lines, tables[name]))
+            fill_from_file(connection, lines, tables[name], Path(table["path"]), longest=table["longest"])
+            if table["arrays"]:
+                _show_arrays(connection, name, tables[name], table["arrays"], lines=lines)
         _lock(connection, leave="temp_directory")
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
         most = question["rows"]
@@ -222,11 +227,12 @@ def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> dict[str, li
         str(name).lower() for path in (*paths, *(node.get("using_columns") or () for node in nodes)) for name in path
     }
     rows = read | {str(node.get("alias") or "").lower() for node in nodes if "class" not in node}
+    rows.add("rowid")  # which only a table has
     whole = tree.get("error", True) or any(str(path[-1]).lower() in rows for path in paths)  # a table's whole row
     for node in nodes:
         part = node.get("class", node.get("type"))
         whole |= isinstance(part, str) and part not in _NAMING and not part.endswith(("_MODIFIER", "_TYPE_INFO"))
-        whole |= node.get("ref_type") == "NATURAL" or bool(node.get("column_name_alias"))
+        whole |= node.get("ref_type") == "NATURAL" or bool(node.get("column_name_alias") or node.get("schema_name"))
     # What cannot be looked into, and `query` and `query_table`, which name a table in a text, may read any.
     called = {str(node.get("function_name", "")) for node in nodes}
     any_table = tree.get("error", True) or bool(called & {"query", "query_table"})
@@ -251,31 +257,31 @@ def fill_from_file(
     path.unlink()
 
 
-def fill_from_arrays(
-    connection: duckdb.DuckDBPyConnection,
-    name: str,
-    types: dict[str, str],
-    columns: dict[str, JsonObject],
-    *,
-    rows: int,
+def _show_arrays(
+    connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], parts: list[JsonObject], *, lines: str
 ) -> None:
-    """Rows from files of numpy arrays into some columns of a table; the others are NULL.
+    """Makes a view of the rows of the table `lines` and those in files of numpy arrays, which stay where they are.
 
     A column has a file of numbers, of which NaN is NULL, or of codes with the text of each, of which −1 is NULL.
+    Columns without a file are NULL.
     """
     import numpy as np
 
-    arrays: dict[str, Any] = {"c0": np.full(rows, None, dtype=object)} if not columns else {}
-    for number, column in enumerate(columns.values()):
-        values = np.load(column["path"], mmap_mode="r", allow_pickle=False)
-        arrays[f"c{number}"] = (
-            values if column["texts"] is None else np.array([*column["texts"], None], dtype=object)[values]
-        )
     connection.execute("SET pandas_analyze_sample = 0")  # texts are texts, also where the first thousand are NULL
-    connection.register("arrays", arrays)
-    into = ", ".join(map(_quoted, columns or list(types)[:1]))
-    connection.execute(f"INSERT INTO {_quoted(name)} ({into}) SELECT {', '.join(arrays)} FROM arrays")  # noqa: S608 -- quoted
-    connection.unregister("arrays")
+    selects = [f"SELECT * FROM {_quoted(lines)}"]  # noqa: S608 -- quoted
+    for number, part in enumerate(parts):
+        arrays: dict[str, Any] = {"rows": np.zeros(part["rows"], dtype=np.int8)}
+        columns = []
+        for place, (column, kind) in enumerate(types.items()):
+            source = part["columns"].get(column)
+            if source is not None:
+                values = np.load(source["path"], mmap_mode="r", allow_pickle=False)
+                texts = source["texts"]
+                arrays[f"c{place}"] = values if texts is None else np.array([*texts, None], dtype=object)[values]
+            columns.append(f"CAST({'NULL' if source is None else f'c{place}'} AS {_TYPES[kind]}) AS {_quoted(column)}")
+        connection.register(f"{name}_{number}", arrays)
+        selects.append(f"SELECT {', '.join(columns)} FROM {_quoted(f'{name}_{number}')}")  # noqa: S608 -- quoted
+    connection.execute(f"CREATE TEMP VIEW {_quoted(name)} AS {' UNION ALL '.join(selects)}")
 
 
 def _say(value: object) -> None:

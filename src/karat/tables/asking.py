@@ -10,7 +10,7 @@ from karat.errors import BadOption, did_you_mean
 from karat.files import temporary_folder
 from karat.sql import Filled, Limits, Stream
 from karat.tables.columns import TABLES
-from karat.tables.filling import Runs, fill
+from karat.tables.filling import ARRAYS_FROM, Runs, fill
 
 __all__ = ["LIMITS", "ask", "whole"]
 
@@ -27,7 +27,12 @@ _UNKNOWN_TABLE = re.compile(r"Table with name (?P<name>.+?) does not exist")
 
 @contextmanager
 def ask(
-    runs: Runs, sql: str, *, scorings: Mapping[str, str] | None = None, limits: Limits = LIMITS
+    runs: Runs,
+    sql: str,
+    *,
+    scorings: Mapping[str, str] | None = None,
+    limits: Limits = LIMITS,
+    arrays_from: int = ARRAYS_FROM,
 ) -> Iterator[Stream]:
     """The rows of one SELECT, as they come. Only the tables that it names are filled.
 
@@ -36,7 +41,7 @@ def ask(
     with temporary_folder("query") as folder:
 
         def fill_needed(needed: Mapping[str, Collection[str]]) -> Mapping[str, Filled]:
-            return fill(runs, needed, folder, scorings=scorings)
+            return fill(runs, needed, folder, scorings=scorings, arrays_from=arrays_from)
 
         try:
             stream = Stream(sql, _TYPES, fill_needed, folder, limits=limits, place=_PLACE)

@@ -126,7 +126,7 @@ def test_parquet_keeps_types_and_nulls(karat, run, here):
         (["SELECT 1", "--to", "parquet"], "--out: parquet is no text"),
         (["SELECT 1", "--out", "x"], "--out: say what to write"),
         (["--to", "csv"], "--out: every table as csv is several files"),
-        (["--to", "csv", "--out", "experiment.yaml"], "is a file; every table needs a folder"),
+        (["--to", "csv", "--out", "secret.txt"], "is a file; every table needs a folder"),
         (["SELECT 1 AS x", "--to", "csv", "--out", "results"], "results is a folder"),
     ],
 )

@@ -153,6 +153,7 @@ def test_a_canary_of_the_parent_is_in_neither_environment(trials: Trials, scope:
     assert program["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] == "1"
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_remote_servers_get_their_headers(trials: Trials, transport: str) -> None:
     from karat.records import McpServer
@@ -196,6 +197,7 @@ FAULTS: dict[str, tuple[dict[str, Any], type[TrialFault], str, bool]] = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("said", FAULTS)
 def test_a_fault_of_the_service_has_its_kind(trials: Trials, said: str) -> None:
     utterance, kind, slug, retriable = FAULTS[said]
@@ -219,6 +221,7 @@ SERVERS = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("said", SERVERS)
 def test_without_its_server_a_trial_asks_nothing(trials: Trials, said: str) -> None:
     options, fields, slug = SERVERS[said]

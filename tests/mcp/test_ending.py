@@ -28,6 +28,7 @@ async def pids_of(tools, *, stubborn=False):
     return own, int((await tools.call("s", "spawn", {"stubborn": stubborn})).result)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("stubborn", [False, True], ids=["children end at SIGTERM", "children ignore SIGTERM"])
 @pytest.mark.parametrize("scope", ["trial", "run"])
 def test_a_session_that_ends_takes_its_processes_with_it(toolbox, condition, ends, scope, stubborn):
@@ -177,7 +178,7 @@ def test_sessions_leave_no_open_file_behind(toolbox, condition):
         server = stdio_server("s")
         box = toolbox(server)
         counts = []
-        for _ in range(4):
+        for _ in range(3):
             async with box.open(condition(server)):
                 pass
             await asyncio.sleep(0.05)

@@ -172,6 +172,7 @@ def test_something_else_behind_the_url_does_not_speak_mcp(toolbox, condition, ht
     assert "text/html" in found.message
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["http", "sse"])
 def test_a_server_that_goes_away_in_the_middle_is_a_fault_and_is_found_again(toolbox, condition, kind):
     async def story():

@@ -296,7 +296,7 @@ def _titles(pages: list[Any]) -> Iterator[str]:
             yield f"* [{_title(entry)}]({entry})"
         else:
             ((group, below),) = entry.items()
-            yield f"* {group}: " + " · ".join(f"[{_title(page)}]({page})" for page in below)
+            yield f"* {group}: " + ", ".join(f"[{_title(page)}]({page})" for page in below)
 
 
 def _title(name: str) -> str:

@@ -23,7 +23,7 @@ __all__ = ["command"]
 def command(source: options.File, chosen: options.Chosen, no_start: bool, results: Path, output: Output) -> Exit:
     """Check the experiment or study in FILE and describe it; no agent is asked, nothing is written.
 
-    All faults are listed at once, each with its place and how to fix it. Each MCP server is started
+    All faults are listed, each with its place and remedy. Each MCP server is started
     and its tools are listed; a broken one is a fault. Exit code 2 if `karat run` would refuse to
     start.
 

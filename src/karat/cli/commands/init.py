@@ -23,7 +23,7 @@ def command(kind: str, folder: Path | None, output: Output) -> Exit:
     KIND is golden (questions with golden answers), conversation (chains of questions about a
     report, answered with numbers) or study (an experiment with people, in which an agent takes
     part). The example has an experiment file, a dataset, an agent or recorded answers, and a
-    README; it runs offline and without a key. Nothing that is there is overwritten.
+    README; it runs offline and without a key. Nothing is overwritten.
     """
     from karat.cli.scaffold import scaffold
 

@@ -42,8 +42,8 @@ def _kinds() -> dict[str, type[Kind]]:
 def command(family: str, name: str | None, output: Output) -> Exit:
     """List the plug-ins of a family. With NAME, show its options.
 
-    Those of other packages that are installed here are listed too, with where they come from.
-    Also the human studies that come with karat, and the presets, which say who takes part in one.
+    Plug-ins of other installed packages are listed with their source. `studies` are the human
+    studies that come with karat; `presets` say who takes part in one.
     """
     family = _OLD_NAMES.get(family, family)
     if family in (brought := _kinds()):

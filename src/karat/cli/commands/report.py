@@ -33,8 +33,7 @@ def command(
     RUN is a run folder, the beginning of its name or id, or `latest`. The first lines say which
     condition is better than which; --full shows every section. With --json and without --to, the
     report is json. Makes no calls and changes nothing in the run folder. The summary of a large run
-    that has ended is kept in ~/.cache/karat (or $XDG_CACHE_HOME/karat), so that the next report is
-    quick.
+    that has ended is cached in ~/.cache/karat (or $XDG_CACHE_HOME/karat).
     """
     from karat import api
     from karat.analysis.cached import summarize_cached

@@ -71,9 +71,8 @@ def command(
     kept. ANSWERS: a file (JSONL, CSV, JSON, Parquet) with the columns `id` and `answer` and,
     if you like, `condition` and `repetition`; it becomes a run of its own. Without --dataset each
     row holds its question and golden answer too: --question, --golden and --answer name the columns.
-    Other files need --kind: chains of questions (docs/how-to/score-conversations.md; turns without a
-    row are wrong), participants of the study --dataset (docs/how-to/run-human-studies.md), or
-    statistical tests of people and of an agent, for PAS and ECS (docs/explanation/replication.md).
+    Other files need --kind: see docs/how-to/score-conversations.md (turns without a row are wrong),
+    docs/how-to/run-human-studies.md and docs/explanation/replication.md.
     """
     for name, other in _kinds()[1].items():
         if name == kind and other.callback is not None:

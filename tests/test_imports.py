@@ -119,6 +119,12 @@ def test_importing_karat_loads_nothing_heavy(tmp_path):
     assert sorted(set(done.stdout.split()) & {*HEAVY, "click", "asyncio"}) == []
 
 
+def test_the_agent_that_replays_answers_loads_no_numpy(tmp_path):
+    code = "import sys, karat.agents.replay; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert sorted(set(done.stdout.split()) & {"numpy", "scipy", "duckdb", "jinja2", "mcp"}) == []
+
+
 def test_a_run_without_servers_loads_neither_scipy_stats_nor_duckdb_nor_the_mcp_sdk(tmp_path):
     (tmp_path / "questions.jsonl").write_text('{"question": "1 + 1?", "answer": "2"}\n', encoding="utf-8")
     (tmp_path / "experiment.yaml").write_text(

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pydantic
 
@@ -17,7 +17,6 @@ from karat.documents.validation import explain, shown
 from karat.errors import BadDataset, Fault, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.kinds._rows import read_rows
-from karat.kinds.study.checks import Checked, check
 from karat.kinds.study.format import (
     Answered,
     Arm,
@@ -30,6 +29,9 @@ from karat.kinds.study.format import (
     Task,
     Test,
 )
+
+if TYPE_CHECKING:
+    from karat.kinds.study.checks import Checked
 
 __all__ = ["WORDING", "has_relabelled", "read_kept_study", "read_studies", "read_study", "wordings_of"]
 
@@ -189,6 +191,8 @@ class _Reader:
         )  # fmt: skip
         whole = draft is not None and len(good) == len(arms) and participants is not None
         tests = self._readable_tests(values)
+        from karat.kinds.study.checks import check  # with NumPy, which a run of another kind does not need
+
         checked = check(found, tests, node=self.root, whole=whole, sql=sql and whole, arms=tuple(arms))
         self.faults += checked.faults
         return _with_notes(found, checked) if whole and len(findings) == len(found.findings) else None

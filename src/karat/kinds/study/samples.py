@@ -6,14 +6,13 @@ import random
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from karat.errors import BadOption
 from karat.kinds import sample_digest
 from karat.kinds.study.columns import PAYOFF
-from karat.kinds.study.experiments import Response
 from karat.kinds.study.fields import Read, read_answers
 from karat.kinds.study.format import Answered, Arm, StudyFile
 from karat.kinds.study.people import Person, persona
@@ -21,6 +20,9 @@ from karat.kinds.study.prompts import shown_to
 from karat.kinds.study.rounds import filled_role, filled_round, payoffs_of, round_names, round_task, round_template
 from karat.records import Condition, Sample, Turn
 from karat.templates import names
+
+if TYPE_CHECKING:
+    from karat.kinds.study.experiments import Response
 
 __all__ = [
     "group_sample",
@@ -238,6 +240,8 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
 
     A participant has a row for each arm they were in; a member of a group one for each round.
     """
+    from karat.kinds.study.experiments import Response  # with NumPy, which asking does not need
+
     rows: dict[tuple[str, str, int | None], list[Mapping[str, Any] | None]] = {}
     asked: dict[tuple[str, str, int | None], tuple[str, ...]] = {}  # in games with roles: of each role its own
     alone = sample.id.removeprefix(f"{sample.detail['study']}/")  # as in a run of this study alone

@@ -280,7 +280,11 @@ def sample_columns(grid: Grid, conditions: Sequence[str]) -> list[SampleColumn]:
 
 
 def _listed(values: Floats) -> list[float | None]:
-    return [None if value != value else value for value in values.tolist()]
+    """With None for NaN. Equal numbers are one object, as they are few on a scale: eight bytes each, not 32."""
+    different, places = np.unique(np.ascontiguousarray(values).view(np.int64), return_inverse=True)  # 0.0 is not -0.0
+    numbers = [None if math.isnan(value) else value for value in different.view(np.float64).tolist()]
+    listed: list[float | None] = np.array(numbers, dtype=object)[places].tolist()
+    return listed
 
 
 def differences(

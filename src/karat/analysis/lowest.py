@@ -50,8 +50,10 @@ def _chosen(grid: Grid, overall: NDArray[np.float64]) -> list[int]:
     badness = overall if info.direction == "lower" else -overall
     perfect = {"higher": info.high, "lower": info.low}.get(info.direction)
     order = np.lexsort((np.arange(len(overall)), -badness))
-    kept = [row for row in order.tolist() if not np.isnan(overall[row]) and overall[row] != perfect]
-    return kept[:HOW_MANY]
+    ordered = overall[order]
+    imperfect = ~np.isnan(ordered) if perfect is None else ~np.isnan(ordered) & (ordered != perfect)
+    rows: list[int] = order[imperfect][:HOW_MANY].tolist()
+    return rows
 
 
 def _scores(index: RunIndex, grid: Grid, chosen: Sequence[int]) -> dict[int, list[Score]]:

@@ -286,14 +286,19 @@ class RunIndex:
         self._errors: set[str] = set()
 
     def _read_samples(self) -> None:
-        samples = enumerate(self.run.samples())
-        listed = sorted((one.position, one.id, line, one.content or one.digest) for line, one in samples)
-        self.samples = {name: row for row, (_, name, _, _) in enumerate(listed)}  # id → row
-        if len(self.samples) < len(listed):
+        ids: list[str] = []
+        for sample in self.run.samples():
+            ids.append(sample.id)
+            self.positions.append(sample.position)
+            self.digests.append(sample.content or sample.digest)
+        order = sorted(range(len(ids)), key=lambda line: (self.positions[line], ids[line]))
+        self.sample_lines.extend(order)
+        if order != list(range(len(ids))):
+            self.positions = array("q", (self.positions[line] for line in order))
+            self.digests = [self.digests[line] for line in order]
+        self.samples = {ids[line]: row for row, line in enumerate(order)}
+        if len(self.samples) < len(ids):
             raise BadRun(str(self.run.path), "samples.jsonl is damaged: it holds a sample twice")
-        self.positions.extend(position for position, _, _, _ in listed)
-        self.digests = [digest for _, _, _, digest in listed]
-        self.sample_lines.extend(line for _, _, line, _ in listed)
 
     def cell(self, sample: str | None, condition: str | None, repetition: int | None) -> int | None:
         if sample is None or condition is None or repetition is None:

@@ -93,12 +93,13 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Text(msgspec.Struct, frozen=True):
-    """Words. A second line is quieter; `code` is read letter by letter."""
+    """Words. A second line is quieter; `code` is read letter by letter. `link`: where a page leads, never foreign."""
 
     text: str | None
     below: str = ""
     tone: Tone = ""
     code: bool = False
+    link: str = ""
 
 
 class Number(msgspec.Struct, frozen=True):
@@ -129,6 +130,7 @@ class Count(msgspec.Struct, frozen=True):
     tone: Tone = ""
     bar: Bar | None = None
     below: str = ""
+    link: str = ""
 
 
 class Money(msgspec.Struct, frozen=True):
@@ -255,6 +257,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     total: bool = False
     note: str = ""
     tone: Tone = ""  # of the note
+    link: str = ""  # from the name
 
 
 class Group(msgspec.Struct, frozen=True):

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from tests.analysis import journals
 from tests.viewer.serving import Viewer
 
+from karat.journal import Labels
 from karat.journal.events import Choice
+from karat.kinds._views import Reviews, SamplePage, TrialRecord
+from karat.kinds.conversation.views import aligned, steps, turns
 from karat.records import Answer, Reply, Sample, Score, Turn
-from karat.viewer.beside import MOST_WORDS, aligned, difference, steps
-from karat.viewer.conversing import turns
-from karat.viewer.texts import Told
+from karat.viewer.text_diff import MOST_WORDS, difference
 
 words = st.lists(st.sampled_from(["a", "b", "karat", ".", "\n", "is"]), max_size=60).map(" ".join)
 
@@ -61,15 +62,19 @@ def test_turns_are_counted_from_one_in_proofs_and_steps_as_in_programs():
         trial="t", scorer="numeric", scoring="s", values={"right": False}, turn=0, labels={"diagnosis": "propagated"},
         detail={"evidence": evidence, "carried": True, "actual": "4"},
     )  # fmt: skip
-    told = Told(
+    trial = TrialRecord(
         n=1, id="t", condition=0, repetition=0, scores=(score,), failure=None, attempts=(), heard=(), dollars=None,
-        tokens=None, values=(),
+        tokens=None, values={},
         answer=Answer(
             trial="t", sample="s", condition="c", repetition=0, replies=(Reply(text="4"),), started="", seconds=1
         ),
     )  # fmt: skip
     sample = Sample(id="s", position=0, digest="", turns=(Turn(question="?", golden="5"), Turn(question="??")))
-    first, second = turns(sample, [told], ["c"])
+    page = SamplePage(
+        run="run", info=None, n=1, sample=sample, trials=[trial], conditions=["c"],
+        reviews=Reviews(labels=Labels(newest={}), reviewer=""),
+    )  # fmt: skip
+    first, second = turns(page)
     assert first["answers"][0]["evidence"] == [
         ("turn", "1"),
         ("step", "0"),

@@ -16,13 +16,13 @@ from tests.analysis.journals import JUDGE, NUMERIC, Script, asked, conversations
 from karat.analysis import summarize, trials
 from karat.journal import Labels, PlanInfo, RunFolder
 from karat.journal.codec import LONGEST_LINE
+from karat.kinds._views import TrialRecord
 from karat.records import Metric, Reply, ToolCall, Usage
 from karat.viewer.jobs import NotYet
 from karat.viewer.library import Library
 from karat.viewer.live_index import LiveIndex, Progress
-from karat.viewer.opened import Opened
+from karat.viewer.open_run import OpenRun
 from karat.viewer.queries import Filter
-from karat.viewer.texts import Told
 from karat.viewer.web import Site
 
 
@@ -53,8 +53,8 @@ def content(live: LiveIndex) -> list[object]:
         ]
 
 
-def opened(run: RunFolder) -> Opened:
-    return Opened(run, ThreadPoolExecutor(1), going_on=lambda: True)
+def opened(run: RunFolder) -> OpenRun:
+    return OpenRun(run, ThreadPoolExecutor(1), going_on=lambda: True)
 
 
 def listed(page, wanted: Filter):
@@ -105,7 +105,7 @@ def test_the_numbers_of_a_trial_are_those_of_the_summary(tmp_path, again):
     run = eventful(tmp_path / "run", again=again).end()
     with opened(run).page() as page:
         by_key = {column.key: column for column in page.questions.columns}
-        told: dict[tuple[int, str, int], Told] = {}
+        told: dict[tuple[int, str, int], TrialRecord] = {}
         for row in range(4):
             for trial in page.texts.trials(row)[0]:
                 told[row, page.questions.conditions[trial.condition], trial.repetition] = trial
@@ -136,7 +136,7 @@ def test_a_conversation_has_the_numbers_of_its_turns(tmp_path):
         column = page.questions.column("numerical")
         assert (column.kind, one.values[column.key]) == ("share", 0.5)
         assert [score.turn for score in one.scores] == [0, 1]
-        [label] = [label for label in page.questions.choices.labels if label.startswith("diagnosis=")]
+        [label] = [label for label, _ in page.questions.choices.labels if label.startswith("diagnosis=")]
         found = listed(page, Filter(label=label))
         assert [row.id for row in found] == ["c1"]
         assert listed(page, Filter(label="diagnosis=none-such")) == []
@@ -389,7 +389,7 @@ def test_a_run_over_nothing_has_no_labels(tmp_path):
 @pytest.mark.parametrize(
     ("wanted", "count"),
     [(Filter(label="choice=refused"), 1), (Filter(label="=refused"), 1), (Filter(label="=refused", condition="c"), 0),
-     (Filter(label="choice=other"), 0), (Filter(label="nothing"), 2), (Filter(study="s"), 0)],
+     (Filter(label="choice=other"), 0), (Filter(label="nothing"), 2), (Filter(choices=(("study", "s"),)), 0)],
 )  # fmt: skip
 def test_labels_of_the_rows_that_count_are_filtered_by(tmp_path, wanted, count):
     script = Script(tmp_path / "run", samples=2, conditions=("b", "c"))

@@ -14,12 +14,12 @@ from tests.viewer.test_pages import MARKS, SCRIPT, outline
 
 from karat import formats
 from karat.journal import Label, Labels, RunFolder, read_labels
+from karat.kinds._views import Reviews
+from karat.kinds.conversation.views import form_of, verdicts
+from karat.kinds.study.views import checked_reading, reading_choices
 from karat.records import Reply, Sample, Score, Turn
 from karat.stats import cohen_kappa
-from karat.viewer.agreeing import Said, agreements_in_words
-from karat.viewer.readings import asked as asked_of
-from karat.viewer.readings import checked
-from karat.viewer.voices import Voices
+from karat.viewer.agreement import WordPair, agreements_in_words
 
 GOLDEN = [{"golden": "5", "program": "add(2, 3)"}, {"golden": "10", "program": "add(2, 3), multiply(#0, 2)"}]
 RIGHT, WRONG = '{"answer": "5", "program": "add(2, 3)"}', '{"answer": "25", "program": "add(2, 3), multiply(#0, 5)"}'
@@ -146,7 +146,7 @@ def test_a_verdict_stands_beside_karats_and_in_the_form_of_who_gave_it(copied):
         ("talk", {"turn": 0, "verdict": "right", "diagnosis": "scale"}, "a diagnosis is"),
         ("talk", {"turn": 0, "verdict": "wrong", "diagnosis": SCRIPT}, "a diagnosis is"),
         ("talk", {"turn": 0, "scores": {"right": 1}}, "scores and claims are of a whole answer"),
-        ("talk", {"turn": 0, "readings": {"0": {"value": "A"}}}, "over no study"),
+        ("talk", {"turn": 0, "readings": {"0": {"value": "A"}}}, "no answers with fields"),
         ("talk", {"turn": 0, "trial": trial(5), "verdict": "right"}, "no answer of this trial"),
         ("study", {"turn": 0, "verdict": "right"}, "of a turn that has a golden answer"),
         ("study", {"readings": {"0": {"value": "A"}}}, "say which"),
@@ -160,7 +160,7 @@ def test_a_verdict_stands_beside_karats_and_in_the_form_of_who_gave_it(copied):
         ("study", {"turn": 0, "readings": {"0": {"kind": "bored"}}}, "choice: want refused, missing"),
         ("study", {"turn": 0, "readings": {"3": {"value": "x" * 10_000}}}, "at most 10,000 characters"),
         ("study", {"turn": 0, "readings": {"0": {"value": {"a": 1}}}}, "not a review"),
-        ("golden", {"turn": 0, "readings": {"0": {"value": "A"}}}, "over no study"),
+        ("golden", {"turn": 0, "readings": {"0": {"value": "A"}}}, "no answers with fields"),
         ("golden", {"turn": "0"}, "not a review"),
     ],
 )  # fmt: skip
@@ -225,7 +225,7 @@ def test_a_form_asks_of_each_field_what_can_be_answered_and_marks_what_karat_rea
     row = Score(trial="t", scorer="replication", scoring="s", values={}, turn=0, labels={"number": "invalid"},
                 detail={"answers": {"choice": "A", "sure": 4.0, "why": "be\u202ecause"}})  # fmt: skip
     own = Label(at="", who="", trial="t", turn=0, unread={"choice": "refused"}, answers={"why": "another"})
-    choice, sure, number, why = asked_of(sample, 0, row, own)
+    choice, sure, number, why = reading_choices(sample, 0, row, own)
     assert choice["choices"][:3] == [
         ('{"value": "A"}', "A, as karat read it"), ('{"value": "B"}', "B"), ('{"kind": "refused"}', "refused"),
     ]  # fmt: skip
@@ -247,22 +247,22 @@ def test_an_answer_that_karat_read_is_confirmed_as_it_stands_and_others_are_read
         detail={"study": "s", "fields": [FIELDS]},
     )
     row = Score(trial="t", scorer="x", scoring="s", values={}, turn=0, detail={"answers": {"why": "I cannot say."}})
-    assert checked(sample, 0, row, "3", ("I cannot say.", "")) == ("why", "I cannot say.", "")
+    assert checked_reading(sample, 0, row, "3", ("I cannot say.", "")) == ("why", "I cannot say.", "")
     with pytest.raises(ValueError, match="refused"):
-        checked(sample, 0, None, "3", ("I cannot say.", ""))
-    assert checked(sample, 0, row, "0", (" (b) ", "")) == ("choice", "B", "")
-    assert checked(sample, 0, row, "2", ("3.5", "")) == ("number", 3.5, "")
+        checked_reading(sample, 0, None, "3", ("I cannot say.", ""))
+    assert checked_reading(sample, 0, row, "0", (" (b) ", "")) == ("choice", "B", "")
+    assert checked_reading(sample, 0, row, "2", ("3.5", "")) == ("number", 3.5, "")
 
 
 def test_what_cannot_be_reckoned_is_a_dash_with_its_reason():
-    one = Said(what="right or wrong", who="ann", person="right", karat="right", cluster=1)
+    one = WordPair(what="right or wrong", who="ann", person="right", karat="right", cluster=1)
     [row] = agreements_in_words([one])
     assert (row.exact, row.kappa) == ("100.0 %", "–")
     assert "no variation" in row.kappa_note
-    [row] = agreements_in_words([Said(what="x", who="ann", person=None, karat="right", cluster=1)])
+    [row] = agreements_in_words([WordPair(what="x", who="ann", person=None, karat="right", cluster=1)])
     assert (row.answers, row.untold, row.exact, row.kappa) == (0, 1, "–", "–")
-    mixed = [one, Said(what="right or wrong", who="ann", person="right", karat="wrong", cluster=1),
-             Said(what="right or wrong", who="ann", person="wrong", karat="wrong", cluster=1)]  # fmt: skip
+    mixed = [one, WordPair(what="right or wrong", who="ann", person="right", karat="wrong", cluster=1),
+             WordPair(what="right or wrong", who="ann", person="wrong", karat="wrong", cluster=1)]  # fmt: skip
     [row] = agreements_in_words(mixed)
     assert (row.kappa, row.kappa_note) == ("0.40", "fewer than two clusters")
     assert not math.isnan(float(row.kappa))
@@ -272,9 +272,9 @@ def test_the_newest_dozen_of_people_are_shown_of_a_turn():
     labels = Labels(
         newest={"t": tuple(Label(at="", who=f"p{n}", trial="t", turn=0, verdict="right") for n in range(20))}
     )
-    voices = Voices(labels=labels, reviewer="p19")
-    assert [one["who"] for one in voices.verdicts("t", 0, None)] == [f"p{n}" for n in range(8, 20)]
-    assert voices.own_verdict("t", 0)["verdict"] == "right"
+    reviews = Reviews(labels=labels, reviewer="p19")
+    assert [one["who"] for one in verdicts(reviews, "t", 0, None)] == [f"p{n}" for n in range(8, 20)]
+    assert form_of(reviews, "t", 0)["verdict"] == "right"
 
 
 def test_labels_that_somebody_else_wrote_are_text_on_every_page(copied):
@@ -315,12 +315,12 @@ def test_an_answer_that_is_too_long_to_be_sent_back_is_not_offered():
         detail={"study": "s", "fields": [FIELDS]},
     )
     row = Score(trial="t", scorer="x", scoring="s", values={}, turn=0, detail={"answers": {"why": "x" * 20_000}})
-    *_, why = asked_of(sample, 0, row, None)
+    *_, why = reading_choices(sample, 0, row, None)
     assert all(re.fullmatch(r'\{"kind": "\w+"\}', value) for value, _ in why["choices"])
 
 
 def test_of_hundreds_of_different_answers_there_is_no_kappa():
-    found = [Said(what="x", who="ann", person=("a", str(n)), karat=("b", str(n)), cluster=n) for n in range(5_000)]
+    found = [WordPair(what="x", who="ann", person=("a", str(n)), karat=("b", str(n)), cluster=n) for n in range(5_000)]
     [row] = agreements_in_words(found)
     assert (row.answers, row.exact, row.kappa) == (5_000, "0.0 %", "–")
     assert row.kappa_note == "too many different answers for a kappa"
@@ -337,7 +337,7 @@ def test_a_scale_whose_ends_nobody_would_write_is_an_open_field(ends):
         kind="study",
         detail={"study": "s", "fields": [fields]},
     )
-    [choice] = asked_of(sample, 0, None, None)
+    [choice] = reading_choices(sample, 0, None, None)
     assert choice["open"]
 
 
@@ -345,9 +345,9 @@ def test_the_form_of_who_looks_begins_with_what_they_said_however_many_came_afte
     labels = Labels(
         newest={"t": tuple(Label(at="", who=f"p{n}", trial="t", turn=0, verdict="right") for n in range(40_000))}
     )
-    voices = Voices(labels=labels, reviewer="p3")
-    assert voices.own_verdict("t", 0)["verdict"] == "right"
-    assert all(voices.own("t", turn) is None for turn in range(1, 2_000))
+    reviews = Reviews(labels=labels, reviewer="p3")
+    assert form_of(reviews, "t", 0)["verdict"] == "right"
+    assert all(reviews.by_reviewer("t", turn) is None for turn in range(1, 2_000))
 
 
 def put(folder, run: str, labels: list[dict]) -> None:

@@ -14,8 +14,8 @@ from tests.viewer.serving import Viewer
 from tests.viewer.test_pages import MARKS, SCRIPT, outline
 
 from karat.formats import raw
+from karat.kinds.study.views import filled_values
 from karat.records import NOT_ASKED, Answer, Reply, Sample, Turn
-from karat.viewer.tasks import put_in
 
 AGENT = """
     import re
@@ -230,10 +230,10 @@ def test_a_run_that_goes_on_shows_whom_it_has_not_asked_yet(results, tmp_path):
 
 def test_what_was_put_into_a_text_is_found_again_or_nothing_is():
     template = "{{ last.a }} then {{ others.b }} and {{ last.a }}"
-    assert put_in(template, "1 then 2 and 1") == [("last.a", "1"), ("others.b", "2")]
-    assert put_in(template, "something else") == []
-    assert put_in(template, None) == []
-    assert put_in("nothing is open", "nothing is open") == []
-    assert put_in("{{ a }}{{ b }}", "12") == []
-    assert put_in("{{ a", "1") == []
-    assert put_in("x {{ a }} y", "x  y") == [("a", "")]
+    assert filled_values(template, "1 then 2 and 1") == [("last.a", "1"), ("others.b", "2")]
+    assert filled_values(template, "something else") == []
+    assert filled_values(template, None) == []
+    assert filled_values("nothing is open", "nothing is open") == []
+    assert filled_values("{{ a }}{{ b }}", "12") == []
+    assert filled_values("{{ a", "1") == []
+    assert filled_values("x {{ a }} y", "x  y") == [("a", "")]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from karat.analysis.parts import AnalysisInput, Part
     from karat.journal import RunFolder, StudyCopy
     from karat.kinds._rows import Rows
+    from karat.kinds._views import Views
     from karat.redact import Redactor
 
 __all__ = [
@@ -340,6 +341,13 @@ class Kind:
         """What the kind adds to a report of a run."""
         del summary
         return KindBlocks()
+
+    @staticmethod
+    def views() -> Views:
+        """How the viewer shows its runs."""
+        from karat.kinds._views import Views
+
+        return Views()
 
     @staticmethod
     def compare(

@@ -1,8 +1,8 @@
 """The viewer: a run folder, or a folder of runs, as pages that this machine serves to its own browser.
 
-`serve` listens, opens nothing by itself, and ends with Ctrl-C. Pages come from a disposable index of
-the journal (`index.py`) and, for texts, from the places in the journal that it knows. Everything in a
-run folder is hostile, and so is every request (`safety.py`).
+`serve` listens, opens no browser by itself, and ends with Ctrl-C. Pages are made from an index of the journal in memory
+(`live_index.py`, `queries.py`), which knows where each text is. Pages that only one kind of dataset has come from its
+folder (`karat.kinds._views`). Everything in a run folder is hostile, and so is every request (`safety.py`).
 """
 
 from __future__ import annotations

@@ -17,20 +17,18 @@ from karat import formats
 from karat.errors import BadRun, KaratError
 from karat.viewer.comparing import compare_page, flips_page
 from karat.viewer.jobs import NotYet
-from karat.viewer.looking import found_page, sample_page, samples_page, text_page
-from karat.viewer.opened import Opened
-from karat.viewer.overview import overview_page, runs_page, state
+from karat.viewer.open_run import OpenRun
+from karat.viewer.overview import kind_page, overview_page, runs_page, state
 from karat.viewer.queries import TooSlow
-from karat.viewer.reviewed import reviews_page
-from karat.viewer.reviewing import save
-from karat.viewer.studying import study_page
+from karat.viewer.reviews_page import reviews_page, save
+from karat.viewer.samples_page import found_page, sample_page, samples_page, text_page
 from karat.viewer.web import Site, assets
 
 __all__ = ["application"]
 
 _log = logging.getLogger("karat.viewer")
 
-View = Callable[[Site, Request, Opened], Response]
+View = Callable[[Site, Request, OpenRun], Response]
 
 
 def application(site: Site) -> Starlette:
@@ -46,11 +44,11 @@ def application(site: Site) -> Starlette:
             Route(f"{run}/state", _of_run(site, lambda _, request, opened: state(request, opened))),
             Route(f"{run}/samples", _of_run(site, samples_page)),
             Route(f"{run}/samples/{{n:int}}", _of_run(site, sample_page)),
-            Route(f"{run}/studies/{{study}}", _of_run(site, study_page)),
             Route(f"{run}/find", _of_run(site, found_page)),
             Route(f"{run}/text/{{trial}}/{{turn:int}}", _of_run(site, text_page)),
             Route(f"{run}/reviews", _of_run(site, reviews_page)),
             Route(f"{run}/labels", _labels(site), methods=["POST"]),
+            Route(f"{run}/{{group}}/{{name}}", _of_run(site, kind_page)),
         ],
         exception_handlers={HTTPException: _missing(site), 500: _fault},
     )
@@ -72,7 +70,7 @@ def _of_run(site: Site, view: View) -> Callable[[Request], Response]:
     return answer
 
 
-def _answered(site: Site, request: Request, view: Callable[[Opened], Response]) -> Response:
+def _answered(site: Site, request: Request, view: Callable[[OpenRun], Response]) -> Response:
     try:
         opened = site.library.open(request.path_params["run"])
     except BadRun as error:
@@ -80,7 +78,7 @@ def _answered(site: Site, request: Request, view: Callable[[Opened], Response]) 
     return _told(site, request, opened, lambda: view(opened))
 
 
-def _told(site: Site, request: Request, opened: Opened | None, view: Callable[[], Response]) -> Response:
+def _told(site: Site, request: Request, opened: OpenRun | None, view: Callable[[], Response]) -> Response:
     """The page, or a page that says why there is none."""
     try:
         return view()

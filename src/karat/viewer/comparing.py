@@ -14,11 +14,12 @@ from karat.analysis.comparison import Flip, Pairing
 from karat.analysis.format_metric import signed_estimate
 from karat.analysis.model import MetricInfo
 from karat.errors import OperatorError
-from karat.viewer.looking import unit_of
-from karat.viewer.opened import Opened
+from karat.kinds._views import address
+from karat.viewer.open_run import OpenRun
 from karat.viewer.queries import ORDERS, PAGE, Flips, Listed
+from karat.viewer.samples_page import unit_of
 from karat.viewer.summing import compared
-from karat.viewer.web import Site, address, asked, whole_asked
+from karat.viewer.web import Site, asked, whole_asked
 
 __all__ = ["compare_page", "flips_page"]
 
@@ -92,12 +93,12 @@ def flips_page(site: Site, request: Request) -> Response:
 _ORDERED = ("lost most first", "gained most first", "moved most first")
 
 
-def _runs(site: Site, request: Request) -> tuple[Opened, Opened] | None:
+def _runs(site: Site, request: Request) -> tuple[OpenRun, OpenRun] | None:
     names = list(dict.fromkeys(name for name in request.query_params.getlist("run")[:2] if len(name) <= 300))
     return (site.library.open(names[0]), site.library.open(names[-1])) if names else None
 
 
-def _named(first: Opened, second: Opened) -> tuple[str, ...]:
+def _named(first: OpenRun, second: OpenRun) -> tuple[str, ...]:
     return tuple(one.name for one in dict.fromkeys((first, second)))
 
 
@@ -114,8 +115,8 @@ def _row(
     question: Listed,
     means: tuple[float, float],
     column: MetricInfo,
-    first: Opened,
-    second: Opened,
+    first: OpenRun,
+    second: OpenRun,
 ) -> dict[str, Any]:
     write = formats.share if column.percent else formats.number  # means over repetitions, not one answer's value
     a, b = means
@@ -130,7 +131,7 @@ def _row(
     }
 
 
-def _chosen(request: Request, first: Opened, second: Opened) -> tuple[str, str] | None:
+def _chosen(request: Request, first: OpenRun, second: OpenRun) -> tuple[str, str] | None:
     a, b = asked(request, "a"), asked(request, "b")
     if first is second and not (a and b):
         conditions = first.run.info.plan.conditions
@@ -138,12 +139,12 @@ def _chosen(request: Request, first: Opened, second: Opened) -> tuple[str, str] 
     return a, b
 
 
-def _choice(site: Site, request: Request, first: Opened, second: Opened, problem: str) -> Response:
+def _choice(site: Site, request: Request, first: OpenRun, second: OpenRun, problem: str) -> Response:
     choice = _choices(first, second, asked(request, "a"), asked(request, "b"))
     return site.page(request, "compare_choice.html.j2", title="Comparison", choice=choice, problem=problem)
 
 
-def _choices(first: Opened, second: Opened, a: str, b: str) -> dict[str, Any]:
+def _choices(first: OpenRun, second: OpenRun, a: str, b: str) -> dict[str, Any]:
     return {
         "runs": [first.name, second.name],
         "names": [first.run.info.name, second.run.info.name],
@@ -153,7 +154,9 @@ def _choices(first: Opened, second: Opened, a: str, b: str) -> dict[str, Any]:
     }
 
 
-def _pairing(one: Pairing, found: Comparison, sides: tuple[Opened, Opened], chosen: tuple[str, str]) -> dict[str, Any]:
+def _pairing(
+    one: Pairing, found: Comparison, sides: tuple[OpenRun, OpenRun], chosen: tuple[str, str]
+) -> dict[str, Any]:
     info = next((metric for metric in found.metrics if metric.key == one.difference.metric), None)
     percent = info is not None and info.percent
     write = formats.share if percent else formats.number
@@ -188,7 +191,7 @@ def _gains(flip: Flip, info: MetricInfo | None) -> bool:
     return flip.difference < 0 if info is not None and info.direction == "lower" else flip.difference > 0
 
 
-def _flip(flip: Flip, write: Any, sides: tuple[Opened, Opened]) -> dict[str, Any]:
+def _flip(flip: Flip, write: Any, sides: tuple[OpenRun, OpenRun]) -> dict[str, Any]:
     paths = [address("runs", side.name, "find", id=flip.sample) for side in dict.fromkeys(sides)]
     return {
         "sample": flip.sample,

@@ -13,7 +13,7 @@ import msgspec
 
 from karat.errors import BadRun
 from karat.journal import End, RunFolder, RunInfo, RunLock, labels_path
-from karat.viewer.opened import Opened
+from karat.viewer.open_run import OpenRun
 
 __all__ = ["Card", "Library", "Listing"]
 
@@ -62,7 +62,7 @@ class Library:
         self.only = tuple(only)
         self.closing = threading.Event()
         self.pool = pool
-        self._open: dict[str, tuple[str, Opened]] = {}
+        self._open: dict[str, tuple[str, OpenRun]] = {}
         self._infos: dict[str, tuple[str, RunInfo | str]] = {}
         self._statuses: dict[str, tuple[str, str]] = {}
         self._guard = threading.Lock()
@@ -76,7 +76,7 @@ class Library:
             left=max(0, len(names) - _MOST_RUNS),
         )
 
-    def open(self, name: str) -> Opened:
+    def open(self, name: str) -> OpenRun:
         """Raises BadRun where there is no such run here."""
         path = self._path(name)
         stamp = _stamp(path / "run.json")
@@ -86,7 +86,7 @@ class Library:
         with self._guard:
             known = self._open.pop(name, None)
             if known is None or known[0] != stamp:
-                known = stamp, Opened(RunFolder.open(path), self.pool, going_on=lambda: not self.closing.is_set())
+                known = stamp, OpenRun(RunFolder.open(path), self.pool, going_on=lambda: not self.closing.is_set())
             self._open[name] = known
             while len(self._open) > _MOST_OPEN:
                 del self._open[next(iter(self._open))]

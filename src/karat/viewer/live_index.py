@@ -19,7 +19,7 @@ import msgspec
 from karat import kinds
 from karat.index import RunIndex, trusted
 from karat.journal import RunFolder
-from karat.viewer.people import People
+from karat.kinds._views import SampleList
 from karat.viewer.queries import Questions
 
 __all__ = ["LiveIndex", "Progress"]
@@ -48,7 +48,7 @@ class LiveIndex:
         self.run = run
         self._guard = threading.RLock()
         self._index: RunIndex | None = None
-        self._people = People()
+        self._listing = SampleList()
         self._sample_places = array("q")
         self._samples_state = self._read_state = self._tail = b""  # what was read
         self._questions: Questions | None = None
@@ -84,7 +84,7 @@ class LiveIndex:
                 self.catch_up()
             assert self._index is not None
             if self._questions is None or self._questions.end != self._index.end:
-                self._questions = Questions(self._index, self._people, self._sample_places)
+                self._questions = Questions(self._index, self._listing, self._sample_places)
             yield self._questions
 
     def discard(self) -> None:
@@ -106,10 +106,10 @@ class LiveIndex:
         with self.run.open_file("samples.jsonl") or BytesIO() as file:
             for line in file:
                 self._sample_places.append(self._sample_places[-1] + len(line))
-        self._people = People()
-        if kinds.of(self.run.info.kind).by_session:
-            for sample in self.run.samples():
-                self._people.add(self._index.samples[sample.id], sample)
+        self._listing, kind = SampleList(), kinds.of(self.run.info.kind)
+        if kind.by_session:
+            rows = self._index.samples
+            self._listing = kind.views().listing((rows[sample.id], sample) for sample in self.run.samples())
 
     def _before(self, end: int) -> bytes:
         with self.run.open_file(self.run.journal.name) or BytesIO() as file:

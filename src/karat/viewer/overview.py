@@ -7,15 +7,15 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from karat import formats
+from karat import formats, kinds
 from karat.analysis import Summary
+from karat.kinds._views import address
 from karat.viewer.library import Card
-from karat.viewer.looking import unit_of
-from karat.viewer.opened import Opened
-from karat.viewer.studying import study_links
-from karat.viewer.web import Site, address, asked, whole_asked
+from karat.viewer.open_run import OpenRun
+from karat.viewer.samples_page import unit_of
+from karat.viewer.web import Site, asked, whole_asked
 
-__all__ = ["overview_page", "runs_page", "state"]
+__all__ = ["kind_page", "overview_page", "runs_page", "state"]
 
 _PAGE = 100
 _MOST_TAGS = 300
@@ -47,10 +47,11 @@ def runs_page(site: Site, request: Request) -> Response:
     )
 
 
-def overview_page(site: Site, request: Request, opened: Opened) -> Response:
+def overview_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """The answer, its numbers, and the ways to what stands behind them."""
     stamp = opened.stamp()
     summary = opened.summary()
+    links_of, links = kinds.of(summary.kind).views().links(summary)
     made_of = opened.document(summary)
     page = site.page(
         request,
@@ -64,7 +65,8 @@ def overview_page(site: Site, request: Request, opened: Opened) -> Response:
         warnings=made_of.warnings,
         sections=made_of.sections,
         doors=_doors(opened, summary),
-        studies=study_links(opened.name, summary.study),
+        links_of=links_of,
+        links=[(name, address("runs", opened.name, group, name)) for group, name in links],
         live=address("runs", opened.name, "state"),
         stamp=stamp,
         going=summary.status == "running",
@@ -73,7 +75,26 @@ def overview_page(site: Site, request: Request, opened: Opened) -> Response:
     return page
 
 
-def state(request: Request, opened: Opened) -> Response:
+def kind_page(site: Site, request: Request, opened: OpenRun) -> Response:
+    """A page that only runs of this kind have."""
+    summary, group, name = opened.summary(), request.path_params["group"], request.path_params["name"]
+    shown = kinds.of(summary.kind).views().page(summary, opened.name, group, name)
+    if shown is None:
+        return site.problem(request, 404, "No such page", "The run has no page of this name.")
+    return site.page(
+        request,
+        "kind_page.html.j2",
+        title=summary.name,
+        run=opened.name,
+        shown=shown,
+        path=address("runs", opened.name, group, name),
+        samples=address("runs", opened.name, "samples", **shown.samples),
+        live=address("runs", opened.name, "state"),
+        stamp=opened.stamp(),
+    )
+
+
+def state(request: Request, opened: OpenRun) -> Response:
     """Whether anything has changed: what pages ask while they are looked at."""
     stamp = opened.stamp()
     tag = f'"{stamp}"'
@@ -85,7 +106,7 @@ def state(request: Request, opened: Opened) -> Response:
     return JSONResponse(told, headers=headers)
 
 
-def _doors(opened: Opened, summary: Summary) -> list[tuple[str, str, str]]:
+def _doors(opened: OpenRun, summary: Summary) -> list[tuple[str, str, str]]:
     """The ways on: name, address, what is behind it."""
     unit = unit_of(opened)
 

@@ -23,8 +23,9 @@ from karat.errors import BadRun, KaratError
 from karat.formats import excerpt
 from karat.index import FailureGroup, RunIndex, ScoreRows
 from karat.journal import checksum_fault
+from karat.kinds import of as kind_named
+from karat.kinds._views import SampleList
 from karat.records import Sample
-from karat.viewer.people import People, searched_texts
 
 __all__ = [
     "ORDERS",
@@ -72,8 +73,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""  # kind; "any"
     claims: bool = False  # with unverified claims
     text: str = ""
-    study: str = ""
-    arm: str = ""
+    choices: tuple[tuple[str, str], ...] = ()  # of those that the kind of dataset has: parameter and value
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,12 +103,10 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """What can be filtered by."""
 
     conditions: tuple[str, ...]
-    labels: tuple[str, ...]
+    labels: tuple[tuple[str, str], ...]  # what `Filter.label` says, and its words
     failures: tuple[str, ...]
     claims: bool
-    studies: tuple[str, ...]
-    arms: tuple[str, ...]
-    unread: tuple[tuple[str, str], ...]  # of a study: what `Filter.label` says, and what that is
+    more: dict[str, tuple[str, ...]]  # those of the kind of dataset, by the parameter
 
 
 class _Turn(msgspec.Struct, gc=False):
@@ -168,9 +166,10 @@ class _Means:
 class Questions:
     """One state of a run's index, as pages ask it."""
 
-    def __init__(self, index: RunIndex, people: People, sample_places: array[int]) -> None:
+    def __init__(self, index: RunIndex, listing: SampleList, sample_places: array[int]) -> None:
         """`sample_places`: where each line of samples.jsonl begins, and the last one ends."""
-        self.index, self.people, self.end = index, people, index.end
+        self.index, self.listing, self.end = index, listing, index.end
+        self.views = kind_named(index.run.info.kind).views()
         self._sample_places = sample_places
         self.shown = index.shown({})  # scorer → scoring
         self.scores = {name: index.scores[name, scoring] for name, scoring in self.shown.items()
@@ -253,17 +252,17 @@ class Questions:
     def choices(self) -> Choices:
         """What the run can be filtered by; long lists are cut."""
         pairs = sorted({pair for rows in self.scores.values() for pair in rows.labels})[:_MOST_CHOICES]
-        labels = [f"{name}={value}" for name, value in pairs]
         kinds = sorted({self._groups[code].kind for _, code in self.failures.values()})
-        studies = sorted({study for study, _ in self.people.arms})
         return Choices(
             conditions=self.conditions,
-            labels=tuple(labels),
+            labels=tuple(self.views.label_choices(pairs)),
             failures=tuple(kinds[:_MOST_CHOICES]),
             claims=any(rows.claims for rows in self.scores.values()),
-            studies=tuple(studies[:_MOST_CHOICES]),
-            arms=tuple(dict.fromkeys(arm for _, arm in sorted(self.people.arms)))[: 3 * _MOST_CHOICES],
-            unread=tuple(_unread(pairs)) if studies else (),
+            more={
+                name: tuple(sorted(values)[: 3 * _MOST_CHOICES])
+                for name, values in self.listing.choices.items()
+                if len(values) > 1
+            },
         )
 
     @cached_property
@@ -314,11 +313,9 @@ class Questions:
         if wanted.claims:
             cells = (_counting_cells(rows, rows.claims) for rows in self.scores.values())
             yield self._having((cell for some in cells for cell in some), condition)
-        if wanted.study or wanted.arm:
+        for name, value in wanted.choices:
             flags = self._none()
-            for (study, arm), rows in self.people.arms.items():
-                if wanted.study in ("", study) and wanted.arm in ("", arm):
-                    flags[rows] = True
+            flags[self.listing.choices.get(name, {}).get(value, [])] = True
             yield flags
         words = re.findall(r"[^\W_]+", wanted.text[:200].lower())[:10]
         if words:
@@ -353,7 +350,7 @@ class Questions:
         index, end = self.index, time.thread_time() + _SECONDS
         for _, sample in self._lines_with(rare, "samples.jsonl", b"{", _sample, end):
             texts = [sample.id, *(text for turn in sample.turns for text in (turn.question, turn.golden) if text)]
-            texts += searched_texts(sample) if self.people.by_row else ()
+            texts += self.views.searched_texts(sample)
             if sample.id in index.samples and _holds(texts, patterns):
                 yield index.samples[sample.id]
         for at, answer in self._lines_with(rare, "journal.jsonl", b'{"event":"answer"', _answer, end):
@@ -428,15 +425,6 @@ def _counting_cells(rows: ScoreRows, positions: array[int]) -> list[int]:
     some = np.array(positions, dtype=np.int64)
     cells = np.frombuffer(rows.cells, dtype=np.int64)[some[np.isin(some, rows.counting())]]
     return [int(cell) for cell in cells]
-
-
-def _unread(labels: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Every kind of any field, then each field's own."""
-    for kind in dict.fromkeys(value for _, value in labels):
-        if [name for name, value in labels if value == kind] != ["turn"]:
-            yield f"={kind}", f"any field: {kind}"
-    for name, value in labels:
-        yield f"{name}={value}", f"{name}: {value}"
 
 
 def _holds(texts: list[str], patterns: list[re.Pattern[str]]) -> bool:

@@ -11,10 +11,11 @@ from karat.errors import BadRun
 from karat.index import LineReader
 from karat.index.lines import AnswerLine
 from karat.journal import Attempt
+from karat.kinds._views import TrialRecord
 from karat.records import Answer, Failure, Reply, Sample, Score
 from karat.viewer.queries import Questions
 
-__all__ = ["Moved", "Texts", "Told"]
+__all__ = ["Moved", "Texts"]
 
 _MOST_TRIALS = 60  # of one question on one page
 _MOST_ROWS = 400  # scores of one trial
@@ -24,24 +25,6 @@ _Record = TypeVar("_Record")
 
 class Moved(Exception):
     """A line is not where the index says: the journal is another one by now."""
-
-
-class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the journal says of one trial."""
-
-    n: int  # its cell in the index
-    id: str
-    condition: int
-    repetition: int
-    answer: Answer | None
-    scores: tuple[Score, ...]  # of the newest scorings
-    failure: Failure | None
-    attempts: tuple[Attempt, ...]  # that failed
-    heard: tuple[Reply, ...]  # of a conversation without an answer: what was said before it broke
-    dollars: float | None
-    tokens: int | None
-    damaged: bool = False  # whether there is an answer whose line cannot be read
-    values: dict[str, float]  # metric's key → number; NaN: none
 
 
 class _ReplyEvent(msgspec.Struct):
@@ -74,20 +57,20 @@ class Texts:
         """The question of a trial, by its cell. Raises as `sample`."""
         return self.sample(self._index.place(trial)[0])
 
-    def trials(self, row: int, *, first: int = 0) -> tuple[list[Told], int]:
+    def trials(self, row: int, *, first: int = 0) -> tuple[list[TrialRecord], int]:
         """The trials of a question, by repetition, from a place on; and how many there are in all. Raises Moved."""
         index, failures = self._index, self._questions.failures
         step = len(index.conditions) * index.repetitions
         cells = [cell for cell in range(row * step, (row + 1) * step) if index.answered[cell] or cell in failures]
         cells.sort(key=lambda cell: index.place(cell)[:0:-1])
-        found: list[Told] = []
+        found: list[TrialRecord] = []
         for cell in cells[first : first + _MOST_TRIALS]:
             if found and self._left < 0:
                 break
             found.append(self._trial(cell))
         return found, len(cells)
 
-    def trial(self, name: str) -> Told | None:
+    def trial(self, name: str) -> TrialRecord | None:
         """One trial by its id, if anything was answered in it. Raises Moved."""
         cell = self._index.cell_of(name)
         return None if cell is None else self._trial(cell)
@@ -98,7 +81,7 @@ class Texts:
         scores = (self._line(at, Score) for at in places if not self.spent)
         return tuple(score for score in scores if score is not None and turn in (None, score.turn))
 
-    def _trial(self, cell: int) -> Told:
+    def _trial(self, cell: int) -> TrialRecord:
         index, questions = self._index, self._questions
         row, condition, repetition = index.place(cell)
         place = (row, condition, repetition)
@@ -114,7 +97,7 @@ class Texts:
         trial = answer or failure or (self._line(index.answers[cell], AnswerLine) if answered else None)
         if trial is None:
             raise Moved
-        return Told(
+        return TrialRecord(
             n=cell,
             id=trial.trial,
             condition=condition,

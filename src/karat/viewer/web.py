@@ -7,8 +7,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, urlencode
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.requests import Request
@@ -18,11 +17,15 @@ from karat import __version__
 from karat.analysis import Comparison
 from karat.document.assets import css, script
 from karat.document.templating import environment
+from karat.kinds._views import address
 from karat.viewer.jobs import Jobs, NotYet
 from karat.viewer.library import Library
-from karat.viewer.opened import Opened
+from karat.viewer.open_run import OpenRun
 
-__all__ = ["Site", "address", "asked", "assets", "number_asked", "whole_asked"]
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["Site", "asked", "assets", "number_asked", "whole_asked"]
 
 _HERE = Path(__file__).parent
 _LONGEST_PARAMETER = 300
@@ -34,11 +37,16 @@ class Site:
     def __init__(self, library: Library, *, reviewer: str = "") -> None:
         self.library, self.reviewer = library, reviewer
         self.compared: Jobs[Comparison] = Jobs(library.pool, what="summary")
-        self._environment = environment(view=_HERE / "templates")
-        self._environment.globals.update(address=address, assets=assets(), version=__version__)
+        self._environments: dict[Path | None, Environment] = {}
 
-    def page(self, request: Request, template: str, *, status: int = 200, **content: Any) -> Response:
-        """A page; `content` is what its template needs besides."""
+    def page(
+        self, request: Request, template: str, *, status: int = 200, folder: Path | None = None, **content: Any
+    ) -> Response:
+        """A page; `content` is what its template needs besides. `folder`: of a kind's templates, called `kind/…`."""
+        if folder not in self._environments:
+            more = {} if folder is None else {"kind": folder}
+            made = self._environments[folder] = environment(view=_HERE / "templates", **more)
+            made.globals.update(address=address, assets=assets(), version=__version__)
         common = {
             "csrf": request.scope.get("karat.csrf", ""),
             "reviewer": self.reviewer,
@@ -47,14 +55,15 @@ class Site:
             "going": False,
             "up": None,
         }
-        text = self._environment.get_template(f"view/{template}").render({**common, **content})
+        name = template if folder is not None else f"view/{template}"
+        text = self._environments[folder].get_template(name).render({**common, **content})
         return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
 
     def problem(self, request: Request, status: int, title: str, told: str) -> Response:
         """Something that could not be shown."""
         return self.page(request, "problem.html.j2", status=status, title=title, told=told)
 
-    def waiting(self, request: Request, opened: Opened, error: NotYet) -> Response:
+    def waiting(self, request: Request, opened: OpenRun, error: NotYet) -> Response:
         """What is being made, and how far it is; the page asks again by itself."""
         progress = error.progress
         return self.page(
@@ -67,22 +76,6 @@ class Site:
             progress=progress,
             live=address("runs", opened.name, "state"),
         )
-
-
-def address(*parts: str | int, **query: Any) -> str:
-    """A path of this server; parts are escaped, and what is empty or None is left out of the query.
-
-    A tuple stands there several times.
-
-    >>> address("runs", "a b/c", "samples", sort="gap", text="", low=0)
-    '/runs/a%20b%2Fc/samples?sort=gap&low=0'
-    >>> address("compare", run=("a", "b"))
-    '/compare?run=a&run=b'
-    """
-    path = "/" + "/".join(quote(str(part), safe="") for part in parts)
-    each = [(name, one) for name, value in query.items() for one in (value if isinstance(value, tuple) else (value,))]
-    told = [(name, value) for name, value in each if value is not None and value is not False and value != ""]
-    return f"{path}?{urlencode(told)}" if told else path
 
 
 def asked(request: Request, name: str, *, among: Mapping[str, Any] | tuple[str, ...] | None = None) -> str:

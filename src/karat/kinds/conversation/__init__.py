@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from karat.analysis.parts import AnalysisInput, Part
     from karat.blocks import KindBlocks
     from karat.journal import RunFolder
+    from karat.kinds._views import Views
 
 __all__ = ["Conversation"]
 
@@ -115,6 +116,12 @@ class Conversation(Kind):
         if wanted not in RIGHT_RULES:
             raise BadOption("--right", f"there is no '{wanted}'{did_you_mean(wanted, RIGHT_RULES)}")
         return wanted, None
+
+    @staticmethod
+    def views() -> Views:
+        from karat.kinds.conversation.views import ConversationViews
+
+        return ConversationViews()
 
     @staticmethod
     def analyse(given: AnalysisInput) -> Part | None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from karat.analysis.parts import AnalysisInput, Part
     from karat.blocks import KindBlocks
     from karat.journal import RunFolder, StudyCopy
+    from karat.kinds._views import Views
     from karat.kinds.study.contents import CheckedStudies, ListedStudies, StudyPage
     from karat.kinds.study.people import Person
     from karat.records import AllowCode, Sample
@@ -153,6 +154,12 @@ class Study(Kind):
         from karat.kinds.study.contents import check_studies
 
         return check_studies(self, path)
+
+    @staticmethod
+    def views() -> Views:
+        from karat.kinds.study.views import StudyViews
+
+        return StudyViews()
 
     @staticmethod
     def analyse(given: AnalysisInput) -> Part | None:

@@ -23,7 +23,7 @@ from karat.viewer.queries import Questions
 from karat.viewer.summing import summed
 from karat.viewer.texts import Moved, Texts
 
-__all__ = ["Opened", "Page"]
+__all__ = ["OpenRun", "Page"]
 
 _ALMOST = 4 * 2**20  # bytes: a page may lack so much of a run that goes on
 
@@ -36,7 +36,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     right: str = "numerical"  # of conversations: by which match a turn is right
 
 
-class Opened:
+class OpenRun:
     """May be asked from several threads."""
 
     def __init__(self, run: RunFolder, pool: ThreadPoolExecutor, *, going_on: Callable[[], bool]) -> None:

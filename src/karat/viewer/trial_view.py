@@ -12,13 +12,11 @@ import msgspec
 from karat import formats
 from karat.analysis.model import MetricInfo
 from karat.journal import Label
+from karat.kinds._views import Reviews, TrialRecord, address
 from karat.records import Reply, Score, ToolCall
-from karat.viewer.beside import difference
-from karat.viewer.texts import Told
-from karat.viewer.voices import Voices
-from karat.viewer.web import address
+from karat.viewer.text_diff import difference
 
-__all__ = ["Seen", "claims_of", "seen", "steps_of", "written"]
+__all__ = ["TrialContext", "claims_of", "steps_of", "trial_view", "written"]
 
 _SHOWN = 20_000  # characters of a text on a page
 _MOST_STEPS = 11  # that are buttons; with more, one types
@@ -27,47 +25,47 @@ _MOST_PEOPLE = 12  # of one answer; the newest
 _MOST_NOTES = 50
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a trial is shown with."""
 
     run: str
     columns: Sequence[MetricInfo]
     conditions: Sequence[str]
-    voices: Voices
+    reviews: Reviews
     view: str  # rendered, plain, diff
     golden: Sequence[str | None]  # turn by turn
-    conversation: bool
+    by_turn: bool
 
 
-def seen(told: Told, page: Seen) -> dict[str, Any]:
+def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
     """What the template needs of one trial."""
-    labels = page.voices.labels.of(told.id)
-    name = page.conditions[told.condition] if 0 <= told.condition < len(page.conditions) else "?"
-    own = next((one for one in labels if one.who == page.voices.reviewer and one.turn is None), None)
-    replies = told.answer.replies if told.answer is not None else told.heard
+    labels = page.reviews.labels.of(trial.id)
+    name = page.conditions[trial.condition] if 0 <= trial.condition < len(page.conditions) else "?"
+    own = next((one for one in labels if one.who == page.reviews.reviewer and one.turn is None), None)
+    replies = trial.replies
     people = [one for one in labels if one.scores and one.turn is None][-_MOST_PEOPLE:]
-    claims = claims_of(told.scores)
+    claims = claims_of(trial.scores)
     return {
-        "n": told.n,
-        "id": told.id,
-        "condition": told.condition,
-        "repetition": told.repetition,
+        "n": trial.n,
+        "id": trial.id,
+        "condition": trial.condition,
+        "repetition": trial.repetition,
         "name": name,
-        "label": f"{name}, repetition {told.repetition + 1}",
-        "answered": told.answer is not None,
-        "judged": any(not score.offline for score in told.scores),
-        "failure": _failure(told),
-        "damaged": told.damaged,
+        "label": f"{name}, repetition {trial.repetition + 1}",
+        "answered": trial.answer is not None,
+        "judged": any(not score.offline for score in trial.scores),
+        "failure": _failure(trial),
+        "damaged": trial.damaged,
         "people": [one.who for one in people],
-        "scores": [_score(column, told, people) for column in page.columns if _there(column, told, people)],
-        "replies": [_reply(reply, turn, told, page) for turn, reply in enumerate(replies)],
-        "reasons": _reasons(told.scores),
+        "scores": [_score(column, trial, people) for column in page.columns if _there(column, trial, people)],
+        "replies": [_reply(reply, turn, trial, page) for turn, reply in enumerate(replies)],
+        "reasons": _reasons(trial.scores),
         "claims": [_claim(at, text, labels, own) for at, text in enumerate(claims)],
-        "spent": _spent(told),
-        "attempts": [{"what": f"{one.kind} ({one.cls})", "message": one.message} for one in told.attempts],
+        "spent": _spent(trial),
+        "attempts": [{"what": f"{one.kind} ({one.cls})", "message": one.message} for one in trial.attempts],
         "notes": [one for one in labels if one.note][-_MOST_NOTES:],
         # A number of a conversation is a mean over its turns: nothing that one would give it as a whole.
-        "ask": [] if page.conversation else [_question(column, own) for column in page.columns][:20],
+        "ask": [] if page.by_turn else [_question(column, own) for column in page.columns][:20],
         "own_note": own.note if own is not None else "",
     }
 
@@ -97,18 +95,18 @@ def steps_of(column: MetricInfo) -> list[tuple[str, str]]:
     return [(str(step), str(step)) for step in range(int(column.low), int(column.high) + 1)]
 
 
-def _value(column: MetricInfo, told: Told) -> float:
-    return told.values.get(column.key, math.nan)
+def _value(column: MetricInfo, trial: TrialRecord) -> float:
+    return trial.values.get(column.key, math.nan)
 
 
-def _there(column: MetricInfo, told: Told, people: Sequence[Label]) -> bool:
-    return not math.isnan(_value(column, told)) or any(column.key in one.scores for one in people)
+def _there(column: MetricInfo, trial: TrialRecord, people: Sequence[Label]) -> bool:
+    return not math.isnan(_value(column, trial)) or any(column.key in one.scores for one in people)
 
 
-def _score(column: MetricInfo, told: Told, people: Sequence[Label]) -> dict[str, Any]:
+def _score(column: MetricInfo, trial: TrialRecord, people: Sequence[Label]) -> dict[str, Any]:
     return {
         "key": column.key,
-        "value": written(column, _value(column, told)),
+        "value": written(column, _value(column, trial)),
         "people": [written(column, one.scores.get(column.key)) for one in people],
     }
 
@@ -123,25 +121,25 @@ def _question(column: MetricInfo, own: Label | None) -> dict[str, Any]:
     }
 
 
-def _failure(told: Told) -> dict[str, str] | None:
-    one = told.failure
+def _failure(trial: TrialRecord) -> dict[str, str] | None:
+    one = trial.failure
     if one is None:
         return None
     where = f"{one.scorer or 'a scorer'} failed" if one.stage == "score" else f"{one.cls} fault"
     return {"what": one.kind.replace("_", " "), "where": where, "message": one.message}
 
 
-def _reply(reply: Reply, turn: int, told: Told, page: Seen) -> dict[str, Any]:
+def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
     golden = page.golden[turn] if turn < len(page.golden) else None
     diff, uncompared = None, ""
-    if page.view == "diff" and golden is not None and not page.conversation:
+    if page.view == "diff" and golden is not None and not page.by_turn:
         diff, uncompared = difference(golden, reply.text)
     return {
         "text": reply.text,
         "length": len(reply.text),
         "diff": diff,
         "uncompared": uncompared,
-        "whole": address("runs", page.run, "text", told.id, turn) if len(reply.text) > _SHOWN else None,
+        "whole": address("runs", page.run, "text", trial.id, turn) if len(reply.text) > _SHOWN else None,
         "calls": _calls(reply.tool_calls),
         "reasoning": reply.reasoning,
     }
@@ -184,18 +182,18 @@ def _claim(at: int, text: str, labels: Sequence[Label], own: Label | None) -> di
     }
 
 
-def _spent(told: Told) -> str:
-    judged = [score.dollars for score in told.scores if not score.offline]
-    parts = [f"agent {formats.dollars(told.dollars)}"]
+def _spent(trial: TrialRecord) -> str:
+    judged = [score.dollars for score in trial.scores if not score.offline]
+    parts = [f"agent {formats.dollars(trial.dollars)}"]
     if judged:
         known = [one for one in judged if one is not None]
         parts.append(f"judge {formats.dollars(math.fsum(known), unknown=len(judged) - len(known))}")
-    if told.tokens is not None:
-        parts.append(f"{formats.count(told.tokens)} tokens")
-    if told.answer is not None:
-        parts.append(formats.duration(told.answer.seconds))
-        if told.answer.attempts > 1:
-            parts.append(formats.plural(told.answer.attempts, "attempt"))
-        models = dict.fromkeys(reply.model for reply in told.answer.replies if reply.model)
+    if trial.tokens is not None:
+        parts.append(f"{formats.count(trial.tokens)} tokens")
+    if trial.answer is not None:
+        parts.append(formats.duration(trial.answer.seconds))
+        if trial.answer.attempts > 1:
+            parts.append(formats.plural(trial.answer.attempts, "attempt"))
+        models = dict.fromkeys(reply.model for reply in trial.answer.replies if reply.model)
         parts += [formats.excerpt(", ".join(models), 80)] if models else []
     return " · ".join(parts)

@@ -11,9 +11,9 @@ import msgspec
 from karat import formats
 from karat.analysis.model import MetricInfo
 from karat.stats import Interval, cohen_kappa
-from karat.viewer.told import steps_of
+from karat.viewer.trial_view import steps_of
 
-__all__ = ["Agreement", "Pair", "Said", "agreements", "agreements_in_words"]
+__all__ = ["Agreement", "Pair", "WordPair", "agreements", "agreements_in_words"]
 
 
 _MOST_WORDS = 200  # a kappa is reckoned from a table of all words by all words
@@ -29,8 +29,8 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     cluster: int  # the question: answers to one question are not independent
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that both called by a word: right or wrong, a diagnosis, what was read in a field."""
+class WordPair(msgspec.Struct, frozen=True, kw_only=True):
+    """What both say in words: right or wrong, a diagnosis, how a field is read."""
 
     what: str
     who: str
@@ -63,9 +63,9 @@ def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
     return [_agreement(group) for _, group in sorted(groups.items())]
 
 
-def agreements_in_words(found: Iterable[Said]) -> list[Agreement]:
+def agreements_in_words(found: Iterable[WordPair]) -> list[Agreement]:
     """One row a thing and person. What either of them does not say is no part of it, and counted for the person."""
-    groups: dict[tuple[str, str], list[Said]] = {}
+    groups: dict[tuple[str, str], list[WordPair]] = {}
     for one in found:
         groups.setdefault((one.what, one.who), []).append(one)
     return [_of_words(group) for group in groups.values()]
@@ -92,7 +92,7 @@ def _agreement(group: Sequence[Pair]) -> Agreement:
     )
 
 
-def _of_words(group: Sequence[Said]) -> Agreement:
+def _of_words(group: Sequence[WordPair]) -> Agreement:
     both = [one for one in group if one.person is not None and one.karat is not None]
     n, kappa, too_many = len(both), None, False
     if both and all(one.words for one in both):

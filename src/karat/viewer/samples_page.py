@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
 from typing import Any, get_args
 
 from msgspec import structs
@@ -13,51 +11,46 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from karat import formats, kinds
 from karat.analysis.model import MetricInfo
-from karat.numeric.diagnosis import MEANINGS
-from karat.records import Sample
+from karat.kinds._views import Reviews, SamplePage, address
 from karat.viewer import queries
-from karat.viewer.conversing import turns
-from karat.viewer.opened import Opened, Page
-from karat.viewer.prompts import prompts
+from karat.viewer.open_run import OpenRun, Page
 from karat.viewer.queries import Cell, Filter, Listed, Questions
-from karat.viewer.sessions import is_group, seat_of, session, table
-from karat.viewer.texts import Told
-from karat.viewer.told import Seen, seen
-from karat.viewer.voices import Voices
-from karat.viewer.web import Site, address, asked, number_asked, whole_asked
+from karat.viewer.trial_view import TrialContext, trial_view
+from karat.viewer.web import Site, asked, number_asked, whole_asked
 
 __all__ = ["found_page", "sample_page", "samples_page", "text_page", "unit_of"]
 
 _MOST_PAGES = 20_000
 _VIEWS = (("rendered", "Rendered"), ("plain", "Plain"), ("diff", "Difference to golden"))
 
-_DIAGNOSES = [(name, name.replace("_", " ")) for name in MEANINGS]
 
-
-def unit_of(opened: Opened, page: Page | None = None) -> str:
-    """What one sample of the run is called. Of a study it takes the index to tell participants from groups."""
+def unit_of(opened: OpenRun, page: Page | None = None) -> str:
+    """What one sample of the run is called. Some kinds take the index to tell participants from groups."""
     kind = kinds.of(opened.run.info.kind)
     if kind.by_session:
-        return "session" if page is None else page.questions.people.unit
+        return (page.questions.listing.unit if page is not None else "") or "session"
     return kind.unit
 
 
-def samples_page(site: Site, request: Request, opened: Opened) -> Response:
+def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """The list, filtered and sorted."""
-    wanted, number = _wanted(request), whole_asked(request, "page", most=_MOST_PAGES)
+    number, kind = whole_asked(request, "page", most=_MOST_PAGES), kinds.of(opened.run.info.kind)
     with opened.page() as page:
-        questions, study = page.questions, kinds.of(opened.run.info.kind).by_session
+        questions, wanted = page.questions, _wanted(request, page)
         column, total = questions.column(wanted.metric), len(questions.rows(wanted))
         return site.page(
             request,
             "samples.html.j2",
             **_of(opened, page),
-            study=study,
+            views=questions.views,
+            listing=questions.listing,
+            by_id=kind.by_session,
             wanted=wanted,
+            chosen=dict(wanted.choices),
             choices=questions.choices,
             columns=questions.columns,
             metric=column,
-            conversation=study or kinds.of(opened.run.info.kind).by_turn,
+            by_turn=kind.by_session or kind.by_turn,
             conditions=questions.conditions,
             rows=[_row(row, questions, column) for row in questions.listed(wanted, page=number)],
             counted=formats.plural(total, unit_of(opened, page)),
@@ -70,68 +63,62 @@ def samples_page(site: Site, request: Request, opened: Opened) -> Response:
         )
 
 
-def sample_page(site: Site, request: Request, opened: Opened) -> Response:
-    """One question with everything that was said of it."""
+def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
+    """One question with everything that was answered to it."""
     n, first = int(request.path_params["n"]), whole_asked(request, "first", most=10**6)
     view = asked(request, "view", among=tuple(name for name, _ in _VIEWS)) or "rendered"
     kind = kinds.of(opened.run.info.kind)
-    conversation, study = kind.by_turn, kind.by_session
+    by_turn = kind.by_turn or kind.by_session
     with opened.page() as page:
         questions = page.questions
         if not 0 < n <= len(questions.index.samples):
             return site.problem(request, 404, "No such question", "The run has no question of this number.")
         sample = page.texts.sample(n - 1)
-        found, total = page.texts.trials(n - 1, first=first)
-        voices = Voices(labels=opened.labels(), reviewer=site.reviewer)
-        with_what = Seen(
+        trials, total = page.texts.trials(n - 1, first=first)
+        reviews = Reviews(labels=opened.labels(), reviewer=site.reviewer)
+        context = TrialContext(
             run=opened.name,
             columns=questions.columns,
             conditions=questions.conditions,
-            voices=voices,
+            reviews=reviews,
             view=view,
             golden=[turn.golden for turn in sample.turns],
-            conversation=conversation or study,
+            by_turn=by_turn,
         )
         content = {
             **_of(opened, page),
             "n": n,
             "sample": sample,
             "heading": sample.turns[0].question if sample.turns else sample.id,
-            "conversation": conversation,
+            "by_turn": by_turn,
             "conditions": questions.conditions,
-            "diagnoses": _DIAGNOSES,
-            "voices": voices,
-            "turns": turns(sample, found, questions.conditions, voices=voices, rule=page.right) if conversation else [],
-            "trials": [seen(told, with_what) for told in found],
+            "trials": [trial_view(trial, context) for trial in trials],
             "total": total,
             "first": first,
             "view": view,
-            "views": _VIEWS[:2] if conversation else _VIEWS,
+            "views": _VIEWS[:2] if by_turn else _VIEWS,
             **_place_in_list(opened, page, request, view),
         }
-        content |= _of_study(request, opened, sample, found, content) if study else {"template": "sample.html.j2"}
-    return site.page(request, **content)
+        given = SamplePage(
+            run=opened.name,
+            info=opened.run.info,
+            n=n,
+            sample=sample,
+            trials=trials,
+            conditions=questions.conditions,
+            reviews=reviews,
+            rule=page.right,
+            seat=asked(request, "seat"),
+            query=content["query"],
+        )
+        own = questions.views.sample_page(given)
+    if own is None:
+        return site.page(request, "sample.html.j2", **content)
+    template, more = own
+    return site.page(request, f"kind/{template}", folder=questions.views.templates, **{**content, **more})
 
 
-def _of_study(
-    request: Request, opened: Opened, sample: Sample, found: Sequence[Told], content: dict[str, Any]
-) -> dict[str, Any]:
-    """The session of a participant, or of the seat that is asked for; else a group's game."""
-    seat, run, query = seat_of(sample, asked(request, "seat")), opened.name, content["query"]
-    if is_group(sample) and seat is None:
-        made = table(sample, found, content["conditions"], n=content["n"], run=run, query=query)
-        return {"template": "group.html.j2", "group": made}
-    made = session(sample, found, content["conditions"], run=run, seat=seat, voices=content["voices"])
-    more: dict[str, Any] = {"template": "session.html.j2", "session": made, "seat": None, "group_path": None}
-    more |= {"prompts": prompts(opened.run.info, sample, seat)}
-    if seat is not None:
-        here = partial(address, "runs", run, "samples", content["n"], **query)
-        more |= {"seat": str(seat), "group_path": here(), "before": here(seat=str(seat - 1)) if seat else None}
-        more |= {"after": None if seat_of(sample, str(seat + 1)) is None else here(seat=str(seat + 1))}
-    return more
-
-
-def _of(opened: Opened, page: Page | None = None) -> dict[str, Any]:
+def _of(opened: OpenRun, page: Page | None = None) -> dict[str, Any]:
     """What the pages of a run have in common."""
     return {
         "title": opened.run.info.name,
@@ -142,9 +129,9 @@ def _of(opened: Opened, page: Page | None = None) -> dict[str, Any]:
     }
 
 
-def _place_in_list(opened: Opened, page: Page, request: Request, view: str) -> dict[str, Any]:
+def _place_in_list(opened: OpenRun, page: Page, request: Request, view: str) -> dict[str, Any]:
     """The list from which one came, and what stands before and behind in it."""
-    wanted, at = _wanted(request), whole_asked(request, "at", most=10**8)
+    wanted, at = _wanted(request, page), whole_asked(request, "at", most=10**8)
     query = _query(wanted)
     number = max(0, at - 1) // queries.PAGE
     return {
@@ -156,12 +143,11 @@ def _place_in_list(opened: Opened, page: Page, request: Request, view: str) -> d
     }
 
 
-def text_page(site: Site, request: Request, opened: Opened) -> Response:
+def text_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """The whole text of one reply, to be saved: as it is, and never run."""
     with opened.page() as page:
-        told = page.texts.trial(request.path_params["trial"])
-    turn = int(request.path_params["turn"])
-    replies = () if told is None else told.answer.replies if told.answer is not None else told.heard
+        trial = page.texts.trial(request.path_params["trial"])
+    turn, replies = int(request.path_params["turn"]), () if trial is None else trial.replies
     if turn >= len(replies):
         return site.problem(request, 404, "No such text", "The run has no answer of this trial and turn.")
     body = replies[turn].text.encode("utf-8", "replace")
@@ -169,7 +155,7 @@ def text_page(site: Site, request: Request, opened: Opened) -> Response:
     return PlainTextResponse(body, headers=headers)
 
 
-def found_page(site: Site, request: Request, opened: Opened) -> Response:
+def found_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """To the page of a question by its id."""
     with opened.page() as page:
         row = page.questions.index.samples.get(request.query_params.get("id", ""))
@@ -178,7 +164,8 @@ def found_page(site: Site, request: Request, opened: Opened) -> Response:
     return RedirectResponse(address("runs", opened.name, "samples", row + 1), status_code=303)
 
 
-def _wanted(request: Request) -> Filter:
+def _wanted(request: Request, page: Page) -> Filter:
+    chosen = [(name, asked(request, name)) for name in page.questions.listing.choices]
     return Filter(
         sort=asked(request, "sort", among=get_args(queries.Sort)) or "position",  # type: ignore[arg-type] # one of them
         metric=asked(request, "metric"),
@@ -189,19 +176,20 @@ def _wanted(request: Request) -> Filter:
         failure=asked(request, "failure"),
         claims=asked(request, "claims") == "1",
         text=asked(request, "text").strip(),
-        study=asked(request, "study"),
-        arm=asked(request, "arm"),
+        choices=tuple((name, value) for name, value in chosen if value),
     )
 
 
 def _query(wanted: Filter) -> dict[str, Any]:
     """The filter as parameters, without what is as always."""
     default = Filter()
-    told = {name: value for name, value in structs.asdict(wanted).items() if value != getattr(default, name)}
-    return {name: "1" if value is True else value for name, value in told.items()}
+    given = {name: value for name, value in structs.asdict(wanted).items() if value != getattr(default, name)}
+    return {name: "1" if value is True else value for name, value in given.items() if name != "choices"} | dict(
+        wanted.choices
+    )
 
 
-def _beside(opened: Opened, page: Page, wanted: Filter, at: int, view: str) -> str | None:
+def _beside(opened: OpenRun, page: Page, wanted: Filter, at: int, view: str) -> str | None:
     """The question at a place, from 1, of the list from which one came."""
     rows = page.questions.rows(wanted)
     if not 0 < at <= len(rows):
@@ -210,7 +198,7 @@ def _beside(opened: Opened, page: Page, wanted: Filter, at: int, view: str) -> s
     return address("runs", opened.name, "samples", int(rows[at - 1]) + 1, view=shown, at=at, **_query(wanted))
 
 
-def _sorts(opened: Opened, page: Page) -> list[tuple[str, str]]:
+def _sorts(opened: OpenRun, page: Page) -> list[tuple[str, str]]:
     found = [("position", "as in the dataset")]
     if page.questions.columns:
         found += [("worst", "worst first")]
@@ -230,7 +218,7 @@ def _row(row: Listed, questions: Questions, column: MetricInfo | None) -> dict[s
         "question": row.question or row.id,
         "turns": row.turns,
         "gap": "" if column is None else _number(column, row.gap),
-        "who": questions.people.by_row.get(row.row),
+        "more": questions.listing.cells.get(row.row, [("", "")] * len(questions.listing.heads)),
         "cells": [_cell(cells.get(n), column) for n in range(len(questions.conditions))],
     }
 

@@ -1,12 +1,8 @@
-"""The page of one study: what people did, what the agent did, who took part, what could not be read."""
+"""The viewer's page of one study: people beside the agent, who took part, what could not be read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-from starlette.requests import Request
-from starlette.responses import Response
 
 from karat import formats
 from karat.blocks import (
@@ -14,17 +10,18 @@ from karat.blocks import (
     Cell,
     Count,
     Estimate,
-    Facts,
     Group,
     Note,
     Number,
     Row,
     Scale,
+    Section,
     Share,
     Table,
     Text,
     columns,
 )
+from karat.kinds._views import KindPage, address
 from karat.kinds.study.analysis.model import (
     FindingResult,
     SideNumbers,
@@ -36,10 +33,8 @@ from karat.kinds.study.analysis.model import (
     TestRow,
 )
 from karat.kinds.study.sections import statistic_of
-from karat.viewer.opened import Opened
-from karat.viewer.web import Site, address
 
-__all__ = ["study_links", "study_page"]
+__all__ = ["study_page"]
 
 _DIGITS = 3
 _FLAGGED = 0.8  # of coverage
@@ -47,41 +42,28 @@ _MOST_FINDINGS = 100
 _MOST_TESTS = 60  # of one finding
 _MOST_REPETITIONS = 20
 _MOST_FIELDS = 300  # rows of what could not be read
-_MOST_LINKS = 100
 _HEADS = ("test", "statistic", "ln BF", "P(effect)", "d", "PAS", "direction", "coverage")
 
 
-def study_links(run: str, part: StudySummary | None) -> list[tuple[str, str]]:
-    """The studies of a run: name and address."""
-    found = () if part is None else part.studies[:_MOST_LINKS]
-    return [(one.study, address("runs", run, "studies", one.study)) for one in found]
-
-
-def study_page(site: Site, request: Request, opened: Opened) -> Response:
-    """One study of a run."""
-    summary, name = opened.summary(), request.path_params["study"]
-    part = summary.study
-    info = part.info(name) if part is not None else None
-    if part is None or info is None:
-        return site.problem(request, 404, "No such study", "The run has no study of this name.")
-    results = [(one, found) for one in part.conditions if (found := one.study(name)) is not None]
-    findings = list(_findings(part, name))
-    return site.page(
-        request,
-        "study.html.j2",
-        title=summary.name,
-        run=opened.name,
-        info=info,
-        about=Facts(items=tuple(_about(info))),
-        scores=_scores(part, results),
-        findings=findings[:_MOST_FINDINGS],
-        left=max(0, len(findings) - _MOST_FINDINGS),
-        legend=_legend(part),
-        arms=_arms(opened.name, results),
-        unread=_unread(opened.name, results),
-        lost=tuple(_lost(opened.name, results)),
-        live=address("runs", opened.name, "state"),
-        stamp=opened.stamp(),
+def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
+    """One study of a run; None where the run has no study of this name."""
+    info = part.info(name)
+    if info is None:
+        return None
+    results = [(one, result) for one in part.conditions if (result := one.study(name)) is not None]
+    sections = (
+        Section(id="agreement", title="Agreement with people", blocks=(_scores(part, results),)),
+        Section(id="findings", title="Findings", blocks=tuple(_findings(part, name)), lead=_legend(part)),
+        Section(id="arms", title="Arms", blocks=(_arms(run, results),)),
+        Section(id="unread", title="What could not be read", blocks=tuple(_unread(run, results))),
+        Section(id="lost", title="Participants without an answer", blocks=tuple(_lost(run, results))),
+    )
+    return KindPage(
+        name=name,
+        title=info.title,
+        facts=tuple(_about(info)),
+        samples={"study": name},
+        sections=tuple(section for section in sections if section.blocks),
     )
 
 
@@ -122,17 +104,20 @@ def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyRes
     )  # fmt: skip
 
 
-def _findings(part: StudySummary, name: str) -> Iterator[dict[str, Any]]:
-    """A finding with what every condition made of it."""
-    found: dict[str, list[tuple[int, FindingResult]]] = {}
+def _findings(part: StudySummary, name: str) -> Iterator[Block]:
+    """Each finding with what every condition made of it."""
+    findings: dict[str, list[tuple[int, FindingResult]]] = {}
     for color, one in enumerate(part.conditions):
         study = one.study(name)
         for finding in study.findings if study is not None else ():
-            found.setdefault(finding.name, []).append((color, finding))
-    for own, sides in found.items():
-        claim = sides[0][1].claim
-        flagged = [_named(part.conditions[color]) for color, finding in sides if finding.flagged]
-        yield {"name": own, "claim": claim, "flagged": flagged, "blocks": tuple(_tests(part, own, sides))}
+            findings.setdefault(finding.name, []).append((color, finding))
+    for own, sides in list(findings.items())[:_MOST_FINDINGS]:
+        flagged = ", ".join(_named(part.conditions[color]) for color, finding in sides if finding.flagged)
+        texts = (sides[0][1].claim, f"few answers: {flagged}" if flagged else "")
+        yield Note(title=own, texts=tuple(filter(None, texts)), tone="quiet")
+        yield from _tests(part, own, sides)
+    if (left := len(findings) - _MOST_FINDINGS) > 0:
+        yield Note(texts=(f"{formats.plural(left, 'further finding')} left out.",), tone="quiet")
 
 
 def _tests(part: StudySummary, name: str, sides: Sequence[tuple[int, FindingResult]]) -> Iterator[Block]:
@@ -230,57 +215,68 @@ def _covered(coverage: float | None) -> Share:
     return Share(coverage, tone="bad" if few else "")
 
 
-def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> list[dict[str, Any]]:
+def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:
     """Who took part: a row an arm and condition."""
-    found = []
+    rows = []
     for color, (one, study) in enumerate(results):
         for arm in study.arms:
             people = arm.participants
             counts = (people.planned, people.asked, people.answered, people.parsed)
-            before = (people.planned, *counts)
-            found.append({
-                "arm": arm.arm, "condition": one.condition, "color": color,
-                "path": _listed(run, study.study, arm.arm, one.condition),
-                "people": formats.count(arm.people),
-                "counts": [(formats.count(now), now < then) for now, then in zip(counts, before, strict=False)],
-                "stopped": formats.count(people.stopped),
-            })  # fmt: skip
-    order = {name: at for at, name in enumerate(dict.fromkeys(row["arm"] for row in found))}
-    return sorted(found, key=lambda row: order[row["arm"]])
+            cells = [Count(now, tone="bad" if now < before else "")
+                     for now, before in zip(counts, (people.planned, *counts), strict=False)]  # fmt: skip
+            link = _listed(run, study.study, arm.arm, one.condition)
+            numbers = (Count(arm.people), *cells, Count(people.stopped))
+            rows.append(Row(name=arm.arm, link=link, color=color, cells=(Text(one.condition), *numbers)))
+    order = {name: at for at, name in enumerate(dict.fromkeys(row.name for row in rows))}
+    heads = ("arm", "condition", "people", "planned", "asked", "answered", "parsed", "stopped")
+    return Table(
+        caption="Participants by arm", columns=columns(*heads, text=("condition",)),
+        rows=tuple(sorted(rows, key=lambda row: order[row.name])),
+        legend="Asked: at least one reply of a session that was scored. Answered: a reply to everything. Parsed: and "
+        "every needed field read. People: those of the study.",
+    )  # fmt: skip
 
 
-def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> dict[str, Any]:
+def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
     """What could not be read, by field of an arm and condition: kind → how many, and who."""
-    found = [
+    fields = [
         (color, one, study, arm, field, kinds)
         for color, (one, study) in enumerate(results) for arm in study.arms
         for field, kinds in arm.unread.items() if any(kinds.values())
     ]  # fmt: skip
-    found.sort(key=lambda row: -sum(row[-1].values()))
-    kinds = list(dict.fromkeys(kind for *_, counts in found for kind, many in counts.items() if many))
+    fields.sort(key=lambda row: -sum(row[-1].values()))
+    kinds = list(dict.fromkeys(kind for *_, counts in fields for kind, many in counts.items() if many))
     rows = []
-    for color, one, study, arm, field, counts in found[:_MOST_FIELDS]:
-        cells = []
+    for color, one, study, arm, field, counts in fields[:_MOST_FIELDS]:
+        cells: list[Cell] = [Text(arm.arm), Text(one.condition), Count(arm.answers.get(field, 0))]
         for kind in kinds:
             label = "turn=stopped" if kind == "stopped" else f"{field}={kind}"
-            path = _listed(run, study.study, arm.arm, one.condition, label=label) if counts.get(kind) else ""
-            cells.append((formats.count(counts.get(kind, 0)), path, kind.replace("_", " ")))
-        read = formats.count(arm.answers.get(field, 0))
-        rows.append({"arm": arm.arm, "field": field, "condition": one.condition, "color": color, "cells": cells,
-                     "read": read})  # fmt: skip
-    return {
-        "kinds": [kind.replace("_", " ") for kind in kinds], "rows": rows, "left": max(0, len(found) - _MOST_FIELDS)
-    }  # fmt: skip
+            link = _listed(run, study.study, arm.arm, one.condition, label=label) if counts.get(kind) else ""
+            cells.append(Count(counts.get(kind, 0), link=link))
+        rows.append(Row(name=field, color=color, cells=tuple(cells)))
+    if rows:
+        left = len(fields) - _MOST_FIELDS
+        heads = ("field", "arm", "condition", "read", *(kind.replace("_", " ") for kind in kinds))
+        yield Table(
+            caption="Answers that could not be read", columns=columns(*heads, text=("arm", "condition")),
+            rows=tuple(rows),
+            legend="None was turned into another answer. A number leads to those who gave them."
+            + (f" {formats.plural(left, 'further row')} left out." if left > 0 else ""),
+        )  # fmt: skip
 
 
-def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[tuple[str, str]]:
-    """Who ended without a score, with the way to them."""
-    for one, study in results:
+def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
+    """Participants without a score, with the way to them."""
+    rows = []
+    for color, (one, study) in enumerate(results):
         parts = [f"{kind} {formats.count(many)}" for kind, many in study.failures.items()]
         parts += [f"not run {formats.count(study.not_run)}"] if study.not_run else []
         if parts:
-            failed = _listed(run, study.study, "", one.condition, failure="any") if study.failures else ""
-            yield f"{one.condition}: {', '.join(parts)}", failed
+            link = _listed(run, study.study, "", one.condition, failure="any") if study.failures else ""
+            rows.append(Row(name=one.condition, color=color, cells=(Text(", ".join(parts), link=link),)))
+    if rows:
+        heads = columns("condition", "why", text=("why",))
+        yield Table(caption="Participants without an answer", columns=heads, rows=tuple(rows))
 
 
 def _listed(run: str, study: str, arm: str, condition: str, **query: str) -> str:

@@ -1,0 +1,279 @@
+"""What a kind of dataset adds to the pages of the viewer, and what it is given for that.
+
+`Kind.views()` returns a `Views`. Its methods get values of a run and return values that a template draws; they read no
+file and know no request. Everything in a run folder may come from a stranger: a template passes it through its filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from karat.analysis import Summary
+from karat.blocks import Section
+from karat.journal import Attempt, Label, Labels, RunInfo
+from karat.numeric import right_by
+from karat.records import Answer, Failure, Reply, Sample, Score
+
+__all__ = [
+    "VERDICTS",
+    "Judgement",
+    "KindPage",
+    "ReviewTexts",
+    "Reviews",
+    "SampleList",
+    "SamplePage",
+    "TrialRecord",
+    "Views",
+    "address",
+    "is_judged",
+    "right_of",
+    "verdict_row",
+]
+
+VERDICTS = {"right": "right", "wrong": "wrong", "cannot_tell": "cannot tell"}
+"""What a person can say of an answer against the golden one, as pages write it."""
+
+_MOST_PEOPLE = 12  # of one turn; the newest
+_MATCHES = {"right", "numerical"}  # by which a turn is right
+
+Reading = float | str | list[str]
+"""An answer as a person or karat reads it in a field."""
+
+
+class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the journal holds of one trial."""
+
+    n: int  # its cell in the index
+    id: str
+    condition: int
+    repetition: int
+    answer: Answer | None
+    scores: tuple[Score, ...]  # of the newest scorings
+    failure: Failure | None
+    attempts: tuple[Attempt, ...]  # that failed
+    heard: tuple[Reply, ...]  # of a conversation without an answer: the replies before it broke
+    dollars: float | None
+    tokens: int | None
+    damaged: bool = False  # whether there is an answer whose line cannot be read
+    values: dict[str, float]  # metric's key → number; NaN: none
+
+    @property
+    def replies(self) -> tuple[Reply, ...]:
+        """Those of the answer; without one those that came before the conversation broke."""
+        return self.heard if self.answer is None else self.answer.replies
+
+    def why_missing(self) -> str:
+        """Why there is no reply to a turn, where nothing else says so."""
+        return "never reached" if self.failure is not None or self.answer is not None else "not yet"
+
+
+class Reviews(msgspec.Struct, frozen=True, kw_only=True):
+    """Every label that counts, and who is looking."""
+
+    labels: Labels
+    reviewer: str
+    turns: dict[str, dict[int, list[Label]]] = {}  # of the trials that were asked for, by turn, the oldest first
+
+    def of_turn(self, trial: str, turn: int) -> list[Label]:
+        """The newest labels of one turn (from 0), the oldest of them first."""
+        return self._all_of(trial, turn)[-_MOST_PEOPLE:]
+
+    def by_reviewer(self, trial: str, turn: int) -> Label | None:
+        """The label that the person who looks gave to a turn."""
+        return next((label for label in self._all_of(trial, turn) if label.who == self.reviewer), None)
+
+    def _all_of(self, trial: str, turn: int) -> list[Label]:
+        labels = self.labels.of(trial)
+        if labels and trial not in self.turns:
+            by_turn: dict[int, list[Label]] = {}
+            for label in labels:
+                if label.turn is not None:
+                    by_turn.setdefault(label.turn, []).append(label)
+            self.turns[trial] = by_turn
+        return self.turns.get(trial, {}).get(turn, [])
+
+
+class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page of one sample shows."""
+
+    run: str  # name of the folder
+    info: RunInfo
+    n: int  # the sample, from 1
+    sample: Sample
+    trials: Sequence[TrialRecord]
+    conditions: Sequence[str]
+    reviews: Reviews
+    rule: str = "numerical"  # by which match a turn is right
+    seat: str = ""  # the member of a group that is asked for
+    query: Mapping[str, str] = {}  # the list from which the page was opened
+
+    def name_of(self, trial: TrialRecord) -> str:
+        """The condition of a trial."""
+        return self.conditions[trial.condition] if 0 <= trial.condition < len(self.conditions) else "?"
+
+
+class SampleList(msgspec.Struct, kw_only=True):
+    """What a kind adds to the list of samples, by the row of a sample."""
+
+    unit: str = ""  # what one sample is called; empty: as the kind says
+    heads: tuple[str, ...] = ()  # of its columns
+    cells: dict[int, tuple[tuple[str, str], ...]] = {}  # row → text and a quieter line below it, a column each
+    choices: dict[str, dict[str, list[int]]] = {}  # parameter of the address → value → rows
+    parts: dict[int, str] = {}  # row → the part of the dataset that it belongs to
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person and karat both say in words: right or wrong, a diagnosis, what was read in a field."""
+
+    what: str  # empty: karat says nothing that can be compared
+    person: Hashable = None  # None: they cannot tell
+    karat: Hashable = None  # None: karat does not say
+    words: str  # as the list of reviews shows it
+    differs: bool = False
+    field: bool = False  # whether it is one of a turn's fields
+
+
+class KindPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a run that only runs of one kind have."""
+
+    name: str
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    samples: dict[str, str]  # query of the list of samples that it is about
+    sections: tuple[Section, ...]
+
+
+class ReviewTexts(msgspec.Struct, frozen=True, kw_only=True):
+    """Words of the page of reviews."""
+
+    judge: str = "the judge"
+    head: str = "metric"
+    counted: str = "answers"
+    reviewed: str = "answers"  # what has a form
+    empty: str = "No answer has both a score of a person and a score of the judge."
+    legend: str = ""
+
+
+class Views:
+    """How the viewer shows the runs of a kind. The methods here are for a kind that adds nothing."""
+
+    templates: Path | None = None  # a page names the template `KIND/FILE`
+    label_head = "Diagnosis"  # what labels of scores are called in the list of samples
+    label_any = "any"
+    searched = "question or answers"
+    reviews = ReviewTexts()
+
+    def listing(self, samples: Iterable[tuple[int, Sample]]) -> SampleList:
+        """What the list of samples shows and filters by. `samples`: by row."""
+        del samples
+        return SampleList()
+
+    def searched_texts(self, sample: Sample) -> Sequence[str]:
+        """Texts of a sample that a search looks at, besides its questions and golden answers."""
+        del sample
+        return ()
+
+    def label_choices(self, labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+        """What the list can be narrowed to: `name=value`, or `=value` of any name, and its words."""
+        return [(f"{name}={value}", f"{name}: {value}".replace("_", " ")) for name, value in labels]
+
+    def sample_page(self, page: SamplePage) -> tuple[str, dict[str, object]] | None:
+        """Template and content of the page of a sample; None: question, golden answer and answers beside each other."""
+        del page
+        return None
+
+    def place_of(self, sample: Sample, turn: int) -> tuple[dict[str, str], str]:
+        """Where the page of a sample shows a turn (from 0): query and fragment of its address."""
+        del sample, turn
+        return {}, ""
+
+    def judgements(self, label: Label, scores: Sequence[Score], part: str, rule: str) -> Iterator[Judgement]:
+        """What a label of a turn says beside what karat says. `part`: of the dataset."""
+        assert label.turn is not None
+        row = verdict_row(scores, label.turn)
+        right = right_of(row, rule)
+        if label.verdict is not None:
+            karat = None if right is None else "right" if right else "wrong"
+            person = None if label.verdict == "cannot_tell" else label.verdict
+            differs = karat is not None and karat != person
+            yield Judgement(
+                what="right or wrong",
+                person=person,
+                karat=karat,
+                words=VERDICTS[label.verdict] + (f" (karat: {karat})" if differs else ""),
+                differs=differs and person is not None,
+            )
+        if label.verdict is not None and label.diagnosis:
+            diagnosis = row.labels.get("diagnosis") if row is not None else None
+            differs = diagnosis is not None and diagnosis != label.diagnosis
+            words = label.diagnosis + (f" (karat: {diagnosis})" if differs else "")
+            yield Judgement(
+                what="diagnosis, where both say wrong" if label.verdict == "wrong" and right is False else "",
+                person=label.diagnosis,
+                karat=diagnosis,
+                words=words.replace("_", " "),
+                differs=differs,
+            )
+
+    def check_readings(
+        self, sample: Sample, turn: int, scores: Sequence[Score], readings: Mapping[str, tuple[Reading | None, str]]
+    ) -> tuple[dict[str, Reading], dict[str, str]]:
+        """How a form reads the fields of a turn: answers, and why there is none, by field. Raises ValueError."""
+        del sample, turn, scores
+        if readings:
+            raise ValueError("this run has no answers with fields")
+        return {}, {}
+
+    def links(self, summary: Summary) -> tuple[str, Sequence[tuple[str, str]]]:
+        """What the kind's own pages of a run are about, and each of them: group and name in its address."""
+        del summary
+        return "", ()
+
+    def page(self, summary: Summary, run: str, group: str, name: str) -> KindPage | None:
+        """One of those pages; None: there is none. `run`: the name of its folder."""
+        del summary, run, group, name
+        return None
+
+
+def verdict_row(scores: Iterable[Score], turn: int) -> Score | None:
+    """The row that says whether a turn is right; None where no scorer does."""
+    return next((score for score in scores if score.turn == turn and not _MATCHES.isdisjoint(score.values)), None)
+
+
+def right_of(score: Score | None, rule: str = "numerical") -> bool | None:
+    """Whether karat calls a turn right, by the match `rule`; None where it does not say."""
+    if score is None:
+        return None
+    if {rule, "right", "numerical"} <= score.values.keys():
+        return bool(right_by(score.values, rule))
+    value = score.values.get("right", score.values.get("numerical"))
+    return None if value is None else bool(value)
+
+
+def is_judged(sample: Sample, turn: int, trial: TrialRecord) -> bool:
+    """Whether a person can judge a turn: there is a golden answer, and a reply in a trial that came to its end."""
+    if trial.answer is None or not 0 <= turn < min(len(sample.turns), len(trial.answer.replies)):
+        return False
+    return sample.turns[turn].golden is not None and not trial.answer.replies[turn].absent
+
+
+def address(*parts: str | int, **query: object) -> str:
+    """A path of the viewer; parts are escaped, and what is empty, None or False is left out of the query.
+
+    A tuple stands there several times.
+
+    >>> address("runs", "a b/c", "samples", sort="gap", text="", low=0)
+    '/runs/a%20b%2Fc/samples?sort=gap&low=0'
+    >>> address("compare", run=("a", "b"))
+    '/compare?run=a&run=b'
+    """
+    path = "/" + "/".join(quote(str(part), safe="") for part in parts)
+    pairs = [
+        (name, each) for name, value in query.items() for each in (value if isinstance(value, tuple) else (value,))
+    ]
+    given = [(name, value) for name, value in pairs if value is not None and value is not False and value != ""]
+    return f"{path}?{urlencode(given)}" if given else path

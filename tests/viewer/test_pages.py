@@ -283,9 +283,9 @@ def test_the_overview_has_the_parts_of_the_report_and_ways_on(viewer):
     } <= paths
 
 
-def test_flips_come_first_in_a_comparison(viewer):
+def test_a_comparison_opens_with_its_result_and_names_questions_by_their_text(viewer):
     page = outline(viewer.get("/compare?run=golden&a=baseline&b=with-docs").text)
-    assert page.said.index("Gained most") < page.said.index("Verdict")
+    assert page.said.index("95 % interval") < page.said.index("Gained most") < page.said.index("Question 0?")
     assert "/runs/golden/find?id=0" in {one.get("href") for one in page.all("a")}
     heard = viewer.get("/runs/golden/find?id=0")
     assert (heard.status, heard.headers["location"]) == (303, "/runs/golden/samples/1")

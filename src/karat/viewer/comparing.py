@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from typing import Any
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from karat import formats
 from karat.analysis import Comparison
-from karat.analysis.comparison import Flip, Pairing
-from karat.analysis.format_metric import signed_estimate
+from karat.analysis.comparison import Pairing
 from karat.analysis.model import MetricInfo
+from karat.blocks import (
+    Block,
+    Count,
+    Estimate,
+    Number,
+    PValue,
+    Row,
+    Scale,
+    Section,
+    Share,
+    Table,
+    Text,
+    columns,
+)
 from karat.errors import OperatorError
+from karat.index.cache import is_large
 from karat.kinds._views import address
+from karat.viewer.jobs import NotYet
 from karat.viewer.open_run import OpenRun
 from karat.viewer.queries import ORDERS, PAGE, Flips, Listed
 from karat.viewer.samples_page import unit_of
@@ -28,27 +44,139 @@ _MOST_PAGES = 20_000
 
 def compare_page(site: Site, request: Request) -> Response:
     """`run` once or twice; `a` and `b` name conditions."""
-    found = _runs(site, request)
-    if found is None:
+    runs = _runs(site, request)
+    if runs is None:
         return site.problem(request, 400, "Nothing to compare", "Choose two runs in the list of runs.")
-    first, second = found
-    chosen = _chosen(request, first, second)
-    if chosen is None:
-        return _choice(site, request, first, second, "")
-    a, b = chosen
+    first, second = runs
+    a, b = asked(request, "a"), asked(request, "b")
+    conditions = first.run.info.plan.conditions
+    if first is second and not (a and b):
+        if len(conditions) < 2:
+            return _choice(site, request, first, second, "")
+        a, b = conditions[:2]
     key = (first.name, first.stamp(), second.name, second.stamp(), a, b)
     try:
-        told = site.compared.result(key, lambda: compared(first.run, second.run, a or None, b or None))
+        comparison = site.compared.result(key, lambda: compared(first.run, second.run, a or None, b or None))
     except OperatorError as error:
         return _choice(site, request, first, second, str(error))
+    texts = _texts(runs, (flip.sample for pairing in comparison.pairings for flip in pairing.flips))
     return site.page(
         request,
         "compare.html.j2",
         title="Comparison",
-        found=told,
+        found=comparison,
+        result=_result(comparison),
         choice=_choices(first, second, a, b),
-        pairings=[_pairing(one, told, (first, second), chosen) for one in told.pairings],
+        sections=[
+            _section(at, pairing, comparison, runs, (a, b), texts) for at, pairing in enumerate(comparison.pairings, 1)
+        ],
     )
+
+
+def _texts(runs: tuple[OpenRun, OpenRun], ids: Iterable[str]) -> dict[str, str]:
+    """Questions by id; none of a large run that was not indexed before."""
+    texts: dict[str, str] = {}
+    wanted = dict.fromkeys(ids)
+    for run in dict.fromkeys(runs):
+        if is_large(run.run) and not run.index.progress().finished:
+            continue
+        with suppress(NotYet), run.page() as page:
+            rows = page.questions.index.samples
+            for sample in wanted:
+                if sample in rows and sample not in texts:
+                    texts[sample] = page.questions.question(rows[sample]).question
+    return texts
+
+
+def _result(comparison: Comparison) -> Table:
+    """Every pairing in a line: means, difference with its interval, verdict."""
+    shares = [pairing for pairing in comparison.pairings if comparison.percent(pairing)]
+    reach = {True: _reach(shares), False: _reach([each for each in comparison.pairings if each not in shares])}
+    rows = []
+    for pairing in comparison.pairings:
+        difference, percent = pairing.difference, comparison.percent(pairing)
+        estimate, write = difference.estimate, Share if percent else Number
+        verdict = Text(
+            difference.verdict,
+            below=difference.reason or f"{pairing.better} better, {pairing.worse} worse, {pairing.equal} equal",
+            tone="good" if difference.winner is not None else "",
+        )
+        sides = difference.a if difference.a == difference.b else f"{difference.a} → {difference.b}"
+        offline = " · offline" if difference.offline else ""
+        rows.append(
+            Row(
+                name=difference.metric,
+                note=f"{sides}{offline}",
+                cells=(
+                    Estimate(
+                        estimate.value, estimate.low, estimate.high, percent=percent, signed=True,
+                        scale=Scale(-reach[percent], reach[percent], 0.0),
+                    ),
+                    verdict,
+                    write(pairing.mean_a),
+                    write(pairing.mean_b),
+                    PValue(difference.p_adjusted),
+                    Count(difference.n_pairs),
+                ),
+            )
+        )  # fmt: skip
+    level = f"difference, {formats.level(comparison.level)} interval"
+    heads = ("metric", level, "verdict", "first", "second", "p (Holm)", f"{comparison.unit}s")
+    return Table(caption="Differences", columns=columns(*heads, text=("verdict",)), rows=tuple(rows))
+
+
+def _reach(pairings: Sequence[Pairing]) -> float:
+    """How far the scale of differences goes to both sides."""
+    estimates = [pairing.difference.estimate for pairing in pairings]
+    ends = [abs(end) for each in estimates for end in (each.value, each.low, each.high) if end is not None]
+    return max([end for end in ends if math.isfinite(end)], default=0.0) or 1.0
+
+
+def _section(
+    at: int,
+    pairing: Pairing,
+    comparison: Comparison,
+    sides: tuple[OpenRun, OpenRun],
+    chosen: tuple[str, str],
+    texts: Mapping[str, str],
+) -> tuple[Section, str, str]:
+    """The questions that gained and lost most on one metric; a link to all of them, and its words."""
+    difference, percent = pairing.difference, comparison.percent(pairing)
+    write = formats.share if percent else formats.number
+    info = next((metric for metric in comparison.metrics if metric.key == difference.metric), None)
+    better = -1 if info is not None and info.direction == "lower" else 1
+    gained = [flip for flip in pairing.flips if better * flip.difference > 0]
+    lost = [flip for flip in pairing.flips if better * flip.difference <= 0]
+    blocks: list[Block] = []
+    for title, flips in (("Gained most", gained), ("Lost most", lost)):
+        rows = []
+        for flip in flips:
+            first, *other = (address("runs", side.name, "find", id=flip.sample) for side in dict.fromkeys(sides))
+            text = texts.get(flip.sample, "")
+            link = [Text("in the second run", link=path) for path in other]
+            change = Number(flip.difference, signed=True, below=f"{write(flip.a)} → {write(flip.b)}")
+            rows.append(Row(name=text or flip.sample, note=flip.sample if text else "", link=first,
+                            cells=(change, *link)))  # fmt: skip
+        heads = (comparison.unit, "difference", *(["other run"] if sides[0] is not sides[1] else []))
+        if rows:
+            heads_ = columns(*heads, text=("other run",))
+            blocks.append(Table(caption=f"{title}: {difference.metric}", columns=heads_, rows=tuple(rows), slim=True))
+    # Two runs of one condition name are told apart in their labels: their conditions are the ones that were chosen.
+    names = [picked or name.removesuffix(f" ({side.run.info.run})") for picked, name, side in
+             zip(chosen, (difference.a, difference.b), sides, strict=True)]  # fmt: skip
+    flipped, path = pairing.better + pairing.worse, ""
+    if flipped > len(pairing.flips):
+        query = {"run": _named(*sides), "a": names[0], "b": names[1], "metric": difference.metric}
+        path = address("compare", "flips", **query)
+    sides_text = difference.a if difference.a == difference.b else f"{difference.a} → {difference.b}"
+    counts = f"{formats.count(pairing.better)} better, {formats.count(pairing.worse)} worse"
+    section = Section(
+        id=f"pairing-{at}",
+        title=formats.clean(f"{difference.metric}: {sides_text}"),
+        lead=f"{counts}, {formats.count(pairing.equal)} equal",
+        blocks=tuple(blocks),
+    )
+    return section, path, f"All {formats.plural(flipped, comparison.unit)} that differ"
 
 
 def flips_page(site: Site, request: Request) -> Response:
@@ -70,7 +198,7 @@ def flips_page(site: Site, request: Request) -> Response:
             return site.problem(request, 404, "Nothing to compare", message)
         lower, unit = column.direction == "lower", unit_of(first, pages[first.name])
         found = Flips(sides, (a, b), metric=metric)
-        rows = [_row(*row, column, first, second) for row in found.page(number, order=order, lower=lower)]
+        rows = [_row(*row, column, runs) for row in found.page(number, order=order, lower=lower)]
         counted, total = _counted(found.up, found.down, lower=lower, unit=unit), found.up + found.down
     names = (first.run.info.name, second.run.info.name)
     return site.page(
@@ -81,9 +209,13 @@ def flips_page(site: Site, request: Request) -> Response:
         unit=unit,
         sides=[a, b] if first is second else [f"{name}: {each}" for name, each in zip(names, (a, b), strict=True)],
         counted=counted,
-        rows=rows,
+        table=Table(
+            caption=f"{unit.capitalize()}s that differ",
+            rows=tuple(rows),
+            columns=columns(unit, "difference", *(["other run"] if first is not second else []), text=("other run",)),
+        ),
         query={"run": _named(first, second), "a": a, "b": b, "metric": metric},
-        orders=[(name, told) for name, told in zip(ORDERS, _ORDERED, strict=True)],
+        orders=list(zip(ORDERS, _ORDERED, strict=True)),
         order=order,
         page=number,
         more=(number + 1) * PAGE < total,
@@ -115,28 +247,19 @@ def _row(
     question: Listed,
     means: tuple[float, float],
     column: MetricInfo,
-    first: OpenRun,
-    second: OpenRun,
-) -> dict[str, Any]:
+    runs: tuple[OpenRun, OpenRun],
+) -> Row:
     write = formats.share if column.percent else formats.number  # means over repetitions, not one answer's value
     a, b = means
-    return {
-        "id": question.id,
-        "question": question.question,
-        "a": write(a),
-        "b": write(b),
-        "difference": formats.signed(b - a),
-        "path": address("runs", first.name, "samples", row + 1),
-        "other": None if first is second else address("runs", second.name, "samples", other + 1),
-    }
-
-
-def _chosen(request: Request, first: OpenRun, second: OpenRun) -> tuple[str, str] | None:
-    a, b = asked(request, "a"), asked(request, "b")
-    if first is second and not (a and b):
-        conditions = first.run.info.plan.conditions
-        return (conditions[0], conditions[1]) if len(conditions) == 2 else None
-    return a, b
+    first, second = runs
+    change = Number(b - a, signed=True, below=f"{write(a)} → {write(b)}")
+    path = address("runs", second.name, "samples", other + 1)
+    return Row(
+        name=question.question or question.id,
+        note=question.id,
+        link=address("runs", first.name, "samples", row + 1),
+        cells=(change, *([] if first is second else [Text("in the second run", link=path)])),
+    )
 
 
 def _choice(site: Site, request: Request, first: OpenRun, second: OpenRun, problem: str) -> Response:
@@ -144,59 +267,11 @@ def _choice(site: Site, request: Request, first: OpenRun, second: OpenRun, probl
     return site.page(request, "compare_choice.html.j2", title="Comparison", choice=choice, problem=problem)
 
 
-def _choices(first: OpenRun, second: OpenRun, a: str, b: str) -> dict[str, Any]:
+def _choices(first: OpenRun, second: OpenRun, a: str, b: str) -> dict[str, object]:
     return {
         "runs": [first.name, second.name],
         "names": [first.run.info.name, second.run.info.name],
         "same": first is second,
         "conditions": [list(one.run.info.plan.conditions) for one in (first, second)],
         "chosen": [a, b],
-    }
-
-
-def _pairing(
-    one: Pairing, found: Comparison, sides: tuple[OpenRun, OpenRun], chosen: tuple[str, str]
-) -> dict[str, Any]:
-    info = next((metric for metric in found.metrics if metric.key == one.difference.metric), None)
-    percent = info is not None and info.percent
-    write = formats.share if percent else formats.number
-    told = one.difference
-    # Two runs of one condition name are told apart in their labels: their conditions are the ones that were chosen.
-    names = [picked or one_.removesuffix(f" ({side.run.info.run})") for picked, one_, side in
-             zip(chosen, (told.a, told.b), sides, strict=True)]  # fmt: skip
-    query = {"run": _named(*sides), "a": names[0], "b": names[1], "metric": told.metric}
-    return {
-        "all": address("compare", "flips", **query) if one.better + one.worse > len(one.flips) else None,
-        "flips": one.better + one.worse,
-        "metric": told.metric,
-        "a": told.a,
-        "b": told.b,
-        "offline": told.offline,
-        "mean_a": write(one.mean_a),
-        "mean_b": write(one.mean_b),
-        "difference": signed_estimate(told.estimate, percent=percent),
-        "p": formats.p_value(told.p_adjusted),
-        "verdict": told.verdict,
-        "reason": told.reason,
-        "pairs": formats.plural(told.n_pairs, found.unit),
-        "better": one.better,
-        "worse": one.worse,
-        "equal": one.equal,
-        "gained": [_flip(flip, write, sides) for flip in one.flips if _gains(flip, info)],
-        "lost": [_flip(flip, write, sides) for flip in one.flips if not _gains(flip, info)],
-    }
-
-
-def _gains(flip: Flip, info: MetricInfo | None) -> bool:
-    return flip.difference < 0 if info is not None and info.direction == "lower" else flip.difference > 0
-
-
-def _flip(flip: Flip, write: Any, sides: tuple[OpenRun, OpenRun]) -> dict[str, Any]:
-    paths = [address("runs", side.name, "find", id=flip.sample) for side in dict.fromkeys(sides)]
-    return {
-        "sample": flip.sample,
-        "a": write(flip.a),
-        "b": write(flip.b),
-        "difference": formats.signed(flip.difference),
-        "paths": paths,
     }

@@ -87,3 +87,20 @@ def test_pages_read_without_script_too(browser, viewer, kind):
             tab.page.goto(f"{tab.home}{PATHS[path].format(run=kind)}")
             assert tab.page.locator("h1").is_visible()
             assert tab.page.get_by_text("These pages are served by your own machine").is_visible()
+
+
+@pytest.mark.parametrize("path", ["/", "/runs/golden/samples", "/compare?run=golden", "/runs/golden"])
+def test_a_phone_shows_every_condition_without_scrolling_sideways(tab, path):
+    tab.page.set_viewport_size({"width": 390, "height": 844})
+    page = tab.go(path)
+    assert tab.sideways(390) <= 0
+    cut = page.evaluate("""() => [...document.querySelectorAll('main table.stacks')].filter(
+        (one) => one.closest('details:not([open])') === null && one.scrollWidth > one.closest('.scroll').clientWidth + 1
+    ).map((one) => one.outerHTML.slice(0, 200))""")
+    assert cut == []
+    if path == "/runs/golden/samples":
+        heads = page.evaluate(
+            "() => [...document.querySelectorAll('tbody tr:first-child td')].map((one) => one.dataset.head)"
+        )
+        assert {"baseline", "with-docs"} <= set(heads)
+    tab.quiet()

@@ -416,3 +416,24 @@ def test_a_run_of_an_older_shape_stands(tmp_path):
         viewer.enter()
         for path in ("", "/samples", "/samples/1", "/reviews"):
             assert viewer.get(f"/runs/run{path}").status == 200
+
+
+def test_equal_repetitions_are_folded_into_one_and_the_list_of_runs_says_who_is_better(tmp_path):
+    conditions = ("a", "b")
+    script = Script(tmp_path / "run", samples=8, conditions=conditions, repetitions=3, run="eeee5555", name="run")
+    for row in range(8):
+        for at, condition in enumerate(conditions):
+            for repetition in range(3):
+                text = "The same." if condition == "a" else f"Another, {repetition}."
+                script.answer(row, condition, repetition, reply=Reply(text=text))
+                script.score(row, condition, repetition, values={"completeness": 1 + 2 * at + row % (2 + at)})
+    script.end()
+    with Viewer(tmp_path) as viewer:
+        viewer.enter()
+        page = viewer.get("/runs/run/samples/1").text
+        assert page.count("3 of 3 repetitions the same") == page.count("repetitions the same") == 1
+        assert page.count('<article class="trial"') == 6
+        told = ""
+        while "is better" not in told:
+            told = outline(viewer.get("/").text).said
+            assert "b is better than a on completeness" in told or "being computed" in told

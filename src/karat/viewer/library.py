@@ -6,12 +6,15 @@ import os
 import stat
 import threading
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import msgspec
 
-from karat.errors import BadRun
+from karat.analysis import summarize
+from karat.analysis.cached import cached_summary
+from karat.document.verdicts import verdicts
+from karat.errors import BadRun, KaratError
 from karat.journal import End, RunFolder, RunInfo, RunLock, labels_path
 from karat.viewer.open_run import OpenRun
 
@@ -19,6 +22,8 @@ __all__ = ["Card", "Library", "Listing"]
 
 _MOST_RUNS = 2_000
 _MOST_OPEN = 8
+_RESULTS_SECONDS = 1.0  # that the list waits for results
+_MOST_SUMMARIZED = 4 * 2**20  # bytes of a journal that is read for a result in the list
 _MOST_SCANNED = 16 * 2**20  # bytes of a journal that is read to tell how a run ended
 
 
@@ -65,6 +70,9 @@ class Library:
         self._open: dict[str, tuple[str, OpenRun]] = {}
         self._infos: dict[str, tuple[str, RunInfo | str]] = {}
         self._statuses: dict[str, tuple[str, str]] = {}
+        self._results: dict[str, tuple[str, Future[str]]] = {}
+        # Of its own: whoever opens a run does not wait for the results of a hundred others.
+        self._results_pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="karat-view-results")
         self._guard = threading.Lock()
 
     def listing(self) -> Listing:
@@ -75,6 +83,36 @@ class Library:
             cards=tuple(sorted(cards, key=lambda one: (one.created, one.folder), reverse=True)),
             left=max(0, len(names) - _MOST_RUNS),
         )
+
+    def results(self, names: Sequence[str]) -> dict[str, str]:
+        """The result of each of these runs in one sentence; of a large run only where its summary is in the cache.
+
+        Results that take longer than a list may are computed by one thread, and shown when the page is loaded again.
+        """
+        jobs: dict[str, Future[str]] = {}
+        for name in names:
+            info, path = self._info(name), self.root / name
+            stamp = _stamp(path / "journal.jsonl")
+            if isinstance(info, RunInfo) and stamp:
+                known = self._results.get(name)
+                if known is None or (known[0] != stamp and known[1].done()):
+                    known = stamp, self._results_pool.submit(self._result, RunFolder(path, info))
+                    self._results[name] = known
+                jobs[name] = known[1]
+        wait(jobs.values(), timeout=_RESULTS_SECONDS)
+        waiting = "being computed: reload the page"
+        done = {name: job.result() if job.done() else waiting for name, job in jobs.items()}
+        return {name: done.get(name, "") for name in names}
+
+    def _result(self, run: RunFolder) -> str:
+        if self.closing.is_set():
+            return ""
+        try:
+            large = run.journal.stat().st_size > _MOST_SUMMARIZED
+            summary = cached_summary(run) if large else summarize(run)
+        except (KaratError, OSError, RecursionError):
+            return "cannot be computed: open the run to see why"
+        return "open the run to compute" if summary is None else verdicts(summary)[0]
 
     def open(self, name: str) -> OpenRun:
         """Raises BadRun where there is no such run here."""

@@ -30,12 +30,14 @@ def runs_page(site: Site, request: Request) -> Response:
     sort = asked(request, "sort", among=("oldest", "name", "status"))
     cards = _sorted([card for card in listing.cards if _like(card, q, tag)], sort)
     page, most = whole_asked(request, "page", most=1000), max(1, -(-len(cards) // _PAGE))
+    shown = cards[page * _PAGE : (page + 1) * _PAGE]
     return site.page(
         request,
         "runs.html.j2",
         title="Runs",
         root=str(site.library.root),
-        cards=cards[page * _PAGE : (page + 1) * _PAGE],
+        results=site.library.results([card.folder for card in shown]),
+        cards=shown,
         total=len(cards),
         left=listing.left,
         tags=sorted({tag for card in listing.cards for tag in card.tags})[:_MOST_TAGS],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from msgspec import structs
@@ -11,7 +13,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from karat import formats, kinds
 from karat.analysis.model import MetricInfo
-from karat.kinds._views import Reviews, SamplePage, address
+from karat.kinds._views import Reviews, SamplePage, TrialRecord, address
 from karat.viewer import queries
 from karat.viewer.open_run import OpenRun, Page
 from karat.viewer.queries import Cell, Filter, Listed, Questions
@@ -92,7 +94,8 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
             "heading": sample.turns[0].question if sample.turns else sample.id,
             "by_turn": by_turn,
             "conditions": questions.conditions,
-            "trials": [trial_view(trial, context) for trial in trials],
+            "trials": (views := [trial_view(trial, context) for trial in trials]),
+            "groups": _grouped(trials, views, reviews),
             "total": total,
             "first": first,
             "view": view,
@@ -116,6 +119,22 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
         return site.page(request, "sample.html.j2", **content)
     template, more = own
     return site.page(request, f"kind/{template}", folder=questions.views.templates, **{**content, **more})
+
+
+def _grouped(
+    trials: Sequence[TrialRecord], views: Sequence[dict[str, object]], reviews: Reviews
+) -> list[dict[str, object]]:
+    """Trials of one condition with the same texts and scores, as one: the first, and the others to be folded below it.
+
+    A trial that failed, or that people reviewed, stands for itself.
+    """
+    groups: dict[object, list[dict[str, object]]] = {}
+    for trial, view in zip(trials, views, strict=True):
+        alone = trial.answer is None or trial.failure is not None or reviews.labels.of(trial.id)
+        texts = tuple(reply.text for reply in trial.replies)
+        groups.setdefault(trial.n if alone else (trial.condition, texts, repr(trial.values)), []).append(view)
+    of = Counter(view["condition"] for view in views)
+    return [{"trial": first, "same": same, "of": of[first["condition"]]} for first, *same in groups.values()]
 
 
 def _of(opened: OpenRun, page: Page | None = None) -> dict[str, Any]:

@@ -316,7 +316,9 @@ def test_an_answer_that_is_too_long_to_be_sent_back_is_not_offered():
     )
     row = Score(trial="t", scorer="x", scoring="s", values={}, turn=0, detail={"answers": {"why": "x" * 20_000}})
     *_, why = reading_choices(sample, 0, row, None)
-    assert all(re.fullmatch(r'\{"kind": "\w+"\}', value) for value, _ in why["choices"])
+    choices = why["choices"]
+    assert isinstance(choices, list)
+    assert all(re.fullmatch(r'\{"kind": "\w+"\}', value) for value, _ in choices)
 
 
 def test_of_hundreds_of_different_answers_there_is_no_kappa():

@@ -291,7 +291,7 @@ def _with_judges(info: MetricInfo, layout: Layout) -> MetricInfo:
 
 
 def _by_judge(
-    layout: Layout, shape: tuple[int, int, int], cells: Ints, judges: Ints, means: Floats
+    layout: Layout, shape: tuple[int, int, int], cells: Ints, judges: NDArray[np.int32], means: Floats
 ) -> dict[str, Floats]:
     if len(layout.judge_names) < 2:
         return {}

@@ -103,7 +103,7 @@ class PartialConversation(Generic[_Reply]):
 def counting_rows(
     cells: NDArray[np.int64],
     turns: NDArray[np.int32],
-    judges: NDArray[np.int64],
+    judges: NDArray[np.int32],
     repeats: NDArray[np.int32],
     *,
     partial: Collection[int],

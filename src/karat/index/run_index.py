@@ -206,12 +206,12 @@ class ScoreRows:
         first, after = np.searchsorted(cells, (cell, cell + 1))
         return [int(place) for place in at[first:after]]
 
-    def judge_ranks(self) -> NDArray[np.int64]:
+    def judge_ranks(self) -> NDArray[np.int32]:
         """Of every row the place of its judge among the judges by name; −1: not named."""
         import numpy as np
 
         ranks = {name: rank for rank, name in enumerate(sorted(self.names))}
-        by_code = np.array([-1, *(ranks[name] for name in self.names)], dtype=np.int64)
+        by_code = np.array([-1, *(ranks[name] for name in self.names)], dtype=np.int32)
         return by_code[np.frombuffer(self.judges, dtype=np.int32) + 1]
 
 
@@ -229,6 +229,51 @@ class Places(msgspec.Struct):
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         return zip(self.at, self.cells, self.codes, strict=True)
+
+
+class TrialCells:
+    """Trial id → cell of very many trials, in a quarter of a dict's memory: the newest in a dict, the others sorted.
+
+    An id that karat does not write, longer than 24 ASCII characters or with a NUL at its end, stays in a dict.
+    """
+
+    _LENGTH = 24
+
+    def __init__(self, *, most_new: int = 2**16) -> None:
+        self._most_new = most_new
+        self._new: dict[str, int] = {}
+        self._odd: dict[str, int] = {}
+        self._sorted: tuple[NDArray[np.bytes_], NDArray[np.int64]] | None = None
+
+    def __setitem__(self, trial: str, cell: int) -> None:
+        if len(trial) > self._LENGTH or not trial.isascii() or trial.endswith("\0"):
+            self._odd[trial] = cell
+            return
+        self._new[trial] = cell
+        if len(self._new) >= max(self._most_new, 0 if self._sorted is None else len(self._sorted[1]) // 4):
+            self._sort()
+
+    def get(self, trial: str, default: int = -1) -> int:
+        """The cell that was set last; `default` where none was."""
+        cell = self._new.get(trial, self._odd.get(trial) if self._odd else None)
+        if cell is None and self._sorted is not None and trial.isascii():
+            names, cells = self._sorted
+            name = trial.encode()
+            at = int(names.searchsorted(name))
+            if at < len(names) and names[at] == name:
+                cell = int(cells[at])
+        return default if cell is None else cell
+
+    def _sort(self) -> None:
+        import numpy as np
+
+        names = np.array(list(self._new), dtype=f"S{self._LENGTH}")
+        cells = np.fromiter(self._new.values(), dtype=np.int64)
+        self._new = {}
+        if self._sorted is not None:  # the first of equal ids is found: the newest
+            names, cells = np.concatenate((names, self._sorted[0])), np.concatenate((cells, self._sorted[1]))
+        order = np.argsort(names, kind="stable")
+        self._sorted = names[order], cells[order]
 
 
 class RunIndex:
@@ -276,7 +321,7 @@ class RunIndex:
         self.foreign_lines = 0  # lines that karat did not write
         self.orphan_scores = 0  # scores of trials that have no answer
         self._free_scoring = bool(scorers) and all(scorer.offline for scorer in scorers)  # failed attempts cost nothing
-        self._cells: dict[str, int] | None = {} if scorers else None  # trial id → cell, of answered trials
+        self._cells: dict[str, int] | TrialCells | None = {} if scorers else None  # trial id → cell, of answered trials
         self._attempted: dict[str, int] = {}  # trial id → cell, of trials with failed attempts
         self._attempt_trials: list[str] = []
         self._run_scorings = self._part_scorings = tuple(
@@ -421,8 +466,8 @@ class RunIndex:
         For who shows a run while it runs, and calls this again. Damaged lines are counted and passed over; nothing
         behind a line that is too long is read. What open trials cost is not booked, as they may still be answered.
         """
-        if self._cells is None:
-            self._cells = {}
+        if not isinstance(self._cells, TrialCells):
+            self._cells = TrialCells()
         start, handlers = self.end, self._handlers()
 
         def pass_over(error: LineDamaged) -> None:
@@ -449,7 +494,8 @@ class RunIndex:
     def cell_of(self, trial: str) -> int | None:
         """The cell of a trial that has an answer, or some turns of one. Only of an index that follows its run."""
         pending = self.open_trials.get(trial)
-        return (self._cells or {}).get(trial, pending.cell if pending is not None and pending.cell >= 0 else None)
+        cell = (self._cells or {}).get(trial, pending.cell if pending is not None else -1)
+        return cell if cell >= 0 else None
 
     def attempts_of(self, cell: int) -> list[int]:
         """Where the failed attempts of a cell begin. Only of an index that follows its run."""
@@ -524,7 +570,8 @@ class RunIndex:
         trial = failure.trial
         cell = self.cell(failure.sample, failure.condition, failure.repetition)
         if cell is None and self._cells is not None:
-            cell = self._cells.get(trial)
+            known = self._cells.get(trial, -1)
+            cell = known if known >= 0 else None
         if self._unnamed and failure.stage == "score":
             self._name_attempts(trial, failure.scorer)
         group = self.group(failure, failure.scorer)

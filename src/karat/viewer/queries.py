@@ -7,7 +7,7 @@ import re
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from io import BytesIO
@@ -180,6 +180,7 @@ class Questions:
         self.conditions, self.ids = tuple(index.conditions), tuple(index.samples)
         self._means: dict[str, _Means] = {}
         self._ordered: dict[Filter, Ints] = {}
+        self._found: dict[tuple[tuple[str, ...], str], Flags] = {}  # by words and condition
 
     def column(self, key: str) -> MetricInfo | None:
         """The metric of this name, or the first."""
@@ -317,11 +318,23 @@ class Questions:
             flags = self._none()
             flags[self.listing.choices.get(name, {}).get(value, [])] = True
             yield flags
-        words = re.findall(r"[^\W_]+", wanted.text[:200].lower())[:10]
-        if words:
+        if wanted.text:
+            yield self.search(wanted.text, wanted.condition)
+
+    def search(self, text: str, condition: str) -> Flags:
+        """The questions that hold all words, or of which an answer does under the condition (empty: any).
+
+        Keeps what it finds. Needs no lock: it reads files, and places in the index that never change. Raises TooSlow.
+        """
+        words = tuple(re.findall(r"[^\W_]+", text[:200].lower())[:10])
+        if (words, condition) not in self._found:
+            place = self.index.conditions.get(condition, -1) if condition else None
+            if len(self._found) >= 8:
+                del self._found[next(iter(self._found))]
             flags = self._none()
-            flags[list(self._search(words, condition))] = True
-            yield flags
+            flags[list(self._search(words, place) if words else range(len(flags)))] = True
+            self._found[words, condition] = flags
+        return self._found[words, condition]
 
     def _none(self) -> Flags:
         return np.zeros(len(self.index.samples), dtype=bool)
@@ -341,7 +354,7 @@ class Questions:
                 if of == value and name in ("", label):
                     yield from _counting_cells(rows, positions)
 
-    def _search(self, words: list[str], condition: int | None) -> Iterator[int]:
+    def _search(self, words: Sequence[str], condition: int | None) -> Iterator[int]:
         """Rows of the questions whose texts, or one of their answers, hold all words; the last may be a beginning."""
         patterns = [re.compile(rf"(?<![^\W_]){word}(?![^\W_])") for word in words[:-1]]
         patterns.append(re.compile(rf"(?<![^\W_]){words[-1]}"))

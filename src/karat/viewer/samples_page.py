@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from karat import formats, kinds
 from karat.analysis.model import MetricInfo
+from karat.index import trusted
 from karat.kinds._views import Reviews, SamplePage, TrialRecord, address
 from karat.viewer import queries
 from karat.viewer.open_run import OpenRun, Page
@@ -37,6 +38,11 @@ def unit_of(opened: OpenRun, page: Page | None = None) -> str:
 def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """The list, filtered and sorted."""
     number, kind = whole_asked(request, "page", most=_MOST_PAGES), kinds.of(opened.run.info.kind)
+    if text := asked(request, "text").strip():
+        with opened.page() as page:
+            questions = page.questions
+        with trusted(opened.run):  # other pages of the run do not wait for a search
+            questions.search(text, asked(request, "condition"))
     with opened.page() as page:
         questions, wanted = page.questions, _wanted(request, page)
         column, total = questions.column(wanted.metric), len(questions.rows(wanted))

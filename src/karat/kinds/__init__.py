@@ -223,9 +223,6 @@ class Kind:
         del path
         return False
 
-    views: Mapping[str, str] = {}
-    """What the viewer shows of the kind alone: name → "module:function", imported when it is asked for."""
-
     @staticmethod
     def recorded_columns() -> type[BaseModel]:
         """What can be said of the columns of a file with answers that were made elsewhere, one row a turn or a part.

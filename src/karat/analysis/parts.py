@@ -84,6 +84,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         """Name → columns and rows of raw numbers, for exports; with `leads` the first is what `--to csv` writes."""
         return {}
 
+    def show(self, tree: dict[str, Any]) -> None:
+        """Adds to the part as JSON has it the texts that people are shown, under `shown` beside the raw numbers."""
+        del tree
+
     @property
     def leads(self) -> bool:
         """Whether its first table is what is exported when none is named."""

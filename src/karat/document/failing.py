@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from karat import formats
 from karat.analysis import Summary
@@ -33,8 +34,7 @@ _CLAIMS = 10  # of one answer
 _QUESTIONS = 300  # in one table
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """One detail of an answer that the judge could neither confirm nor reject."""
 
     condition: str
@@ -42,16 +42,14 @@ class Claim:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Claims:
+class Claims(msgspec.Struct, frozen=True, kw_only=True):
     """The unverified claims of one condition."""
 
     total: int
     answers: int  # with at least one
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Texts:
+class Texts(msgspec.Struct, frozen=True, kw_only=True):
     """What no summary holds: read from the run, where it is not too long."""
 
     golden: Mapping[str, tuple[str | None, ...]]  # sample → golden answers, turn by turn

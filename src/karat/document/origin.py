@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -148,7 +147,7 @@ def _settings(summary: Summary) -> Fold:
     return Fold(caption, (table,))
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if value is None:
         return formats.UNKNOWN
     if isinstance(value, str):

@@ -116,7 +116,7 @@ def _calls(reply: Reply, turn: int) -> Iterator[_Json]:
         yield {"role": "tool", "content": call.error or call.result, "tool_call_id": [told["id"]]}
 
 
-def _arguments(given: Mapping[str, Any]) -> dict[str, str]:
+def _arguments(given: Mapping[str, object]) -> dict[str, str]:
     return {name: value if isinstance(value, str) else _encoded(value) for name, value in given.items()}
 
 
@@ -153,5 +153,5 @@ def _usage(replies: tuple[Reply, ...]) -> _Json | None:
     return {**found, "total_tokens": found["input_tokens"] + found["output_tokens"]}
 
 
-def _encoded(value: Any) -> str:
+def _encoded(value: object) -> str:
     return msgspec.json.encode(value).decode()

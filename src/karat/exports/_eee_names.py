@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import msgspec
 
 from karat.analysis import Summary
 from karat.files import file_safe
@@ -15,8 +14,7 @@ _MADE_BY = {"claude": "anthropic"}
 """Agents that name a model without saying whose it is."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Model:
+class Model(msgspec.Struct, frozen=True, kw_only=True):
     """A model as the format knows it."""
 
     id: str  # developer/model
@@ -40,7 +38,7 @@ class Model:
         developer, _, model = self.id.partition("/")
         return f"{developer}/{model.replace('/', '_')}"
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> dict[str, object]:
         return {
             "name": self.name,
             "id": self.id,

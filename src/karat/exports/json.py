@@ -35,6 +35,8 @@ class Json:
         if not self._options.samples:
             tree["table_of_samples"] = None
         _show(tree)
+        for name, part in summary.parts.items():
+            part.show(tree[name])
         tree = {"format": tree.pop("format"), "made_by": f"karat {__version__}", "offline": summary.offline, **tree}
         raw = msgspec.json.encode(tree)
         indent = self._options.indent
@@ -49,32 +51,8 @@ def _show(tree: dict[str, Any]) -> None:
         result["shown"] = _result(result)
     for difference in tree["differences"]:
         difference["shown"] = _difference(difference)
-    for condition in (tree.get("conversation") or {}).get("conditions", ()):
-        for rate in (*condition["accuracies"], condition["conversation_accuracy"], *condition["reasoning"]):
-            rate["shown"] = _rate(rate)
-    _show_study(tree.get("study") or {})
     for low in tree["lowest"]:
         low["shown"] = {"mean": formats.number(low["mean"]), "gap": formats.number(low["gap"])}
-
-
-def _show_study(part: dict[str, Any]) -> None:
-    floor = part.get("floor") or {}
-    levels = [*filter(None, [floor.get("benchmark")]), *floor.get("domains", ()), *floor.get("studies", ())]
-    for condition in part.get("conditions", ()):
-        levels += [condition["benchmark"], *condition["domains"], *(one["score"] for one in condition["studies"])]
-    for level in levels:
-        level["shown"] = {key: _estimate(level[key]) for key in ("pas", "ecs")}
-    for between in (*part.get("differences", ()), *floor.get("differences", ())):
-        between["shown"] = {key: _signed(between[key]) for key in ("pas", "ecs")}
-
-
-def _estimate(found: dict[str, Any]) -> str:
-    return formats.estimate(found["value"], found["low"], found["high"], digits=3)
-
-
-def _signed(found: dict[str, Any]) -> str:
-    span = formats.signed_interval(found["low"], found["high"], digits=3)
-    return f"{formats.signed(found['value'], digits=3)} {span}".rstrip()
 
 
 def _account(account: dict[str, Any]) -> dict[str, str]:
@@ -98,16 +76,6 @@ def _result(result: dict[str, Any]) -> dict[str, str]:
         "reliability": formats.share(reliability["value"]),
         "worst": formats.number(result["worst"]["value"]),
         "best": formats.number(result["best"]["value"]),
-    }
-
-
-def _rate(rate: dict[str, Any]) -> dict[str, str]:
-    found = rate["estimate"]
-    return {
-        "value": formats.share(found["value"]),
-        "low": formats.share(found["low"]),
-        "high": formats.share(found["high"]),
-        "design_effect": formats.number(rate["design_effect"]),
     }
 
 

@@ -252,6 +252,13 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
                 scoring=self.scoring, kind="share", details={"conversations": str(one.conversations)},
             )  # fmt: skip
 
+    def show(self, tree: dict[str, Any]) -> None:
+        for condition in tree["conditions"]:
+            for rate in (*condition["accuracies"], condition["conversation_accuracy"], *condition["reasoning"]):
+                estimate = rate["estimate"]
+                rate["shown"] = {name: formats.share(estimate[name]) for name in ("value", "low", "high")}
+                rate["shown"]["design_effect"] = formats.number(rate["design_effect"])
+
     def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
         return {"rates": (_RATES, self._rates())}
 

@@ -403,6 +403,22 @@ class StudySummary(Part, frozen=True, kw_only=True):
     def leads(self) -> bool:
         return True
 
+    def show(self, tree: dict[str, Any]) -> None:
+        floor = tree["floor"] or {}
+        levels = [*filter(None, [floor.get("benchmark")]), *floor.get("domains", ()), *floor.get("studies", ())]
+        for condition in tree["conditions"]:
+            levels += [condition["benchmark"], *condition["domains"], *(one["score"] for one in condition["studies"])]
+        for level in levels:
+            level["shown"] = {
+                key: formats.estimate(level[key]["value"], level[key]["low"], level[key]["high"], digits=3)
+                for key in ("pas", "ecs")
+            }
+        for between in (*tree["differences"], *floor.get("differences", ())):
+            between["shown"] = {}
+            for key in ("pas", "ecs"):
+                span = formats.signed_interval(between[key]["low"], between[key]["high"], digits=3)
+                between["shown"][key] = f"{formats.signed(between[key]['value'], digits=3)} {span}".rstrip()
+
     def tables(self) -> dict[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
         return {"tests": (TEST_COLUMNS, test_rows(self))}
 

@@ -74,4 +74,4 @@ def test_a_run_has_its_charts(karat: Callable[..., Any], here: Path, runs: tuple
     assert done.code == 0
     names = [chart["name"] for chart in done.json["charts"]]
     assert {"agreement-plain", "participants-plain", "participants-asked"} <= set(names)
-    assert (here / "charts" / "participants-asked.vl.json").exists()
+    assert (here / "charts" / "participants-asked.json").exists()

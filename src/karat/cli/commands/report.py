@@ -47,7 +47,8 @@ def command(
     if shown.full and name != "terminal":
         raise BadOption("--full", f"is for the terminal; the report {name} is always whole")
     asked = {**shown.asked, **({"full": True} if shown.full else {})}
-    fields = reporting.check(name, folder, asked).Options.model_fields if asked else {}
+    plugin = reporting.check(name, folder, asked)
+    fields = plugin.Options.model_fields if asked else {}  # one without options has refused them
     output.say(*(f"warning: --set {key}: {fields[key].deprecated}" for key in asked if fields[key].deprecated))
     with aside():
         summary = summarize_cached(folder, **shown.chosen())

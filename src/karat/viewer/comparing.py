@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from starlette.requests import Request
 from starlette.responses import Response
 
-from karat import formats
+from karat import formats, kinds
 from karat.analysis import Comparison
 from karat.analysis.comparison import Pairing
 from karat.analysis.model import MetricInfo
@@ -207,6 +207,7 @@ def flips_page(site: Site, request: Request) -> Response:
         title="Comparison",
         metric=column,
         unit=unit,
+        by_turn=kinds.of(first.run.info.kind).by_turn,
         sides=[a, b] if first is second else [f"{name}: {each}" for name, each in zip(names, (a, b), strict=True)],
         counted=counted,
         table=Table(

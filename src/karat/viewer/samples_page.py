@@ -90,7 +90,7 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
             conditions=questions.conditions,
             reviews=reviews,
             view=view,
-            golden=[turn.golden for turn in sample.turns],
+            golden_answers=[turn.golden for turn in sample.turns],
             by_turn=by_turn,
         )
         content = {

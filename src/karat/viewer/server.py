@@ -11,9 +11,10 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from karat.errors import BadOption, MissingExtra
 
@@ -28,8 +29,7 @@ _GRACE_SECONDS = 2
 _COLLECTED = (50_000, 20, 20)  # an index is made of millions of small values without cycles: an eighth of its time
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Listening:
+class Listening(msgspec.Struct, frozen=True, kw_only=True):
     """Where the viewer is."""
 
     url: str  # with the token: works once

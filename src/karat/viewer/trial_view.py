@@ -33,7 +33,7 @@ class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
     conditions: Sequence[str]
     reviews: Reviews
     view: str  # rendered, plain, diff
-    golden: Sequence[str | None]  # turn by turn
+    golden_answers: Sequence[str | None]  # turn by turn
     by_turn: bool
 
 
@@ -130,7 +130,7 @@ def _failure(trial: TrialRecord) -> dict[str, str] | None:
 
 
 def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
-    golden = page.golden[turn] if turn < len(page.golden) else None
+    golden = page.golden_answers[turn] if turn < len(page.golden_answers) else None
     diff, uncompared = None, ""
     if page.view == "diff" and golden is not None and not page.by_turn:
         diff, uncompared = difference(golden, reply.text)

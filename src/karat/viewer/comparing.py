@@ -199,7 +199,9 @@ def flips_page(site: Site, request: Request) -> Response:
         lower, unit = column.direction == "lower", unit_of(first, pages[first.name])
         found = Flips(sides, (a, b), metric=metric)
         rows = [_row(*row, column, runs) for row in found.page(number, order=order, lower=lower)]
-        counted, total = _counted(found.up, found.down, lower=lower, unit=unit), found.up + found.down
+        total = found.up + found.down
+        gained, lost = (found.down, found.up) if lower else (found.up, found.down)
+        counted = f"{formats.count(gained)} gained, {formats.count(lost)} lost" if total else f"No {unit} differs."
     names = (first.run.info.name, second.run.info.name)
     return site.page(
         request,
@@ -233,13 +235,6 @@ def _runs(site: Site, request: Request) -> tuple[OpenRun, OpenRun] | None:
 
 def _named(first: OpenRun, second: OpenRun) -> tuple[str, ...]:
     return tuple(one.name for one in dict.fromkeys((first, second)))
-
-
-def _counted(up: int, down: int, *, lower: bool, unit: str) -> str:
-    gained, lost = (down, up) if lower else (up, down)
-    if gained + lost == 0:
-        return f"No {unit} differs."
-    return f"{formats.count(gained)} gained, {formats.count(lost)} lost"
 
 
 def _row(

@@ -10,7 +10,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from karat import formats, kinds
 from karat.analysis import Summary
 from karat.kinds._views import address
-from karat.viewer.library import Card
 from karat.viewer.open_run import OpenRun
 from karat.viewer.samples_page import unit_of
 from karat.viewer.web import Site, asked, whole_asked
@@ -28,7 +27,15 @@ def runs_page(site: Site, request: Request) -> Response:
     listing = site.library.listing()
     q, tag = asked(request, "q").strip(), asked(request, "tag")
     sort = asked(request, "sort", among=("oldest", "name", "status"))
-    cards = _sorted([card for card in listing.cards if _like(card, q, tag)], sort)
+    words, cards = q.lower().split(), []
+    for card in listing.cards:
+        text = " ".join((card.folder, card.name, card.run, *card.tags)).lower()
+        if (not tag or tag in card.tags) and all(word in text for word in words):
+            cards.append(card)
+    if sort == "oldest":
+        cards.reverse()
+    elif sort:
+        cards.sort(key=lambda card: (card.name.lower(), card.created) if sort == "name" else (card.status, card.name))
     page, most = whole_asked(request, "page", most=1000), max(1, -(-len(cards) // _PAGE))
     shown = cards[page * _PAGE : (page + 1) * _PAGE]
     return site.page(
@@ -124,17 +131,3 @@ def _doors(opened: OpenRun, summary: Summary) -> list[tuple[str, str, str]]:
     found += [("Compare conditions", address("compare", run=opened.name), "")] if several else []
     found += [("Reviews", address("runs", opened.name, "reviews"), "")]
     return found
-
-
-def _like(card: Card, q: str, tag: str) -> bool:
-    if tag and tag not in card.tags:
-        return False
-    words = " ".join((card.folder, card.name, card.run, *card.tags)).lower()
-    return all(word in words for word in q.lower().split())
-
-
-def _sorted(cards: list[Card], sort: str) -> list[Card]:
-    if sort == "oldest":
-        return cards[::-1]
-    keys = {"name": lambda card: (card.name.lower(), card.created), "status": lambda card: (card.status, card.name)}
-    return sorted(cards, key=keys[sort]) if sort in keys else cards

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -57,7 +57,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         "failure": _failure(trial),
         "damaged": trial.damaged,
         "people": [one.who for one in people],
-        "scores": [_score(column, trial, people) for column in page.columns if _there(column, trial, people)],
+        "scores": list(_scores(trial, page, people)),
         "replies": [_reply(reply, turn, trial, page) for turn, reply in enumerate(replies)],
         "reasons": _reasons(trial.scores),
         "claims": [_claim(at, text, labels, own) for at, text in enumerate(claims)],
@@ -95,20 +95,16 @@ def steps_of(column: MetricInfo) -> list[tuple[str, str]]:
     return [(str(step), str(step)) for step in range(int(column.low), int(column.high) + 1)]
 
 
-def _value(column: MetricInfo, trial: TrialRecord) -> float:
-    return trial.values.get(column.key, math.nan)
-
-
-def _there(column: MetricInfo, trial: TrialRecord, people: Sequence[Label]) -> bool:
-    return not math.isnan(_value(column, trial)) or any(column.key in one.scores for one in people)
-
-
-def _score(column: MetricInfo, trial: TrialRecord, people: Sequence[Label]) -> dict[str, Any]:
-    return {
-        "key": column.key,
-        "value": written(column, _value(column, trial)),
-        "people": [written(column, one.scores.get(column.key)) for one in people],
-    }
+def _scores(trial: TrialRecord, page: TrialContext, people: Sequence[Label]) -> Iterator[dict[str, Any]]:
+    """The metrics on which the judge or somebody else gave a number."""
+    for column in page.columns:
+        value, given = trial.values.get(column.key, math.nan), [label.scores.get(column.key) for label in people]
+        if not math.isnan(value) or any(score is not None for score in given):
+            yield {
+                "key": column.key,
+                "value": written(column, value),
+                "people": [written(column, score) for score in given],
+            }
 
 
 def _question(column: MetricInfo, own: Label | None) -> dict[str, Any]:

@@ -3,8 +3,9 @@
     python benchmarks/summary.py
 
 The first figures are each of a process of its own: reference seconds (`limits.py`) of `summarize`, and how much
-the process grew by it, with what it must reach. The last ones are medians of processor time, with checksums and
-without, measured in turns in this process.
+the process grew by it, with what it must reach; then those of a first report of the larger run, a second one and a
+query, start of the interpreter included, and the most memory that one of their processes held. The last ones are
+medians of processor time, with checksums and without, measured in turns in this process.
 """
 
 from __future__ import annotations
@@ -50,6 +51,14 @@ seconds = time.process_time() - start
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(json.dumps({"seconds": seconds, "grown": grown, "scored": summary.total.ledger.scored}))
 """
+COMMAND = """
+import json, resource, subprocess, sys
+subprocess.run([sys.executable, "-m", "karat", *sys.argv[1:]], check=True, stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+size = used.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+print(json.dumps({"seconds": used.ru_utime + used.ru_stime, "megabytes": size}))
+"""
+QUERY = "SELECT condition, avg(value) FROM scores GROUP BY condition"
 
 
 def main() -> None:
@@ -60,7 +69,11 @@ def main() -> None:
         found = measure(folder / "answers", samples=10_000, scored=False)
         show(limits, "100,000 answers, no scores", found, seconds=1, megabytes=10)
         found = measure(folder / "scores", samples=100_000, scored=True)
-        show(limits, "1,000,000 answers, 1,000,000 scores", found, seconds=15, megabytes=1_500)
+        show(limits, "1,000,000 answers, 1,000,000 scores", found, seconds=15, megabytes=320)
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        first = command(limits, "  its first report", "report", folder / "scores", megabytes=320)
+        command(limits, "  its second report", "report", folder / "scores", at_most=0.09 * first)
+        command(limits, "  a query", "query", folder / "scores", QUERY, at_most=0.175 * first)
         checksums(limits, folder)
     limits.exit()
 
@@ -74,6 +87,19 @@ def show(limits: Limits, title: str, found: dict[str, float], *, seconds: float,
         at_most=seconds,
         note=f"   {found['megabytes']:,.1f} MB {verdict}",
     )
+
+
+def command(
+    limits: Limits, title: str, *arguments: str | Path, at_most: float | None = None, megabytes: float | None = None
+) -> float:
+    """A row of one command and its children: processor seconds, peak in megabytes; the seconds."""
+    done = subprocess.run([sys.executable, "-c", COMMAND, *arguments], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    verdict = ""
+    for what, measured, limit in (("seconds", found["seconds"], at_most), ("MB", found["megabytes"], megabytes)):
+        verdict += "" if limit is None else f"  {limits.check(f'{title.strip()}: {what}', measured, '≤', limit, what)}"
+    print(f"{title:52} {found['seconds']:8.2f} s {found['megabytes']:8.1f} MB{verdict}", flush=True)
+    return float(found["seconds"])
 
 
 def measure(folder: Path, *, samples: int, scored: bool) -> dict[str, float]:

@@ -178,6 +178,23 @@ def test_columns_of_the_index_give_the_rows_that_lines_give(tmp_path, journals, 
     assert results[0][1]
 
 
+def test_runs_of_a_kind_that_is_not_installed_are_asked_beside_others(tmp_path, journals):
+    kinds = ("golden", "interviews")
+    runs = []
+    for value, kind in enumerate(kinds):
+        script = journals.Script(tmp_path / kind, kind=kind)
+        script.answer(0, "baseline", reply=Reply(text=f"of {kind}"))
+        script.score(0, "baseline", value=value)
+        runs.append(script.end())
+    for trials in (0, sys.maxsize):
+        with ask(runs, "SELECT run, value FROM scores ORDER BY run", arrays_from=trials) as stream:
+            assert [row for batch in stream for row in batch] == [["golden", 0.0], ["interviews", 1.0]]
+    with ask(runs, "SELECT run, answer FROM trials WHERE answer IS NOT NULL ORDER BY run") as stream:
+        assert [row for batch in stream for row in batch] == [[kind, f"of {kind}"] for kind in kinds]
+    with ask(runs, "SELECT run, scored FROM ledger WHERE condition = 'baseline' ORDER BY run") as stream:
+        assert [row for batch in stream for row in batch] == [[kind, 1] for kind in kinds]
+
+
 def test_values_that_the_index_does_not_hold_are_read_from_their_lines(tmp_path, journals):
     script = journals.Script(tmp_path / "run", samples=3)
     for sample, value in enumerate((1e200, 2.0, None)):

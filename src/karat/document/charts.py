@@ -6,7 +6,10 @@ Means and differences are drawn by their tables; the charts of a kind come with 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import nsmallest
+from math import isnan, nan
 from statistics import median
 
 import msgspec
@@ -215,18 +218,21 @@ def gaps(summary: Summary) -> Iterator[Chart]:
     if table is None or info is None or not of(summary.kind).compared:
         return
     means = {column.condition: column.mean for column in table.columns if column.metric == info.key}
-    apart = []
-    for at, name in enumerate(table.ids):
-        scored = {condition: mean for condition, values in means.items() if (mean := values[at]) is not None}
-        if len(scored) > 1:
-            apart.append((max(scored.values()) - min(scored.values()), table.positions[at], name, scored))
-    apart.sort(key=lambda gap: (-gap[0], gap[1]))
-    top = [gap for gap in apart if gap[0] > 0][:_SHOWN]
+    widths = array("d")  # of each question; NaN where fewer than two conditions have a score
+    for values in zip(*means.values(), strict=True):
+        known = [mean for mean in values if mean is not None]
+        widths.append(max(known) - min(known) if len(known) > 1 else nan)
+    wide = (at for at, width in enumerate(widths) if width > 0)
+    # Of a hundred thousand questions a handful is shown, so only these get a dictionary.
+    top = [
+        (widths[at], table.ids[at], {name: mean for name, values in means.items() if (mean := values[at]) is not None})
+        for at in nsmallest(_SHOWN, wide, key=lambda at: (-widths[at], table.positions[at]))
+    ]
     if not top:
         return  # a picture of no gap at all shows nothing; the differences say it
     unit, conditions = of(summary.kind).unit, list(summary.conditions)
     write, cell = (formats.share, Share) if info.percent else (formats.number, Number)
-    ids = labels(name for _, _, name, _ in top)
+    ids = labels(name for _, name, _ in top)
     lines = [
         Line(
             name=ids[name],
@@ -236,21 +242,21 @@ def gaps(summary: Summary) -> Iterator[Chart]:
                 for condition, mean in scored.items()
             ),
         )
-        for _, _, name, scored in top
+        for _, name, scored in top
     ]
     rows = tuple(
         Row(name=name, cells=(*(cell(scored.get(condition)) for condition in conditions), cell(gap)))
-        for gap, _, name, scored in top
+        for gap, name, scored in top
     )
-    differing = sum(gap > 0 for gap, *_ in apart)
+    differing, compared = sum(width > 0 for width in widths), sum(not isnan(width) for width in widths)
     some = f"; the {len(top)} widest gaps" if differing > len(top) else ""
     axis = Axis(title="mean share of answers" if info.percent else "mean, in points of the score",
                 start=info.low, end=info.high, percent=info.percent)  # fmt: skip
     yield Chart(
         name=slug("gaps", info.key),
-        title=f"{info.key}: conditions differ on {formats.count(differing)} of {formats.plural(len(apart), unit)}, "
+        title=f"{info.key}: conditions differ on {formats.count(differing)} of {formats.plural(compared, unit)}, "
         f"by at "
-        f"most {write(top[0][0])} on {top[0][2]}{some}",
+        f"most {write(top[0][0])} on {top[0][1]}{some}",
         description=f"One line a {unit}, the widest gap first: the means of conditions as points, the gap as a line.",
         panels=(Rows(axis=axis, lines=tuple(lines)),),
         table=Table(caption=f"Widest gaps on {info.key}", columns=columns(unit, *conditions, "gap"), rows=rows),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import nsmallest
 
 import msgspec
 
@@ -114,14 +115,15 @@ def every(summary: Summary) -> Iterator[Block]:
     if table is None or info is None or not of(summary.kind).compared:
         return
     own = {one.condition: one.mean for one in table.columns if one.metric == info.key}
-    places = sorted(range(len(table.ids)), key=lambda at: _rank([means[at] for means in own.values()], info.direction))
+    ranks = [_rank(means, info.direction) for means in zip(*own.values(), strict=True)] if own else []
+    places = nsmallest(_QUESTIONS, range(len(table.ids)), key=ranks.__getitem__ if own else None)
     write = Share if info.percent else Number
     means = [own.get(name) for name in summary.conditions]
     rows = tuple(
         Row(name=table.ids[at], cells=tuple(write(None if values is None else values[at]) for values in means))
-        for at in places[:_QUESTIONS]
+        for at in places
     )
-    unit, left = of(summary.kind).unit, len(places) - len(rows)
+    unit, left = of(summary.kind).unit, len(table.ids) - len(rows)
     caption = f"Every {unit}: {info.key}" if not left else f"The {formats.plural(len(rows), f'lowest {unit}')}"
     legend = f"Means over repetitions of {info.key}, the lowest {unit} first."
     if left:

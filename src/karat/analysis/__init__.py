@@ -178,7 +178,13 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
 
 def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, list[str]]:
     """What the kind adds to the summary: its part, the headline and the warnings."""
+    from karat.formats import clean
+
     kind = given.run.info.kind
+    if not kind_of(kind).is_installed:
+        missing = f"the kind of dataset '{clean(kind)}' is not installed"
+        rest = "a report shows scores, ledger and cost, and nothing that only the kind knows"
+        return {}, f"Not analysed: {missing}", [f"{missing}: {rest}"]
     part = kind_of(kind).analyse(given)
     if part is None:
         return {}, "", []

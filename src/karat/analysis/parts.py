@@ -120,6 +120,7 @@ class AnalysisInput(msgspec.Struct, frozen=True, kw_only=True):
 class KindAnalysis(Protocol):
     """The half of a kind that analysis uses; `karat.kinds.Kind` has the whole, with what each of these means."""
 
+    is_installed: bool
     unit: str
     by_turn: bool
     compared: bool

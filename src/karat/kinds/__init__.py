@@ -192,6 +192,7 @@ class Kind:
     A kind's class need not inherit from this: `of` lays it behind. Nothing here depends on the options of a dataset.
     """
 
+    is_installed = True  # else only what every run has is known: scores, ledger, cost
     noun = "dataset"  # one of its files, in words
     unit = "question"  # what is paired, in words
     by_turn = False  # whether rates are over turns, clustered by sample
@@ -360,13 +361,19 @@ class Kind:
         return None
 
 
+class _NotInstalled(Kind):
+    is_installed = False
+
+
 @cache
 def of(name: str) -> type[Kind]:
     """The kind that a run names, never imported from "module:Class"; the defaults where it is not installed."""
     try:
         found = plugins.find("kinds", name, allow_code=False)
-    except (BadPlugin, UnknownPlugin):
-        return Kind
+    except UnknownPlugin:
+        return _NotInstalled if name else Kind
+    except BadPlugin:
+        return Kind if ":" in name else _NotInstalled
     return completed(found)
 
 

@@ -183,7 +183,7 @@ def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, li
     kind = given.run.info.kind
     if not kind_of(kind).is_installed:
         missing = f"the kind of dataset '{clean(kind)}' is not installed"
-        rest = "a report shows scores, ledger and cost, and nothing that only the kind knows"
+        rest = "a report shows ledger, cost and scores as means over samples, and nothing that only the kind knows"
         return {}, f"Not analysed: {missing}", [f"{missing}: {rest}"]
     part = kind_of(kind).analyse(given)
     if part is None:

@@ -1,0 +1,275 @@
+"""Each kind of dataset is one folder: karat works without it, and one of another package works like a built-in one.
+
+The commands run as a user runs them, in processes of their own, from a copy of the package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import karat
+
+PACKAGE = Path(karat.__file__).resolve().parent
+ROOT = PACKAGE.parent.parent
+RUNS = ROOT / "tests" / "corpus" / "runs"
+OF_KIND = {"study": "framing-designs", "conversation": "recorded-conversations"}
+
+
+def python(path: Path | str, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs Python in `folder`, with packages from `path` before all others."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "COVERAGE"))}
+    env |= {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"}
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300)
+
+
+def told(done: subprocess.CompletedProcess[str], *, code: int = 0) -> str:
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def copy_without(kind: str, folder: Path) -> Path:
+    """A copy of the package without the folder of a kind; the folder it is imported from."""
+    shutil.copytree(PACKAGE, folder / "src" / "karat", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.rmtree(folder / "src" / "karat" / "kinds" / kind)
+    return folder / "src"
+
+
+@pytest.fixture(scope="module", params=sorted(OF_KIND))
+def without(request, tmp_path_factory) -> tuple[str, Path]:
+    """A kind, and a copy of the package without it."""
+    return request.param, copy_without(request.param, tmp_path_factory.mktemp("without"))
+
+
+def test_a_run_of_a_kind_that_is_not_installed_is_still_reported(without, tmp_path):
+    kind, source = without
+    run = RUNS / OF_KIND[kind]
+    there, here = (
+        json.loads(told(python(path, tmp_path, "-m", "karat", "report", run, "--to", "json")))
+        for path in (PACKAGE.parent, source)
+    )
+    missing = f"the kind of dataset '{kind}' is not installed"
+    assert here["headline"] == f"Not analysed: {missing}"
+    assert any(warning.startswith(missing) for warning in here["warnings"])
+    for same in ("accounts", "total", "conditions", "samples", "failures"):
+        assert here[same] == there[same]
+    before, after = (
+        {(result["metric"], result["condition"]): result["mean"]["value"] for result in report["results"]}
+        for report in (there, here)
+    )
+    assert before.keys() <= after.keys()
+    assert kind == "conversation" or before == after  # with the kind rates are over turns, and without over samples
+    assert all(0 <= mean <= 1 for metric, mean in after.items() if not metric[0].endswith("operations"))
+    assert there[kind] is not None
+    assert kind not in here
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "csv", "html"])
+def test_every_report_of_such_a_run_says_so(without, tmp_path, form):
+    kind, source = without
+    out = tmp_path / "report"
+    shown = told(python(source, tmp_path, "-m", "karat", "report", RUNS / OF_KIND[kind], "--to", form, "--out", out))
+    assert shown.strip() == str(out)
+    text = out.read_text(encoding="utf-8")
+    if form == "csv":
+        assert text.count("\n") > 1
+    else:
+        assert f"'{kind}' is not installed" in re.sub(r"&#39;|&#x27;", "'", text)
+
+
+def test_such_a_run_is_queried_and_its_kind_is_not_listed(without, tmp_path):
+    kind, source = without
+    run = RUNS / OF_KIND[kind]
+    select = "select * from ledger order by all"
+    table = [
+        told(python(path, tmp_path, "-m", "karat", "query", run, select, "--to", "csv"))
+        for path in (source, PACKAGE.parent)
+    ]
+    assert table[0] == table[1]
+    listed = told(python(source, tmp_path, "-m", "karat", "list", "kinds"))
+    assert not re.search(rf"^{kind}\b", listed, re.MULTILINE)
+    assert re.search(r"^golden\b", listed, re.MULTILINE)
+
+
+def test_the_import_contracts_hold_without_the_kind(without, tmp_path):
+    _, source = without
+    shutil.copy(ROOT / "pyproject.toml", source.parent)
+    command = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
+    told(python(source, source.parent, "-c", command))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(OF_KIND))
+def test_types_hold_without_the_kind(kind, tmp_path):
+    """mypy, strict, over the package; in an environment that knows no other copy of it."""
+    source = copy_without(kind, tmp_path)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    told(subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], capture_output=True,
+                        text=True, check=False))  # fmt: skip
+    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    told(python(source, tmp_path, "-m", "mypy", "--python-executable", tmp_path / "env" / "bin" / "python", "src"))
+
+
+TOY = '''
+    """Words, each asked twice."""
+
+    from __future__ import annotations
+
+    from collections.abc import Sequence
+    from hashlib import sha256
+    from pathlib import Path
+
+    from pydantic import BaseModel, ConfigDict
+
+    from karat.analysis.model import Summary
+    from karat.analysis.parts import AnalysisInput, Part
+    from karat.blocks import Column, Count, KindBlocks, Row, Section, Table
+    from karat.kinds import Dataset, Kind, Preset, sample_digest
+    from karat.records import Sample, Turn
+
+
+    class WordsPart(Part, frozen=True, kw_only=True, tag="words"):
+        """How many words were asked."""
+
+        words: int
+
+        def headline(self) -> str:
+            return f"{self.words} words were asked"
+
+
+    class Words(Kind):
+        """One word a line."""
+
+        judged = False
+        scorer = "equals"
+        unit = "word"
+        parts = (WordsPart,)
+
+        class Options(BaseModel):
+            model_config = ConfigDict(extra="forbid")
+
+            ending: str = "?"  # what follows each word
+
+        def __init__(self, options: Options) -> None:
+            self._options = options
+
+        def load(self, path: Path) -> Dataset:
+            data = path.read_bytes()
+            samples = [
+                Sample(
+                    id=word, position=at, digest=sample_digest(word),
+                    turns=(Turn(question=word + self._options.ending, golden=word), Turn(question="again", open=True)),
+                )
+                for at, word in enumerate(data.decode().split())
+            ]
+            return Dataset(kind="words", path=path, sha256=sha256(data).hexdigest(), samples=samples)
+
+        @staticmethod
+        def looks_like(path: Path) -> bool:
+            return path.suffix == ".words"
+
+        @staticmethod
+        def next_turn(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
+            return f"you said {replies[turn - 1]}, sure?"
+
+        @staticmethod
+        def presets() -> dict[str, Preset]:
+            return {"brief": Preset(name="brief", summary="One word", text="Answer with one word.")}
+
+        @staticmethod
+        def analyse(given: AnalysisInput) -> WordsPart:
+            return WordsPart(words=len(given.index.samples))
+
+        @staticmethod
+        def sections(summary: Summary) -> KindBlocks:
+            part = summary.part(WordsPart)
+            rows = () if part is None else (Row(name="all", cells=(Count(part.words),)),)
+            table = Table(caption="Words asked", columns=(Column("what"), Column("words")), rows=rows, brief=True)
+            return KindBlocks(sections=(Section(id="words", title="Words", blocks=(table,)),))
+'''
+
+EXPERIMENT = """
+    name: words
+    dataset: {kind: words, path: some.words, ending: "!"}
+    agent: {type: python, target: "agent:answer"}
+    conditions: {a: {preset: brief}, b: {}}
+    scorers: [equals]
+    execution: {num_repetitions: 2}
+"""
+
+AGENT = """
+    def answer(question, system_prompt):
+        return f"{question} {system_prompt}"
+"""
+
+
+@pytest.fixture(scope="module")
+def distribution(tmp_path_factory) -> Path:
+    """A path with karat and an installed distribution that brings a kind in one folder."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "words_kind").mkdir()
+    (site / "words_kind" / "__init__.py").write_text(textwrap.dedent(TOY).lstrip(), encoding="utf-8")
+    info = site / "words-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: words\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[karat.kinds]\nwords = words_kind:Words\n", encoding="utf-8")
+    return Path(os.pathsep.join(map(str, (PACKAGE.parent, site))))
+
+
+@pytest.fixture(scope="module")
+def finished(distribution, tmp_path_factory) -> Path:
+    """A folder in which an experiment over the kind was checked and run."""
+    folder = tmp_path_factory.mktemp("words")
+    for name, text in (("experiment.yaml", EXPERIMENT), ("agent.py", AGENT), ("some.words", "one\ntwo\n")):
+        (folder / name).write_text(textwrap.dedent(text).lstrip(), encoding="utf-8")
+    told(python(distribution, folder, "-m", "karat", "check", "experiment.yaml"))
+    told(python(distribution, folder, "-m", "karat", "run", "experiment.yaml"))
+    return folder
+
+
+def test_a_kind_of_another_package_is_checked_and_run(distribution, finished):
+    wrong = EXPERIMENT.replace("ending", "endin").replace("brief", "breif")
+    (finished / "wrong.yaml").write_text(textwrap.dedent(wrong), encoding="utf-8")
+    done = python(distribution, finished, "-m", "karat", "check", "wrong.yaml")
+    assert done.returncode == 2
+    assert "did you mean 'ending'?" in done.stderr
+    assert "did you mean 'brief'?" in done.stderr
+    (run,) = (finished / "results").iterdir()
+    events = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+    said = {(event["sample"], event["condition"]): [reply["text"] for reply in event["replies"]]
+            for event in events if event["event"] == "answer"}  # fmt: skip
+    assert said["one", "a"] == [
+        "one! Answer with one word.", "you said one! Answer with one word., sure? Answer with one word."
+    ]  # fmt: skip
+    assert said["two", "b"] == ["two! ", "you said two! , sure? "]
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html", "json"])
+def test_it_is_reported_in_every_form(distribution, finished, form):
+    (run,) = (finished / "results").iterdir()
+    out = finished / f"report.{form}"
+    told(python(distribution, finished, "-m", "karat", "report", run, "--to", form, "--out", out))
+    text = out.read_text(encoding="utf-8")
+    assert "2 words were asked" in text
+    if form == "json":
+        assert json.loads(text)["words"] == {"type": "words", "words": 2}
+    else:
+        assert "Words asked" in text
+
+
+def test_it_is_queried(distribution, finished):
+    (run,) = (finished / "results").iterdir()
+    select = "select sample, count(*) as n from replies group by sample order by sample"
+    table = told(python(distribution, finished, "-m", "karat", "query", run, select, "--to", "csv"))
+    assert table.splitlines() == ["sample,n", "one,8", "two,8"]

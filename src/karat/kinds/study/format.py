@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -292,7 +292,7 @@ class Test(_Part):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _with_levels(cls, values: object, handler: ModelWrapValidatorHandler[Test]) -> Test:
+    def _with_levels(cls, values: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """Reads the groups of `human`, which are keys beside its statistics."""
         if not isinstance(values, Mapping) or not isinstance(values.get("human"), Mapping):
             return handler(values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,11 +12,10 @@ from pathlib import Path
 import pytest
 from tests.analysis.journals import table
 from tests.journal.test_journal import new_run
-from tests.viewer.serving import Viewer
 
 from karat.files import in_use, remove_leftovers
 
-NAME = r"karat-view-\d+-\w+"
+NAME = r"karat-query-\d+-\w+"
 
 
 def leftover(parent, name: str, *, hours: float = 2):
@@ -30,8 +28,8 @@ def leftover(parent, name: str, *, hours: float = 2):
 
 
 def test_old_folders_that_nobody_uses_are_removed(tmp_path):
-    dead, used = (leftover(tmp_path, f"karat-view-1-{name}") for name in ("dead", "used"))
-    new = leftover(tmp_path, "karat-view-1-new", hours=0.5)
+    dead, used = (leftover(tmp_path, f"karat-query-1-{name}") for name in ("dead", "used"))
+    new = leftover(tmp_path, "karat-query-1-new", hours=0.5)
     with in_use(used):
         remove_leftovers(tmp_path, NAME)
         assert [folder.exists() for folder in (dead, used, new)] == [False, True, True]
@@ -42,23 +40,23 @@ def test_old_folders_that_nobody_uses_are_removed(tmp_path):
 
 def test_links_files_and_other_names_stay_and_links_inside_are_not_followed(tmp_path):
     target = leftover(tmp_path, "target")
-    (tmp_path / "karat-view-1-link").symlink_to(target)
-    os.utime(tmp_path / "karat-view-1-link", (0, 0), follow_symlinks=False)
-    (tmp_path / "karat-view-1-file").write_text("x")
-    os.utime(tmp_path / "karat-view-1-file", (0, 0))
-    leftover(tmp_path, "karat-view-mine")
-    dead = leftover(tmp_path, "karat-view-1-dead")
+    (tmp_path / "karat-query-1-link").symlink_to(target)
+    os.utime(tmp_path / "karat-query-1-link", (0, 0), follow_symlinks=False)
+    (tmp_path / "karat-query-1-file").write_text("x")
+    os.utime(tmp_path / "karat-query-1-file", (0, 0))
+    leftover(tmp_path, "karat-query-mine")
+    dead = leftover(tmp_path, "karat-query-1-dead")
     (dead / "inner" / "link").symlink_to(target)
     remove_leftovers(tmp_path, NAME)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "target", "karat-view-1-link", "karat-view-1-file", "karat-view-mine"
+        "target", "karat-query-1-link", "karat-query-1-file", "karat-query-mine"
     }  # fmt: skip
     assert (target / "inner" / "file").read_text() == "x"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
 def test_folders_of_other_users_stay(tmp_path):
-    folder = leftover(tmp_path, "karat-view-1-other")
+    folder = leftover(tmp_path, "karat-query-1-other")
     os.chown(folder, 12345, 12345)
     remove_leftovers(tmp_path, NAME)
     assert folder.exists()
@@ -70,22 +68,37 @@ def aged(folder):
     return folder
 
 
-@pytest.mark.slow
-def test_a_viewer_removes_what_a_killed_one_left_and_nothing_of_one_that_runs(tmp_path, monkeypatch):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    table(tmp_path / "results" / "run", {"baseline": [[3.0]]})
-    with Viewer(tmp_path / "results") as killed:
-        killed.stop(signal.SIGKILL)
-    [left] = map(aged, temporary.glob("karat-view-*"))
-    with Viewer(tmp_path / "results") as running:
-        [own] = map(aged, temporary.glob("karat-view-*"))
-        assert own != left
-        with Viewer(tmp_path / "results"):
-            assert own in set(temporary.glob("karat-view-*"))
-        assert running.stop() == 0
-    assert not list(temporary.glob("karat-view-*"))
+HOLDER = """
+from karat.files import temporary_folder
+with temporary_folder("query") as folder:
+    print(folder, flush=True)
+    input()
+"""
+
+
+def holder(temporary) -> tuple[subprocess.Popen[str], Path]:
+    """A process that uses a temporary folder until it reads a line."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)},
+    )  # fmt: skip
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_a_process_removes_what_a_killed_one_left_and_nothing_of_one_that_runs(tmp_path):
+    killed, left = holder(tmp_path)
+    killed.kill()
+    killed.communicate()
+    aged(left)
+    running, own = holder(tmp_path)
+    assert (left.exists(), aged(own).exists()) == (False, True)
+    other, another = holder(tmp_path)
+    assert own.exists()
+    for process in (running, other):
+        process.communicate("\n", timeout=30)
+        assert process.returncode == 0
+    assert not own.exists()
+    assert not another.exists()
 
 
 def test_a_socket_s_folder_has_a_short_path_wherever_temporary_files_go(tmp_path):

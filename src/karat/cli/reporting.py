@@ -101,7 +101,8 @@ def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Outpu
             "--out", f"the report {name} is several files ({', '.join(_listed(list(files)))}): name a folder for them"
         )
     size = sum(map(len, files.values()))
-    if size > SCREENFULS and sys.stdout.isatty() and not output.as_json:
+    page = any(text.startswith("<!doctype html>") for text in files.values())
+    if (page or size > SCREENFULS) and sys.stdout.isatty() and not output.as_json:
         raise BadOption("--out", f"the report {name} has {formats.count(size)} characters: name a file for it")
     text = "".join(files.values())
     if name == "json":

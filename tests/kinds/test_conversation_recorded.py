@@ -234,7 +234,7 @@ def test_every_fault_is_listed_and_counted(tmp_path):
         ("line 6", "turn 2: 'b.pdf' has turns 0 to 1"),
     ]
     assert (told.rows, told.used, told.turns) == (10, 3, 5)
-    assert told.told["faults"].startswith("the file of answers has faults: 1 row of a conversation that is not asked")
+    assert told.notes["faults"].startswith("the file of answers has faults: 1 row of a conversation that is not asked")
 
 
 def test_a_turn_without_a_row_is_answered_with_nothing(tmp_path):
@@ -263,7 +263,7 @@ def test_more_repetitions_than_the_file_has_are_missing_and_the_remedy_is_named(
     assert told.hint == (
         "the file has 1 answer to a turn, and 3 repetitions are asked for: set execution.num_repetitions to 1"
     )
-    assert told.told["faults"].endswith(told.hint)
+    assert told.notes["faults"].endswith(told.hint)
 
 
 def test_conditions_and_repetitions_stay_apart(tmp_path):

@@ -142,7 +142,7 @@ def test_every_row_that_cannot_be_used_is_told_at_once(tmp_path: Path) -> None:
 
 def test_what_serves_nobody_and_what_nobody_said_is_counted(tmp_path: Path) -> None:
     rows = [{"participant": who, "task": "one", "text": "1"} for who in ("gain-001", "gain-009")]
-    assert held(tmp_path, rows).told([alone(), group()], conditions=["a", "b"], repetitions=1) == {
+    assert held(tmp_path, rows).notes([alone(), group()], conditions=["a", "b"], repetitions=1) == {
         "rows": "2", "rows_used": "1", "turns": "12",
         "faults": "the file of answers has faults: 1 row of nobody who is asked (left out); "
         "10 turns without a row (not answered)",
@@ -154,7 +154,7 @@ def test_the_copy_of_people_s_answers_that_comes_with_a_study_can_be_replayed(na
     path = shipped_studies()[name]
     samples = Study(Study.Options()).load(path).samples
     found = RecordedParticipants(path.parent / "copy.jsonl", ParticipantColumns())
-    assert "faults" not in found.told(samples, conditions=["a"], repetitions=1)
+    assert "faults" not in found.notes(samples, conditions=["a"], repetitions=1)
     for sample in samples:
         for turn, text in enumerate(said(found, sample)):
             assert text is not None

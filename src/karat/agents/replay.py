@@ -123,7 +123,7 @@ class Replay:
         if self._recorded is None:
             return {}
         asked = 1 if self._options.reuse else repetitions
-        return self._recorded.told(samples, conditions=conditions, repetitions=asked)
+        return self._recorded.notes(samples, conditions=conditions, repetitions=asked)
 
     async def ask(
         self,

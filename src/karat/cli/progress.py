@@ -58,7 +58,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress", tag_fi
 
     format: int = OUTPUT_FORMAT
     seconds: float  # since the command began
-    planned: int  # 0: nothing has begun yet
+    planned: int  # 0: no trial has started yet
     done: int
     failed: int
     in_flight: int
@@ -74,7 +74,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress", tag_fi
     per_second: float | None  # trials that ended, lately
     seconds_left: float | None
     slowed: dict[str, int]  # providers that refused → requests at a time that they get now
-    finishing: str | None  # why nothing new is begun
+    finishing: str | None  # why no new trial is started
     continued: bool  # the run has earlier parts, which the means leave out
     metric: str | None  # what `mean` is of
     metric_kind: Literal["ordinal", "share", "number"] | None

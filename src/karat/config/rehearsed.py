@@ -151,7 +151,7 @@ def _refuse_real_models(experiment: Experiment) -> None:
     faults = []
     for family, kind, place, message in used:
         plugin = plugins.find(family, kind, folder=experiment.folder)
-        # Scorers ask nobody unless they say otherwise.
+        # Scorers call no model unless they say so.
         if not getattr(plugin, "offline", family == "scorers") and "base_url" not in _fields(plugin):
             faults.append(Fault(place=place, message=message))
     if faults:

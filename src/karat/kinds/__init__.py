@@ -139,7 +139,7 @@ class ReplyValues(Protocol):
 
 
 class RecordedFaults(Protocol):
-    """What is wrong with a file of recorded answers, for whoever scores it."""
+    """What is wrong with a file of recorded answers, for the command that scores it."""
 
     @property
     def rows(self) -> int: ...  # in the file
@@ -183,7 +183,7 @@ class RecordedAnswers(Protocol):
         self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
     ) -> RecordedFaults | None: ...
 
-    def told(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]: ...
+    def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]: ...
 
 
 class Kind:

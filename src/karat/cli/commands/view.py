@@ -21,8 +21,8 @@ __all__ = ["command"]
 def command(run: str | None, viewing: options.Viewing, results: Path, output: Output) -> Exit:
     """Look at RUN, or at every run in FOLDER (default: results), in the browser.
 
-    This machine serves the pages to itself, until Ctrl-C. The printed address works once; whoever
-    opens it is let in. Reviews are kept in the run folder, in labels.jsonl; nothing else of a run is
+    The pages are served to this machine only, until Ctrl-C. The printed address works once, for the
+    browser that opens it. Reviews are kept in the run folder, in labels.jsonl; nothing else of a run is
     changed. The summary of a large run is cached in ~/.cache/karat (or $XDG_CACHE_HOME/karat), which
     can be removed at any time. Needs the extra `view`.
     """

@@ -159,9 +159,9 @@ class RecordedTurns:
         """What is wrong with the file, compared with what is asked."""
         return take_census(self, samples, conditions=conditions, repetitions=repetitions)
 
-    def told(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
+    def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
         """The census as `run.json` keeps it."""
-        return self.census(samples, conditions=conditions, repetitions=repetitions).told
+        return self.census(samples, conditions=conditions, repetitions=repetitions).notes
 
     def _written(self, sample: str, turn: int) -> Iterator[tuple[str, int | None]]:
         """How a file may say which turn it means."""
@@ -391,7 +391,7 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
         return [f"{count} {_WORDS[kind][count != 1]} {_WORDS[kind][2]}" for kind, count in self.counts.items()]
 
     @property
-    def told(self) -> dict[str, str]:
+    def notes(self) -> dict[str, str]:
         """For `run.json`: what the file holds, and the faults as counts and as a sentence."""
         found = {"rows": str(self.rows), "rows_used": str(self.used), "turns": str(self.turns)}
         found["columns"] = " ".join(f"{target}={name}" for target, name in self.columns.items())

@@ -87,7 +87,7 @@ class RecordedParticipants:
     def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> None:
         """None: `told` has all that is known of the file."""
 
-    def told(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
+    def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
         """For `run.json`: how many rows serve, how many turns have none, and both as a sentence."""
         used: set[Key] = set()
         turns = missing = 0

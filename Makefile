@@ -9,8 +9,9 @@ unexport PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_REQUIRE_VIRTUALENV PIP_NO_D
 unexport PYTEST_ADDOPTS RUFF_CONFIG MYPYPATH
 
 BIN = .venv/bin
-# One process more than cores: many tests wait for a process or a clock.
-WORKERS = $(shell $(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
+# One process more than cores: many tests wait for a process or a clock. The shell asks, not make, which would ask
+# before the first line of a recipe has set up .venv.
+WORKERS = $$($(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
 COMPILE = $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-emit-index-url --constraint requirements/constraints.in $(UPGRADE) pyproject.toml --group build
 

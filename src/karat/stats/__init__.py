@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         percent_agreement,
         raters_of_table,
     )
+    from karat.stats.bounds import OneSided, one_sided_bounds
     from karat.stats.calibration import Calibration, calibrate
     from karat.stats.differences import (
         cliffs_delta,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         tost_of_estimate,
         wilcoxon,
     )
+    from karat.stats.drift import Alarm, ChangePoint, change_point, cusum_alarm, whitened
     from karat.stats.intervals import clustered_se, mean_interval
     from karat.stats.intraclass import icc
     from karat.stats.multiplicity import adjust
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from karat.stats.ranking import leaderboard
     from karat.stats.ratios import ClusteredRatio, Sums, ratio_difference, ratio_gap, ratio_interval
     from karat.stats.reliability import consistency, pass_at_k, pass_hat_k
+    from karat.stats.repeatability import SameVerdict, same_verdict
     from karat.stats.results import (
         Contrast,
         Equivalence,
@@ -72,11 +75,14 @@ if TYPE_CHECKING:
         Standing,
         VarianceComponents,
     )
+    from karat.stats.sequential import SequentialLook, sequential_look, sequential_p, stopping_boundary
     from karat.stats.shares import binomial_test, newcombe, newcombe_paired, proportion_interval, share_interval
     from karat.stats.variance import between_sd, pooled_sd, variance_components
 
 __all__ = [
+    "Alarm",
     "Calibration",
+    "ChangePoint",
     "ClusteredRatio",
     "Contrast",
     "DifferenceVariances",
@@ -85,8 +91,11 @@ __all__ = [
     "Interval",
     "Leaderboard",
     "MeanDifference",
+    "OneSided",
     "PairedDifference",
     "Planned",
+    "SameVerdict",
+    "SequentialLook",
     "Split",
     "Standing",
     "Sums",
@@ -97,11 +106,13 @@ __all__ = [
     "binomial_test",
     "brennan_prediger",
     "calibrate",
+    "change_point",
     "cliffs_delta",
     "clustered_se",
     "cohen_kappa",
     "conger_kappa",
     "consistency",
+    "cusum_alarm",
     "difference_variances",
     "effect_size_ttest",
     "fleiss_kappa",
@@ -118,6 +129,7 @@ __all__ = [
     "newcombe_paired",
     "noncentral_t_cdf",
     "noncentral_t_pdf",
+    "one_sided_bounds",
     "optimal_repetitions",
     "paired_difference",
     "pass_at_k",
@@ -135,18 +147,27 @@ __all__ = [
     "ratio_gap",
     "ratio_interval",
     "repetitions_needed",
+    "same_verdict",
     "sample_size_ttest",
+    "sequential_look",
+    "sequential_p",
     "share_interval",
     "sign_flip_test",
     "spearman_brown",
+    "stopping_boundary",
     "tost",
     "tost_of_estimate",
     "variance_components",
+    "whitened",
     "wilcoxon",
 ]
 
 # What each module holds: a name is imported when it is first used.
 _HELD = {
+    "bounds": "OneSided one_sided_bounds",
+    "drift": "Alarm ChangePoint change_point cusum_alarm whitened",
+    "repeatability": "SameVerdict same_verdict",
+    "sequential": "SequentialLook sequential_look sequential_p stopping_boundary",
     "agreement": (
         "brennan_prediger cohen_kappa conger_kappa fleiss_kappa gwet_ac kappa_of_table "
         "krippendorff_alpha percent_agreement raters_of_table"

@@ -71,7 +71,7 @@ def one_sided_bounds(
     ):
         low, high = _clopper_pearson(int(means.sum()), n, level)
         return OneSided(value=value, low=low, high=high, level=level, n=n, method="Clopper-Pearson")
-    if scale is not None and np.unique(means, return_counts=True)[1].max() >= CROWDED * n:
+    if scale is not None and np.unique(means, return_counts=True)[1].max() >= max(2, CROWDED * n):
         low, high = (_t_bound(np.append(means, end), side, level) for end, side in zip(scale, (-1, 1), strict=True))
         return OneSided(value=value, low=low, high=high, level=level, n=n, method="t with one pseudo-value")
     if n < 2:

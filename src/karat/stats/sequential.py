@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -35,6 +36,7 @@ class SequentialLook(Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+@lru_cache(maxsize=64)
 def stopping_boundary(alpha: float = 0.05) -> float:
     """The constant c such that a Brownian motion on [0, 1] leaves [-c, c] with probability `alpha`.
 

@@ -1,0 +1,101 @@
+"""One-sided bounds of means, shares, differences and costs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from karat.stats import mean_interval, one_sided_bounds
+
+
+@given(n=st.integers(1, 80), share=st.floats(0, 1))
+def test_shares_have_the_bounds_of_clopper_and_pearson(n, share):
+    k = round(share * n)
+    bounds = one_sided_bounds([1] * k + [0] * (n - k), scale=(0, 1))
+    exact = stats.binomtest(k, n)
+    assert bounds.low == pytest.approx(exact.proportion_ci(0.9, "exact").low, abs=1e-12)
+    assert bounds.high == pytest.approx(exact.proportion_ci(0.9, "exact").high, abs=1e-12)
+
+
+@given(values=st.lists(st.integers(1, 5), min_size=2, max_size=40), seed=st.integers(0, 5))
+def test_means_have_students_bounds_at_both_ends_at_once_where_nothing_is_crowded(values, seed):
+    noise = np.random.default_rng(seed).uniform(0, 1e-3, len(values))
+    bounds = one_sided_bounds(np.array(values) + noise, scale=(1, 6))
+    two_sided = mean_interval(np.array(values) + noise, level=0.9)
+    assert (bounds.low, bounds.high) == pytest.approx((two_sided.low, two_sided.high))
+    assert bounds.method == "t"
+
+
+@given(values=st.lists(st.integers(1, 5), min_size=3, max_size=40))
+def test_the_bounds_turn_with_the_scale(values):
+    one, other = (one_sided_bounds(side, scale=(1, 5)) for side in (values, [6 - v for v in values]))
+    assert (other.low, other.high) == pytest.approx((6 - one.high, 6 - one.low))
+
+
+def test_crowded_values_leave_room_for_one_that_was_not_seen():
+    perfect = one_sided_bounds([5] * 50, scale=(1, 5))
+    by_hand = np.array([5] * 50 + [1])
+    low = by_hand.mean() + stats.t.ppf(0.05, 50) * by_hand.std(ddof=1) / math.sqrt(51)
+    assert perfect.low == pytest.approx(low)
+    assert perfect.high >= 5
+    assert perfect.method == "t with one pseudo-value"
+
+
+def test_repetitions_are_averaged_before_anything_is_computed():
+    values, questions = [1, 0, 1, 1, 1, 0], ["a", "a", "b", "b", "c", "c"]
+    assert one_sided_bounds(values, questions).n == 3
+    assert one_sided_bounds(values, questions).value == pytest.approx(2 / 3)
+
+
+@given(values=st.lists(st.floats(0.01, 100), min_size=5, max_size=40))
+def test_halls_bounds_solve_his_equation(values):
+    means = np.array(values)
+    bounds = one_sided_bounds(means, skewed=True)
+    sd, n = means.std(ddof=1), means.size
+    if bounds.method != "Hall":
+        assert sd == 0
+        return
+    g = float(((means - means.mean()) ** 3).mean()) / sd**3
+    for bound, sign in ((bounds.low, 1), (bounds.high, -1)):
+        t = (means.mean() - bound) / sd
+        assert t + g * t**2 / 3 + g**2 * t**3 / 27 + g / (6 * n) == pytest.approx(
+            sign * stats.t.ppf(0.95, n - 1) / math.sqrt(n), abs=1e-6
+        )
+
+
+@pytest.mark.parametrize("n", [50, 100])
+@pytest.mark.parametrize("best", [0.5, 0.8, 0.95])
+def test_a_mean_below_the_threshold_rarely_passes(n, best):
+    rng = np.random.default_rng(n)
+    p = np.append((1 - best) * np.array([0.4, 0.3, 0.2, 0.1]), best)
+    truth = float(p @ [1, 2, 3, 4, 5])
+    passed = [one_sided_bounds(rng.choice(5, n, p=p) + 1, scale=(1, 5)).low >= truth for _ in range(1000)]
+    assert np.mean(passed) <= 0.064
+
+
+def test_a_skewed_cost_above_the_limit_rarely_passes():
+    rng = np.random.default_rng(11)
+    for draw, truth in ((lambda: rng.gamma(2, 0.5, 100), 1.0), (lambda: rng.lognormal(0, 0.5, 100), math.exp(0.125))):
+        passed = np.mean([one_sided_bounds(draw(), skewed=True).high < truth for _ in range(1000)])
+        assert 0.03 <= passed <= 0.064
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "because"),
+    [([], {}, "no values"), ([1, None], {}, "1 of 2 values are missing"), ([3], {}, "one question")],
+)
+def test_what_cannot_be_known_says_why(values, options, because):
+    bounds = one_sided_bounds(values, **options)
+    assert math.isnan(bounds.low)
+    assert math.isnan(bounds.high)
+    assert because in (bounds.reason or "")
+
+
+def test_values_outside_the_scale_are_refused():
+    with pytest.raises(ValueError, match="7 is outside 1 to 5"):
+        one_sided_bounds([1, 7], scale=(1, 5))

@@ -1,0 +1,229 @@
+"""How often the rules for decisions err: `python benchmarks/decisions.py [EXPERIMENTS]` (1,000 unless given).
+
+Simulated experiments whose truth is known. Each line: what was simulated, the figure, the figure it is held against.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy import stats
+
+from karat.stats import (
+    calibrate,
+    cusum_alarm,
+    minimum_detectable_effect,
+    one_sided_bounds,
+    paired_difference,
+    same_verdict,
+    sequential_look,
+    variance_components,
+    whitened,
+)
+
+Floats = np.ndarray
+SKEWED = [0.02, 0.03, 0.1, 0.25, 0.6]  # answers on a scale of 1 to 5
+FALSE = "at most 0.064"
+
+
+def differences(rng: np.random.Generator, name: str, n: int, repetitions: int, shift: float = 0.0) -> Floats:
+    """Differences of question means of two equal conditions, plus `shift`."""
+    size = (n, repetitions)
+    if name == "1-5":
+        one, other = (rng.choice([1, 2, 3, 4, 5], p=SKEWED, size=size).mean(1) for _ in range(2))
+    elif name == "0/1":
+        one, other = (rng.binomial(1, 0.3, size).mean(1) for _ in range(2))
+    else:
+        raise ValueError(name)
+    return other - one + shift
+
+
+def decide(d: Floats, scale: float, batch: int = 5, margin: float | None = None) -> tuple[str | None, int, bool]:
+    """The decision of looks after each batch, the questions it took, and whether the interval holds 0."""
+    for n in [*range(20, len(d), batch), len(d)]:
+        look = sequential_look(d[:n], horizon=len(d), scale=scale, margin=margin)
+        if look.decision or n == len(d):
+            return look.decision, n, look.low <= 0 <= look.high
+    raise AssertionError
+
+
+def stopping(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
+    """False verdicts, power and savings of the sequential test."""
+    for n in (50, 100, 200):
+        for name, scale in (("1-5", 4.0), ("0/1", 1.0)):
+            for k in (1, 3):
+                made = [decide(differences(rng, name, n, k), scale) for _ in range(experiments)]
+                false = np.mean([verdict is not None for verdict, _, _ in made])
+                yield f"stop, nothing differs, {name}, N = {n}, k = {k}: decided", false, FALSE
+                yield "  its interval holds the truth", np.mean([holds for _, _, holds in made]), "0.95 to 0.999"
+    for n in (100, 200):
+        for share, loss in ((0.08, 3.0), (0.03, 4.0)):
+            rows = [
+                np.where(rng.random(n) < share, -loss, loss * share / (1 - share)) + rng.normal(0, 0.3, n)
+                for _ in range(experiments)
+            ]
+            fixed = np.mean([stats.ttest_1samp(row, 0).pvalue < 0.05 for row in rows])
+            limit = fixed + 2 * math.sqrt(fixed * (1 - fixed) / experiments)
+            false = np.mean([decide(row, 4.0)[0] is not None for row in rows])
+            yield f"stop, {share:.0%} lose {loss:g} points, N = {n}: decided", false, f"at most {limit:.3f} (t test)"
+            at_margin = [decide(row - 0.3 + rng.normal(0, 1e-9), 4.0, margin=0.3)[0] for row in rows]
+            same = np.mean([verdict == "equivalent" for verdict in at_margin])
+            yield "  called equivalent at a true difference of the margin", same, "at most 0.1"
+    for n, saved in ((100, 0.3), (200, 0.4)):
+        for name, scale in (("1-5", 4.0), ("0/1", 1.0)):
+            for k in (1, 3):
+                sd = float(differences(rng, name, 20_000, k).std())
+                delta = minimum_detectable_effect(n, sd**2).value
+                once, twice = (
+                    [
+                        decide(differences(rng, name, n, k, times * delta), scale + delta)
+                        for _ in range(experiments // 2)
+                    ]
+                    for times in (1, 2)
+                )
+                power = np.mean([verdict == "better" for verdict, _, _ in once])
+                yield f"stop, the detectable difference, {name}, N = {n}, k = {k}: decided", power, "at least 0.65"
+                share = 1 - np.mean([used for _, used, _ in twice]) / n
+                yield "  trials saved at twice that", share, f"at least {saved}"
+
+
+def gates(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
+    """Thresholds that are met and called failed, or missed and called passed."""
+    for n in (50, 100, 200):
+        for best in (0.6, 0.8, 0.92, 0.95, 0.97):
+            p = np.append((1 - best) * np.array([0.4, 0.3, 0.2, 0.1]), best)
+            truth = float(p @ [1, 2, 3, 4, 5])
+            rows = [one_sided_bounds(rng.choice(5, n, p=p) + 1, scale=(1, 5)) for _ in range(experiments)]
+            yield f"gate, mean, {best:.0%} best answers, n = {n}: passed below", _share(rows, truth, "low"), FALSE
+            yield "  failed above", _share(rows, truth, "high"), FALSE
+            rows = [one_sided_bounds(rng.binomial(1, best, n), scale=(0, 1)) for _ in range(experiments)]
+            yield f"gate, share of {best:.0%}, n = {n}: passed below", _share(rows, best, "low"), FALSE
+            yield "  failed above", _share(rows, best, "high"), FALSE
+        for name, draw, truth in (
+            ("gamma, shape 2", lambda n=n: rng.gamma(2, 0.5, n), 1.0),
+            ("lognormal, sd 0.5", lambda n=n: rng.lognormal(0, 0.5, n), math.exp(0.125)),
+            ("lognormal, sd 1", lambda n=n: rng.lognormal(0, 1, n), math.exp(0.5)),
+        ):
+            rows = [one_sided_bounds(draw(), skewed=True) for _ in range(experiments)]
+            yield f"gate, mean cost, {name}, n = {n}: passed above", _share(rows, truth, "high"), FALSE
+
+
+def _share(rows: list, truth: float, side: str) -> float:
+    return float(np.mean([row.low >= truth + 1e-12 if side == "low" else row.high < truth for row in rows]))
+
+
+def repeats(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
+    """The chance of the same verdict beside the share of repeats that gave it, by decile."""
+    n, k, se = 100, 2, math.sqrt((1 + 0.5 * 2) / 100)
+    for name, spread in (("effects vary", 3 * se), ("nothing differs", 0.0)):
+        rows = []
+        for effect in rng.normal(0, 1, 4 * experiments) * spread:
+            truth = rng.normal(effect, 1, n)
+            runs = []
+            for questions in (truth, truth, rng.normal(effect, 1, n)):
+                a, b = rng.normal(0, 1, (n, k)), questions[:, None] + rng.normal(0, 1, (n, k))
+                runs.append((paired_difference(a.ravel(), b.ravel(), np.repeat(np.arange(n), k)), a, b))
+            (first, a, b), (again, _, _), (new, _, _) = runs
+            agent = (a.var(1, ddof=1).mean() + b.var(1, ddof=1).mean()) / (k * n)
+            chance = same_verdict(first.value, first.se, first.df, agent_variance=agent)
+            verdicts = [np.sign(d.value) * (d.low > 0 or d.high < 0) for d in (first, again, new)]
+            rows.append(
+                (chance.new_questions, verdicts[2] == verdicts[0], chance.same_questions, verdicts[1] == verdicts[0])
+            )
+        table = np.array(rows, dtype=float)
+        for what, predicted, same in (("new questions", table[:, 0], table[:, 1]), ("same", table[:, 2], table[:, 3])):
+            if spread:
+                parts = np.array_split(np.argsort(predicted), 10)
+                off = max(abs(predicted[part].mean() - same[part].mean()) for part in parts)
+                yield f"same verdict, {name}, {what}: worst decile is off by", off, "at most 0.05 and 2 errors"
+            else:
+                yield f"same verdict, {name}, {what}: predicted", predicted.mean(), f"true: {same.mean():.3f}"
+
+
+def plans(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
+    """Power of planned experiments, and planted components of variance."""
+    for n, k in ((50, 1), (100, 3), (200, 5)):
+        delta = minimum_detectable_effect(n, 0.25, 0.5, k).value
+        found = []
+        for _ in range(4 * experiments):
+            d = delta + rng.normal(0, 0.5, n) + rng.normal(0, math.sqrt(0.5 * 2 / k), n)
+            found.append(stats.ttest_1samp(d, 0).pvalue < 0.05)
+        yield f"plan, n = {n}, k = {k}: power", float(np.mean(found)), "0.77 to 0.83"
+    parts = []
+    for _ in range(max(experiments // 10, 10)):
+        question = np.repeat(np.arange(100), 6)
+        answer, judge = np.repeat(np.arange(300), 2), np.tile([0, 1], 300)
+        values = rng.normal(0, 1, 100)[question] + rng.normal(0, 0.7, 300)[answer] + rng.normal(0, 0.4, 600)
+        split = variance_components(values, question, judge=judge)
+        parts.append((split.between.value, split.within.value, split.judge.value))
+    for name, got, planted in zip(
+        ("questions", "agent", "judge"), np.mean(parts, axis=0), (1, 0.49, 0.16), strict=True
+    ):
+        yield f"variance of {name}", float(got), f"planted: {planted}"
+
+
+def labels(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
+    """Coverage of the corrected mean with few labels drawn in proportion to the judge's scores."""
+    for count in (50, 100, 200):
+        held = {"questions": [], "answers": []}
+        width = []
+        for _ in range(max(experiments // 2, 50)):
+            quality = rng.normal(3.4, 0.7, 300)
+            truth = np.clip(np.rint(np.repeat(quality, 3) + rng.normal(0, 0.6, 900)), 1, 5)
+            judge = np.clip(np.rint(truth + 0.4 + rng.normal(0, 0.6, 900)), 1, 5)
+            human = np.full(900, np.nan)
+            for score in np.unique(judge):
+                rows = np.flatnonzero(judge == score)
+                take = min(len(rows), max(4, round(count * len(rows) / 900)))
+                chosen = rng.choice(rows, take, replace=False)
+                human[chosen] = truth[chosen]
+            for target, expected in (("questions", 3.4), ("answers", truth.mean())):
+                corrected = calibrate(judge, human, np.repeat(np.arange(300), 3), strata=judge, target=target).corrected
+                held[target].append(corrected.low <= expected <= corrected.high)
+            width.append((corrected.high - corrected.low) / 2)
+        for target, held_it in held.items():
+            yield f"labels, {count}: the interval of {target} holds the truth", float(np.mean(held_it)), "0.93 to 0.97"
+        yield "  half width, these answers", float(np.mean(width)), "0.19, 0.13, 0.09 at 50, 100, 200"
+
+
+def history(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
+    """Alarms over 100 runs."""
+    for name, series in (
+        ("independent", lambda: rng.standard_normal(100)),
+        ("correlated by 0.3, whitened", lambda: whitened(_correlated(rng, 100, 0.3))[0]),
+    ):
+        alarms = np.mean([cusum_alarm(series()).index is not None for _ in range(experiments)])
+        yield f"history, no change, {name}: alarms", float(alarms), FALSE
+    found = []
+    for _ in range(experiments):
+        x = rng.standard_normal(100)
+        x[60:] += 1
+        found.append(cusum_alarm(x).index)
+    late = [index - 59 for index in found if index is not None and index >= 60]
+    yield "history, one sd at run 60: found", len(late) / experiments, "about 0.95"
+    yield "  median delay in runs", float(np.median(late)), "15"
+
+
+def _correlated(rng: np.random.Generator, n: int, r: float) -> Floats:
+    x = rng.standard_normal(n)
+    for i in range(1, n):
+        x[i] = r * x[i - 1] + math.sqrt(1 - r * r) * x[i]
+    return x
+
+
+Part = Callable[[np.random.Generator, int], Iterator[tuple[str, float, str]]]
+PARTS: tuple[Part, ...] = (stopping, gates, repeats, plans, labels, history)
+
+
+def main() -> None:
+    experiments = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    for part in PARTS:
+        for what, figure, held_against in part(np.random.default_rng(20261122), experiments):
+            print(f"{what:78} {figure:8.3f}   {held_against}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""From a run to the next: what a difference was made of, whether it would come out again, what a plan would show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from karat.analysis.model import Difference, Money, Summary
+from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, repetitions_needed, same_verdict
+
+__all__ = ["Design", "Pilot", "Plan", "Repeat", "Step", "pilot_of", "plan", "probable_flips", "repeats"]
+
+POWER = 0.8
+REPETITIONS = (1, 2, 3, 5, 8)
+
+
+class Pilot(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a comparison before it is made. Variances in squared points of the metric, prices in dollars."""
+
+    between: float  # variance over questions of the true differences
+    within: tuple[float, float] = (0.0, 0.0)  # variance of repeated answers to one question, of each condition
+    judge: float = 0.0  # variance between scores of one answer; 0: not known
+    cost_answer: float | None = None  # of one answer of one condition; None: no price known
+    cost_score: float | None = None  # of judging it once
+    seconds: float | None = None  # of one answer, median
+    scores: int = 1  # of each answer: judges times repeats
+    questions: int = 0  # that this is known from; 0: assumed
+    repetitions: int = 1
+    reason: str | None = None  # what is assumed, since the run could not say it
+
+    def se(self, questions: int, repetitions: int) -> float:
+        """Standard error of the difference."""
+        return math.sqrt((self.between + sum(self.within) / repetitions) / questions)
+
+    def cost(self, questions: int, repetitions: int) -> float | None:
+        """Of both conditions, in dollars; None where a price is not known."""
+        if self.cost_answer is None or self.cost_score is None:
+            return None
+        return 2 * questions * repetitions * (self.cost_answer + self.scores * self.cost_score)
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to settle a verdict."""
+
+    what: str  # "questions", "repetitions" or "judge repeats"
+    more: int  # than the run has
+    cost: float | None  # of these, in dollars
+
+
+class Repeat(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the verdict of a comparison would come out the same again; see `karat.stats.same_verdict`."""
+
+    metric: str
+    a: str
+    b: str
+    shown: bool  # the verdict: a difference is shown, after the adjustment for several comparisons
+    new_questions: float | None
+    same_questions: float | None
+    settle: tuple[Step, ...] = ()  # for 80 % power if the difference is as large as it looks, the cheapest first
+    reason: str | None = None
+
+
+class Design(msgspec.Struct, frozen=True, kw_only=True):
+    """One possible experiment."""
+
+    questions: int
+    repetitions: int
+    detectable: float | None  # smallest difference that it shows with the power asked for
+    power: float | None  # for the difference asked about; None: none was
+    cost: float | None
+    seconds: float | None  # one answer after the other
+    cheapest: bool = False  # of those that reach the power
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What experiments of several sizes would show of a difference between two conditions on one metric."""
+
+    delta: float | None
+    power: float
+    alpha: float
+    pilot: Pilot
+    designs: tuple[Design, ...]
+    needed: tuple[Design, ...]  # for `delta`: the fewest questions for each number of repetitions
+
+
+def pilot_of(summary: Summary, difference: Difference) -> Pilot:
+    """What a run tells of one of its comparisons. `between` is NaN where it cannot be known, and `reason` says why."""
+    names = difference.a, difference.b
+    columns = summary.table_of_samples.columns if summary.table_of_samples else ()
+    pair = [next(c for c in columns if (c.condition, c.metric) == (name, difference.metric)) for name in names]
+    means = np.array([column.mean for column in pair], dtype=np.float64)
+    both = np.isfinite(means).all(axis=0)
+    counts = np.array([column.n for column in pair], dtype=np.float64)[:, both]
+    spreads = np.array([column.sd for column in pair], dtype=np.float64)[:, both] ** 2
+    spare = np.where(np.isfinite(spreads), counts - 1, 0.0)
+    questions = int(both.sum())
+    total = float(np.var(means[1, both] - means[0, both], ddof=1)) if questions > 1 else math.nan
+    reason = None if questions > 1 else "fewer than two questions were answered under both"
+    within = (0.0, 0.0)
+    if questions > 1 and spare.sum(axis=1).all():
+        first, second = (np.nansum(spreads * spare, axis=1) / spare.sum(axis=1)).tolist()
+        within = first, second
+        total = max(0.0, total - float((np.array(within) @ (1 / counts)).mean()))
+    elif questions > 1:
+        reason = "each question was answered once: what repetitions would change is not known"
+    results = [result for name in names if (result := summary.result(name, difference.metric)) is not None]
+    accounts = [summary.accounts[name] for name in names]
+    answers = sum(result.n_answers for result in results)
+    repeats = next((info.repeats for info in summary.metrics if info.key == difference.metric), 1)
+    judges = next((max(len(info.judges), 1) for info in summary.metrics if info.key == difference.metric), 1)
+    seconds = [account.latency.median for account in accounts if account.latency.median is not None]
+    return Pilot(
+        between=total,
+        within=within,
+        judge=max([(result.judge_sd.value or 0.0) ** 2 for result in results], default=0.0),
+        cost_answer=_price([account.cost.agent for account in accounts], answers),
+        cost_score=_price([account.cost.judge for account in accounts], answers * repeats * judges),
+        scores=repeats * judges,
+        seconds=max(seconds, default=None),
+        questions=questions,
+        repetitions=max(1, round(float(counts.mean()))) if questions else 1,
+        reason=reason,
+    )
+
+
+def _price(spent: Sequence[Money], units: int) -> float | None:
+    """Dollars for one; None where a part has no known price."""
+    unknown = sum(money.unknown for money in spent)
+    return None if unknown or not units else sum(money.known for money in spent) / units
+
+
+def repeats(summary: Summary) -> tuple[Repeat, ...]:
+    """Whether each comparison of a summary would come out the same again, in their order."""
+    found = []
+    for difference in summary.differences:
+        estimate, pilot = difference.estimate, pilot_of(summary, difference)
+        value, se = (math.nan if number is None else number for number in (estimate.value, estimate.se))
+        once = pilot.reason is not None
+        agent = math.nan if once else sum(pilot.within) / (pilot.repetitions * pilot.questions)
+        level = estimate.level
+        if (
+            difference.p and difference.p_adjusted
+        ):  # the level at which this comparison alone decides as Holm's rule does
+            level = 1 - (1 - level) * min(1.0, difference.p / difference.p_adjusted)
+        chance = same_verdict(value, se, estimate.n - 1, agent_variance=agent, level=level)
+        new, same = (None if math.isnan(p) else p for p in (chance.new_questions, chance.same_questions))
+        found.append(
+            Repeat(
+                metric=difference.metric,
+                a=difference.a,
+                b=difference.b,
+                shown=chance.significant,
+                new_questions=new,
+                same_questions=same,
+                settle=_settle(pilot, abs(value)),
+                reason=chance.reason,
+            )
+        )
+    return tuple(found)
+
+
+def probable_flips(found: Sequence[Repeat]) -> float | None:
+    """How many of these verdicts a repeat on new questions would change, on average; None where none is known."""
+    known = [1 - one.new_questions for one in found if one.new_questions is not None]
+    return math.fsum(known) if known else None
+
+
+def _settle(pilot: Pilot, delta: float) -> tuple[Step, ...]:
+    """What would show a difference of `delta` in 80 % of runs, the cheapest first."""
+    if not delta > 0 or math.isnan(pilot.between) or not pilot.questions:
+        return ()
+    n, k = pilot.questions, pilot.repetitions
+    steps = []
+    questions = questions_needed(delta, pilot.between, pilot.within, k).n
+    if questions is not None and questions > n:
+        steps.append(Step(what="questions", more=questions - n, cost=pilot.cost(questions - n, k)))
+    if sum(pilot.within) > 0:
+        wanted = repetitions_needed(delta, n, pilot.between, pilot.within).n
+        if wanted is not None and wanted > k:
+            steps.append(Step(what="repetitions", more=wanted - k, cost=pilot.cost(n, wanted - k)))
+        for scores in range(pilot.scores + 1, 4 * pilot.scores + 1) if pilot.judge else ():
+            less = pilot.judge * (1 / pilot.scores - 1 / scores)
+            within = tuple(max(0.0, part - less) for part in pilot.within)
+            if questions_needed(delta, pilot.between, (within[0], within[1]), k).value <= n:
+                price = None if pilot.cost_score is None else 2 * n * k * (scores - pilot.scores) * pilot.cost_score
+                steps.append(Step(what="judge repeats", more=scores - pilot.scores, cost=price))
+                break
+    return tuple(sorted(steps, key=lambda step: math.inf if step.cost is None else step.cost))
+
+
+def plan(
+    pilot: Pilot,
+    *,
+    delta: float | None = None,
+    power: float = POWER,
+    alpha: float = 0.05,
+    questions: Sequence[int] = (),
+    repetitions: Sequence[int] = REPETITIONS,
+) -> Plan:
+    """What experiments of several sizes would show, and for `delta` the fewest questions that are enough.
+
+    `questions`: sizes of the table; by default the pilot's, its half, double and four times. Raises ValueError for
+    a power, alpha, size or difference that is out of range.
+    """
+    sizes = sorted(set(questions)) or _sizes(pilot)
+    times = sorted(set(repetitions)) if sum(pilot.within) > 0 else [pilot.repetitions]
+    needed = []
+    for k in times if delta is not None else ():
+        n = questions_needed(delta or 0.0, pilot.between, pilot.within, k, power=power, alpha=alpha).n
+        if n is not None:
+            needed.append(_design(pilot, n, k, delta, power, alpha))
+    prices = [design.cost for design in needed if design.cost is not None]
+    answers = [design.questions * design.repetitions for design in needed]
+    least = min(prices, default=None) if len(prices) == len(needed) else None
+    chosen = [
+        msgspec.structs.replace(design, cheapest=design.cost == least if least else count == min(answers))
+        for design, count in zip(needed, answers, strict=True)
+    ]
+    return Plan(
+        delta=delta,
+        power=power,
+        alpha=alpha,
+        pilot=pilot,
+        designs=tuple(_design(pilot, n, k, delta, power, alpha) for n in sizes for k in times),
+        needed=tuple(chosen),
+    )
+
+
+def _sizes(pilot: Pilot) -> list[int]:
+    base = pilot.questions or 50
+    return [max(2, n) for n in (base // 2, base, 2 * base, 4 * base)]
+
+
+def _design(pilot: Pilot, n: int, k: int, delta: float | None, power: float, alpha: float) -> Design:
+    detectable = minimum_detectable_effect(n, pilot.between, pilot.within, k, power=power, alpha=alpha).value
+    reached = None
+    if delta is not None:
+        spread = pilot.se(1, k)
+        reached = power_ttest(delta / spread, n, alpha=alpha).value if spread > 0 else 1.0
+    return Design(
+        questions=n,
+        repetitions=k,
+        detectable=None if math.isnan(detectable) else detectable,
+        power=reached,
+        cost=pilot.cost(n, k),
+        seconds=None if pilot.seconds is None else 2 * n * k * pilot.seconds,
+    )

@@ -8,10 +8,22 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from karat.analysis.model import Difference, Money, Summary
+from karat.analysis.model import Difference, MetricInfo, Money, Summary
+from karat.errors import BadOption, did_you_mean
 from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, repetitions_needed, same_verdict
 
-__all__ = ["Design", "Pilot", "Plan", "Repeat", "Step", "pilot_of", "plan", "probable_flips", "repeats"]
+__all__ = [
+    "Design",
+    "Pilot",
+    "Plan",
+    "Repeat",
+    "Step",
+    "comparison_of",
+    "pilot_of",
+    "plan",
+    "probable_flips",
+    "repeats",
+]
 
 POWER = 0.8
 REPETITIONS = (1, 2, 3, 5, 8)
@@ -124,6 +136,29 @@ def pilot_of(summary: Summary, difference: Difference) -> Pilot:
         repetitions=max(1, round(float(counts.mean()))) if questions else 1,
         reason=reason,
     )
+
+
+def comparison_of(
+    summary: Summary, *, metric: str | None = None, pair: tuple[str, str] | None = None
+) -> tuple[Difference, MetricInfo]:
+    """The comparison of a summary that is meant, by default its first, and its metric.
+
+    Raises BadOption where there is none, and for names that the run does not have.
+    """
+    if not summary.differences:
+        raise BadOption("run", f"run {summary.run} compares nothing: it has one condition, or no scores")
+    keys = [info.key for info in summary.metrics]
+    if metric is not None and metric not in keys:
+        raise BadOption("--metric", f"run {summary.run} has no metric '{metric}'{did_you_mean(metric, keys)}")
+    for name in pair or ():
+        if name not in summary.conditions:
+            hint = did_you_mean(name, summary.conditions)
+            raise BadOption("--pair", f"run {summary.run} has no condition '{name}'{hint}")
+    of_metric = [one for one in summary.differences if metric is None or one.metric == metric]
+    found = next((one for one in of_metric if pair is None or {one.a, one.b} == set(pair)), None)
+    if found is None:
+        raise BadOption("--pair", "these two conditions were not compared on that metric; `--pairs all` compares all")
+    return found, next(info for info in summary.metrics if info.key == found.metric)
 
 
 def _price(spent: Sequence[Money], units: int) -> float | None:

@@ -30,6 +30,7 @@ _COMMANDS = (
     "verify",
     "view",
     "compare",
+    "plan",
     "query",
     "list",
     "schema",

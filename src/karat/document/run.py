@@ -24,12 +24,12 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a report of a run shows; renderers give it a form."""
 
     name: str
-    run: str
-    status: str
-    created: str
+    run: str = ""
+    status: str = ""
+    created: str = ""
     verdicts: tuple[str, ...]  # who is better than whom, a line each
     facts: tuple[tuple[str, str], ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
     sections: tuple[Section, ...]
 
 

@@ -48,7 +48,10 @@ def render_terminal(document: Document, *, width: int, full: bool, color: bool =
     """
     page = _Page(width, color=color)
     lines = [line for text in document.verdicts for line in page.wrapped(text, style="bold", hang=2)]
-    lines += ["", *page.wrapped(f"{document.name} {document.run} ({document.status})")]
+    lines += [
+        "",
+        *page.wrapped(f"{document.name} {document.run} ({document.status})" if document.run else document.name),
+    ]
     lines += page.items([f"{term}: {value}" for term, value in document.facts])
     for section in document.sections:
         lines += page.section(section, full=full, lowest=lowest)

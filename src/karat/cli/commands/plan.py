@@ -1,0 +1,110 @@
+"""`karat plan`: how large the next experiment must be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import OUTPUT_FORMAT, Output
+from karat.errors import BadOption
+
+__all__ = ["command"]
+
+_SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
+_SD = click.FloatRange(min=0)
+
+
+@click.command("plan")
+@click.argument("run", metavar="[RUN]", required=False)
+@click.option("--metric", metavar="NAME", help="Of this metric; default: the run's first.")
+@click.option("--pair", nargs=2, metavar="A B", help="Between these conditions; default: the first that were compared.")
+@click.option(
+    "--difference", type=click.FloatRange(min=0, min_open=True), metavar="D",
+    help="Also show how many questions show a difference of D, in points of the metric (0.05 of a share).",
+)  # fmt: skip
+@click.option("--power", type=_SHARE, default=0.8, show_default=True, metavar="P", help="Share of runs that show it.")
+@click.option("--alpha", type=_SHARE, default=0.05, show_default=True, metavar="P", help="Level of the test.")
+@click.option(
+    "--questions", type=click.IntRange(min=2), multiple=True, metavar="N",
+    help="Size to show; default: the run's, half, double and four times. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--repetitions", type=click.IntRange(min=1), multiple=True, metavar="K",
+    help="Repetitions to show; default: 1, 2, 3, 5 and 8. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--sd-questions", type=_SD, metavar="SD",
+    help="Without RUN: standard deviation over questions of the true differences.",
+)  # fmt: skip
+@click.option(
+    "--sd-answers", type=_SD, metavar="SD", help="Without RUN: standard deviation of answers to one question."
+)
+@click.option("--cost", type=click.FloatRange(min=0), metavar="USD", help="Without RUN: price of one answer, judged.")
+@click.option("--chart", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw it, as SVG.")
+@options.results
+@options.output()
+def command(  # noqa: PLR0913 - an argument for each option
+    run: str | None,
+    metric: str | None,
+    pair: tuple[str, str] | None,
+    difference: float | None,
+    power: float,
+    alpha: float,
+    questions: tuple[int, ...],
+    repetitions: tuple[int, ...],
+    sd_questions: float | None,
+    sd_answers: float | None,
+    cost: float | None,
+    chart: Path | None,
+    results: Path,
+    output: Output,
+) -> Exit:
+    """Show how large an experiment must be: questions, repetitions, cost.
+
+    From a finished RUN, whose scores say how much questions and answers vary, or from assumed standard deviations:
+    `karat plan --sd-questions 0.8 --sd-answers 0.5 --difference 0.2`.
+    """
+    import shutil
+
+    import msgspec
+
+    from karat import api
+    from karat.analysis.planning import REPETITIONS, Pilot, comparison_of, pilot_of, plan
+    from karat.document.planned import plan_document
+    from karat.document.render.svg import render_svg
+    from karat.document.render.terminal import render_terminal
+    from karat.exports import save
+
+    assumed = {"--sd-questions": sd_questions, "--sd-answers": sd_answers, "--cost": cost}
+    given = [name for name, value in assumed.items() if value is not None]
+    if run is None:
+        if sd_questions is None:
+            raise BadOption("--sd-questions", "without RUN say how much differences vary between questions")
+        if metric or pair:
+            raise BadOption("--metric" if metric else "--pair", "is of a RUN; none is named")
+        price = cost if cost is not None else None
+        pilot = Pilot(
+            between=sd_questions**2, within=((sd_answers or 0.0) ** 2,) * 2, cost_answer=price, cost_score=0.0
+        )
+        title, percent = "Plan from assumed variation", False
+    else:
+        if given:
+            raise BadOption(given[0], "is for a plan without RUN; the run says it")
+        summary = api.summarize(api.open(run, results=results), pairs="all" if pair else "baseline")
+        chosen, info = comparison_of(summary, metric=metric, pair=pair)
+        pilot, percent = pilot_of(summary, chosen), info.percent
+        title = f"{chosen.b} - {chosen.a} on {chosen.metric}"
+    made = plan(
+        pilot, delta=difference, power=power, alpha=alpha, questions=questions, repetitions=repetitions or REPETITIONS
+    )
+    document = plan_document(made, title=title, percent=percent)
+    if chart is not None:
+        drawn = next(block for block in document.sections[0].blocks if type(block).__name__ == "Chart")
+        save({chart.name: render_svg(drawn)}, chart)
+    width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
+    text = render_terminal(document, width=width, full=True)
+    output.result(text, {"format": OUTPUT_FORMAT, "title": title, **msgspec.to_builtins(made)})
+    return Exit.DONE

@@ -1,0 +1,185 @@
+"""What a planned experiment can show, as a document."""
+
+from __future__ import annotations
+
+import math
+
+from karat import formats
+from karat.analysis.planning import Design, Plan
+from karat.blocks import (
+    Axis,
+    Block,
+    Chart,
+    Column,
+    Count,
+    Curve,
+    Duration,
+    Money,
+    Note,
+    Number,
+    Plane,
+    Point,
+    Row,
+    Section,
+    Share,
+    Table,
+    Text,
+    chart,
+    columns,
+)
+from karat.document.run import Document
+
+__all__ = ["plan_document", "sentence"]
+
+
+def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
+    """Sizes of an experiment and what each shows of a difference between two conditions.
+
+    `percent`: the metric is a share, so differences are in percentage points.
+    """
+    pilot = plan.pilot
+    known = f"{formats.plural(pilot.questions, 'question')} × {pilot.repetitions}" if pilot.questions else "assumed"
+    facts = [("Variation from", known), *_spreads(plan, percent)]
+    if plan.pilot.seconds is not None:
+        facts.append(("Time of an answer", formats.duration(pilot.seconds)))
+    blocks: list[Block] = [_table(plan, percent), _chart(plan, percent)]
+    if plan.delta is not None:
+        blocks.insert(0, _needed(plan, percent))
+    if pilot.reason:
+        blocks.append(Note(texts=(f"{pilot.reason[0].upper()}{pilot.reason[1:]}.",), brief=True))
+    return Document(
+        name=title,
+        verdicts=tuple(_verdicts(plan, percent)),
+        facts=tuple(facts),
+        sections=(Section(id="plan", title="Plan", blocks=tuple(blocks)),),
+    )
+
+
+def sentence(plan: Plan, design: Design, *, percent: bool = False) -> str:
+    """What one experiment can show, in a line."""
+    size = f"{formats.plural(design.questions, 'question')} × {formats.plural(design.repetitions, 'repetition')}"
+    if design.detectable is None:
+        return f"{size} cannot show a difference: {plan.pilot.reason or 'too few questions'}."
+    return (
+        f"{size} show a difference of {_points(design.detectable, percent)} or more in {formats.share(plan.power)} of "
+        "runs."
+    )
+
+
+def _points(value: float, percent: bool) -> str:
+    return f"{formats.number(100 * value, digits=1)} points" if percent else formats.number(value, digits=2)
+
+
+def _verdicts(plan: Plan, percent: bool) -> list[str]:
+    pilot, lines = plan.pilot, []
+    if pilot.questions:
+        for design in plan.designs:
+            if (design.questions, design.repetitions) == (pilot.questions, pilot.repetitions):
+                lines.append(f"This run: {sentence(plan, design, percent=percent)}")
+    for design in plan.needed:
+        if design.cheapest and plan.delta is not None:
+            price = f", {formats.dollars(design.cost)}" if design.cost else ""
+            size = (
+                f"{formats.plural(design.questions, 'question')} × {formats.plural(design.repetitions, 'repetition')}"
+            )
+            lines.append(f"To show {_points(plan.delta, percent)}: {size}{price}.")
+    return lines or ["Nothing can be planned: how much scores vary is not known."]
+
+
+def _spreads(plan: Plan, percent: bool) -> list[tuple[str, str]]:
+    pilot = plan.pilot
+    if math.isnan(pilot.between):
+        return []
+    spreads = [("Differences between questions", f"sd {_points(math.sqrt(pilot.between), percent)}")]
+    if sum(pilot.within) > 0:
+        each = ", ".join(_points(math.sqrt(part), percent) for part in dict.fromkeys(pilot.within))
+        spreads.append(("Answers to one question", f"sd {each}"))
+    return spreads
+
+
+def _row(design: Design, percent: bool, *, delta: bool) -> Row:
+    detectable = None if design.detectable is None else design.detectable * (100 if percent else 1)
+    power = [Share(design.power)] if delta else []
+    return Row(
+        name=formats.count(design.questions),
+        cells=(
+            Count(design.repetitions),
+            Number(detectable, digits=1 if percent else 2),
+            *power,
+            Money(design.cost) if design.cost is not None else Text("not known"),
+            Duration(design.seconds),
+        ),
+    )
+
+
+def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
+    unit = " (points)" if percent else ""
+    legend = (
+        f"Detectable: the smallest difference that {formats.share(plan.power)} of runs show at alpha {plan.alpha:g}."
+    )
+    asked = f"power for {_points(plan.delta, percent)}" if delta and plan.delta is not None else ""
+    return columns(
+        "questions",
+        "repetitions",
+        Column(f"detectable{unit}", legend=legend),
+        *([asked] if asked else []),
+        Column("cost", legend="Cost: of both conditions, judging included."),
+        Column("time", rank=1, legend="Time: one answer after the other."),
+    )
+
+
+def _table(plan: Plan, percent: bool) -> Table:
+    delta = plan.delta is not None
+    return Table(
+        caption="What a run of each size shows",
+        columns=_columns(plan, percent, delta=delta),
+        rows=tuple(_row(design, percent, delta=delta) for design in plan.designs),
+        brief=True,
+        slim=True,
+    )
+
+
+def _needed(plan: Plan, percent: bool) -> Table:
+    return Table(
+        caption=f"Fewest questions that show {_points(plan.delta or 0.0, percent)}",
+        columns=_columns(plan, percent, delta=True),
+        rows=tuple(_row(design, percent, delta=True) for design in plan.needed),
+        brief=True,
+        slim=True,
+    )
+
+
+def _chart(plan: Plan, percent: bool) -> Chart:
+    """Detectable difference by questions, a line for each number of repetitions."""
+    scale = 100 if percent else 1
+    times = sorted({design.repetitions for design in plan.designs})
+    curves = tuple(
+        Curve(
+            points=tuple(
+                Point(x=design.questions, y=design.detectable * scale)
+                for design in plan.designs
+                if design.repetitions == k and design.detectable is not None
+            ),
+            form="lines",
+            series=at,
+        )
+        for at, k in enumerate(times)
+    )
+    zero = plan.delta * scale if plan.delta is not None else None
+    unit = ", percentage points" if percent else ""
+    panel = Plane(
+        x=Axis(title="questions", whole=True),
+        y=Axis(title=f"detectable difference{unit}", start=0, zero=zero),
+        curves=curves,
+        height=220,
+    )
+    return chart(
+        "plan",
+        f"Smallest difference that {formats.share(plan.power)} of runs show",
+        "Lines fall as the number of questions grows; one line for each number of repetitions.",
+        (panel,),
+        _table(plan, percent),
+        legend=[formats.plural(k, "repetition") for k in times],
+        ordered=True,
+        detail=True,
+    )

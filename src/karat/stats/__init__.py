@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from karat.stats.drift import Alarm, ChangePoint, change_point, cusum_alarm, whitened
     from karat.stats.intervals import clustered_se, mean_interval
     from karat.stats.intraclass import icc
+    from karat.stats.labels import LabelDraw, draw_for_labels, labels_needed, strata_of_scores
     from karat.stats.multiplicity import adjust
     from karat.stats.noncentral import noncentral_t_cdf, noncentral_t_pdf
     from karat.stats.planning import (
@@ -89,6 +90,7 @@ __all__ = [
     "Equivalence",
     "HypothesisTest",
     "Interval",
+    "LabelDraw",
     "Leaderboard",
     "MeanDifference",
     "OneSided",
@@ -114,12 +116,14 @@ __all__ = [
     "consistency",
     "cusum_alarm",
     "difference_variances",
+    "draw_for_labels",
     "effect_size_ttest",
     "fleiss_kappa",
     "gwet_ac",
     "icc",
     "kappa_of_table",
     "krippendorff_alpha",
+    "labels_needed",
     "leaderboard",
     "mcnemar_exact",
     "mean_difference",
@@ -155,6 +159,7 @@ __all__ = [
     "sign_flip_test",
     "spearman_brown",
     "stopping_boundary",
+    "strata_of_scores",
     "tost",
     "tost_of_estimate",
     "variance_components",
@@ -164,6 +169,7 @@ __all__ = [
 
 # What each module holds: a name is imported when it is first used.
 _HELD = {
+    "labels": "LabelDraw draw_for_labels labels_needed strata_of_scores",
     "bounds": "OneSided one_sided_bounds",
     "drift": "Alarm ChangePoint change_point cusum_alarm whitened",
     "repeatability": "SameVerdict same_verdict",

@@ -24,12 +24,11 @@ from karat.blocks import (
     Share,
     Table,
     Text,
-    chart,
     columns,
 )
 from karat.document.run import Document
 
-__all__ = ["plan_document", "sentence"]
+__all__ = ["plan_chart", "plan_document", "sentence"]
 
 
 def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
@@ -42,7 +41,7 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
     facts = [("Variation from", known), *_spreads(plan, percent)]
     if plan.pilot.seconds is not None:
         facts.append(("Time of an answer", formats.duration(pilot.seconds)))
-    blocks: list[Block] = [_table(plan, percent), _chart(plan, percent)]
+    blocks: list[Block] = [plan_chart(plan, percent=percent)]
     if plan.delta is not None:
         blocks.insert(0, _needed(plan, percent))
     if pilot.reason:
@@ -71,11 +70,14 @@ def _points(value: float, percent: bool) -> str:
 
 
 def _verdicts(plan: Plan, percent: bool) -> list[str]:
-    pilot, lines = plan.pilot, []
+    pilot = plan.pilot
+    lines: list[str] = []
     if pilot.questions:
-        for design in plan.designs:
-            if (design.questions, design.repetitions) == (pilot.questions, pilot.repetitions):
-                lines.append(f"This run: {sentence(plan, design, percent=percent)}")
+        lines += [
+            f"This run: {sentence(plan, design, percent=percent)}"
+            for design in plan.designs
+            if (design.questions, design.repetitions) == (pilot.questions, pilot.repetitions)
+        ]
     for design in plan.needed:
         if design.cheapest and plan.delta is not None:
             price = f", {formats.dollars(design.cost)}" if design.cost else ""
@@ -149,7 +151,7 @@ def _needed(plan: Plan, percent: bool) -> Table:
     )
 
 
-def _chart(plan: Plan, percent: bool) -> Chart:
+def plan_chart(plan: Plan, *, percent: bool = False) -> Chart:
     """Detectable difference by questions, a line for each number of repetitions."""
     scale = 100 if percent else 1
     times = sorted({design.repetitions for design in plan.designs})
@@ -173,13 +175,12 @@ def _chart(plan: Plan, percent: bool) -> Chart:
         curves=curves,
         height=220,
     )
-    return chart(
-        "plan",
-        f"Smallest difference that {formats.share(plan.power)} of runs show",
-        "Lines fall as the number of questions grows; one line for each number of repetitions.",
-        (panel,),
-        _table(plan, percent),
-        legend=[formats.plural(k, "repetition") for k in times],
+    return Chart(
+        name="plan",
+        title=f"Smallest difference that {formats.share(plan.power)} of runs show",
+        description="Lines fall as the number of questions grows; one line for each number of repetitions.",
+        panels=(panel,),
+        table=_table(plan, percent),
+        legend=tuple(formats.plural(k, "repetition") for k in times),
         ordered=True,
-        detail=True,
     )

@@ -8,7 +8,7 @@ import click
 
 from karat.cli import options
 from karat.cli.ending import Exit
-from karat.cli.output import OUTPUT_FORMAT, Output
+from karat.cli.output import Output
 from karat.errors import BadOption
 
 __all__ = ["command"]
@@ -73,10 +73,11 @@ def command(  # noqa: PLR0913 - an argument for each option
 
     from karat import api
     from karat.analysis.planning import REPETITIONS, Pilot, comparison_of, pilot_of, plan
-    from karat.document.planned import plan_document
+    from karat.document.planned import plan_chart, plan_document
     from karat.document.render.svg import render_svg
     from karat.document.render.terminal import render_terminal
     from karat.exports import save
+    from karat.formats import OUTPUT_FORMAT
 
     assumed = {"--sd-questions": sd_questions, "--sd-answers": sd_answers, "--cost": cost}
     given = [name for name, value in assumed.items() if value is not None]
@@ -102,8 +103,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     )
     document = plan_document(made, title=title, percent=percent)
     if chart is not None:
-        drawn = next(block for block in document.sections[0].blocks if type(block).__name__ == "Chart")
-        save({chart.name: render_svg(drawn)}, chart)
+        save({chart.name: render_svg(plan_chart(made, percent=percent))}, chart)
     width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
     text = render_terminal(document, width=width, full=True)
     output.result(text, {"format": OUTPUT_FORMAT, "title": title, **msgspec.to_builtins(made)})

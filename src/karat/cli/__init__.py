@@ -31,6 +31,7 @@ _COMMANDS = (
     "view",
     "compare",
     "plan",
+    "gate",
     "query",
     "list",
     "schema",

@@ -31,6 +31,7 @@ class Exit(IntEnum):
     GATE_MISSED = 1
     CHANGE_SOMETHING = 2
     TRIALS_FAILED = 3
+    GATE_UNDECIDED = 4
     KARAT_FAULT = 70
     STOPPED = 130
     READER_GONE = 141  # as a shell tells of a tool that SIGPIPE ended

@@ -32,6 +32,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     sections: tuple[Section, ...]
 
+    @property
+    def title(self) -> str:
+        """The run in a line; of a document that is of no run alone, its name."""
+        return f"{self.name} {self.run} ({self.status})" if self.run else self.name
+
 
 def document(
     summary: Summary,

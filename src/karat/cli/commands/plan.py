@@ -73,8 +73,8 @@ def command(  # noqa: PLR0913 - an argument for each option
 
     from karat import api
     from karat.analysis.planning import REPETITIONS, Pilot, comparison_of, pilot_of, plan
+    from karat.document.charts import svg
     from karat.document.planned import plan_chart, plan_document
-    from karat.document.render.svg import render_svg
     from karat.document.render.terminal import render_terminal
     from karat.exports import save
     from karat.formats import OUTPUT_FORMAT
@@ -103,7 +103,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     )
     document = plan_document(made, title=title, percent=percent)
     if chart is not None:
-        save({chart.name: render_svg(plan_chart(made, percent=percent))}, chart)
+        save({chart.name: svg(plan_chart(made, percent=percent))}, chart)
     width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
     text = render_terminal(document, width=width, full=True)
     output.result(text, {"format": OUTPUT_FORMAT, "title": title, **msgspec.to_builtins(made)})

@@ -28,7 +28,7 @@ def render_markdown(document: Document) -> str:
     """Verdicts, facts, the tables that a first look needs and warnings; then each section in `<details>`."""
     first, *others = document.verdicts
     lines = [f"### {_text(first)}", "", *(f"- {_text(line)}" for line in others), *([""] if others else [])]
-    lines += [f"{_text(document.name)} {_text(document.run)} ({_text(document.status)})  "]
+    lines += [f"{_text(document.title)}  "]
     lines += [" · ".join(f"{term}: {_text(value)}" for term, value in document.facts), ""]
     for section in document.sections:
         for block in section.blocks:

@@ -50,7 +50,7 @@ def render_terminal(document: Document, *, width: int, full: bool, color: bool =
     lines = [line for text in document.verdicts for line in page.wrapped(text, style="bold", hang=2)]
     lines += [
         "",
-        *page.wrapped(f"{document.name} {document.run} ({document.status})" if document.run else document.name),
+        *page.wrapped(document.title),
     ]
     lines += page.items([f"{term}: {value}" for term, value in document.facts])
     for section in document.sections:

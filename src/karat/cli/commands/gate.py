@@ -1,0 +1,81 @@
+"""`karat gate`: thresholds on what a run measured."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_THRESHOLD = "[CONDITION.]METRIC=VALUE"
+
+
+@click.command("gate")
+@options.run_argument
+@click.option("--min", "least", multiple=True, metavar=_THRESHOLD, help="The metric is at least this. Repeatable.")
+@click.option(
+    "--max", "most", multiple=True, metavar=_THRESHOLD,
+    help="The metric is at most this; also cost_usd (of the run) and failed (share of trials). Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--max-drop", "drop", multiple=True, metavar=_THRESHOLD,
+    help="The metric is worse than in --baseline by at most this. Repeatable.",
+)  # fmt: skip
+@click.option("--baseline", metavar="RUN", help="The run to compare with; latest:NAME for the newest run of that name.")
+@click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML: a test case for each threshold.")
+@click.option("--markdown", type=_FILE, metavar="FILE", help="Write the result as Markdown, for a pull request.")
+@click.option("--github", is_flag=True, help="Print annotations of a GitHub workflow for what did not pass.")
+@options.results
+@options.output()
+def command(  # noqa: PLR0913 - an argument for each option
+    run: str,
+    least: tuple[str, ...],
+    most: tuple[str, ...],
+    drop: tuple[str, ...],
+    baseline: str | None,
+    junit: Path | None,
+    markdown: Path | None,
+    github: bool,
+    results: Path,
+    output: Output,
+) -> Exit:
+    """Decide whether a run keeps its thresholds: passed, failed or undecided.
+
+    Passed means that the lower 95 % bound keeps the threshold, failed that the upper bound misses it; between the two
+    the run has too few questions to say, and the output names how many would do. Thresholds of the experiment file
+    (`gate:`) count too. Exit code 0: passed, 1: failed, 4: undecided.
+    """
+    import msgspec
+
+    from karat import api
+    from karat.analysis.gate import gate, parse_threshold
+    from karat.document import gated
+    from karat.document.render.markdown import render_markdown
+    from karat.document.render.terminal import render_terminal
+    from karat.exports import save
+    from karat.formats import OUTPUT_FORMAT
+
+    folder = api.open(run, results=results)
+    thresholds = [parse_threshold(text, "min") for text in least]
+    thresholds += [parse_threshold(text, "max") for text in most]
+    thresholds += [parse_threshold(text, "max_drop") for text in drop]
+    against = None if baseline is None else api.summarize(api.open(baseline, results=results))
+    decided = gate(api.summarize(folder), thresholds, baseline=against)
+    document = gated.gate_document(decided)
+    if junit is not None:
+        save({junit.name: gated.junit(decided)}, junit)
+    if markdown is not None:
+        save({markdown.name: render_markdown(document)}, markdown)
+    if github:
+        output.complain(*gated.github_lines(decided))
+    width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
+    text = render_terminal(document, width=width, full=True)
+    output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(decided)})
+    return {"passed": Exit.DONE, "failed": Exit.GATE_MISSED, "undecided": Exit.GATE_UNDECIDED}[decided.verdict]

@@ -105,6 +105,6 @@ def test_too_few_runs_say_so(values):
     found = change_point(values, rng=np.random.default_rng(0))
     assert found.index is None
     assert math.isnan(found.p)
-    assert "looked for from 10 on" in (found.reason or "")
+    assert "looked for from 10 runs on" in (found.reason or "")
     assert "from run 11 on" in (cusum_alarm(values).reason or "")
     assert "equal" in (cusum_alarm([2.0] * 20).reason or "")

@@ -32,6 +32,7 @@ _COMMANDS = (
     "compare",
     "plan",
     "gate",
+    "history",
     "query",
     "list",
     "schema",

@@ -59,7 +59,7 @@ def change_point(values: Iterable[float], *, rng: np.random.Generator, draws: in
     series = series[np.isfinite(series)]
     n = series.size
     if n < 2 * FEWEST:
-        reason = f"{n} runs: a change is looked for from {2 * FEWEST} on"
+        reason = f"a change is looked for from {2 * FEWEST} runs on"
         return ChangePoint(
             index=None, before=math.nan, after=math.nan, statistic=math.nan, p=math.nan, n=n, reason=reason
         )
@@ -129,7 +129,7 @@ def cusum_alarm(values: Iterable[float], *, k: float = 0.25, h: float = 10.75) -
         mean += (value - mean) / (index + 1)
     reason = None
     if series.size <= WARM_UP:
-        reason = f"{series.size} runs: alarms are raised from run {WARM_UP + 1} on"
+        reason = f"alarms are raised from run {WARM_UP + 1} on"
     elif squares == 0:
         reason = "all runs are equal"
     return Alarm(index=None, since=None, upwards=False, statistic=largest, threshold=h, n=series.size, reason=reason)

@@ -1,0 +1,104 @@
+"""One metric over the runs of an experiment: where it changed, and whether it is changing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from karat.analysis.model import Estimate, MetricInfo, Summary
+from karat.errors import BadOption, did_you_mean
+from karat.stats import Alarm, ChangePoint, change_point, cusum_alarm, whitened
+
+__all__ = ["History", "Point", "Series", "history"]
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """The metric in one run."""
+
+    run: str
+    created: str
+    estimate: Estimate
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric under one condition, oldest run first."""
+
+    condition: str
+    metric: str
+    points: tuple[Point, ...]
+    change: ChangePoint  # a look back, once
+    alarm: Alarm  # as asked after every run
+    correlation: float | None  # of neighbouring runs; tests are made on what is left without it, where it is large
+    percent: bool = False
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of one experiment over one dataset."""
+
+    name: str
+    dataset: str  # path
+    sha256: str
+    runs: int
+    left_out: int  # runs of other experiments or datasets
+    series: tuple[Series, ...]
+
+
+def history(
+    summaries: Iterable[Summary], *, name: str | None = None, metric: str | None = None, condition: str | None = None
+) -> History:
+    """Follows each condition of an experiment on one metric, by default the first of the newest run.
+
+    Runs over the same dataset, by content, and of the same name as the newest (or of `name`); others are counted and
+    left out. Raises BadOption where no run is left, and for names that the newest does not have.
+    """
+    every = sorted(summaries, key=lambda summary: summary.created)
+    named = [summary for summary in every if name is None or summary.name == name]
+    if not named:
+        known = sorted({summary.name for summary in every})
+        hint = did_you_mean(name, known) if name is not None else ""
+        raise BadOption("history", f"no run of '{name}'{hint}" if name is not None else "there are no runs")
+    newest = named[-1]
+    alike = [one for one in named if one.name == newest.name and one.provenance.sha256 == newest.provenance.sha256]
+    info = _metric(newest, metric)
+    if condition is not None and condition not in newest.conditions:
+        hint = did_you_mean(condition, newest.conditions)
+        raise BadOption("--condition", f"run {newest.run} has no condition '{condition}'{hint}")
+    chosen = newest.conditions if condition is None else (condition,)
+    return History(
+        name=newest.name,
+        dataset=newest.provenance.dataset,
+        sha256=newest.provenance.sha256,
+        runs=len(alike),
+        left_out=len(every) - len(alike),
+        series=tuple(_series(alike, one, info) for one in chosen),
+    )
+
+
+def _metric(summary: Summary, metric: str | None) -> MetricInfo:
+    keys = [info.key for info in summary.metrics]
+    if not keys:
+        raise BadOption("history", f"run {summary.run} has no scores")
+    if metric is not None and metric not in keys:
+        raise BadOption("--metric", f"run {summary.run} has no metric '{metric}'{did_you_mean(metric, keys)}")
+    return summary.metrics[0 if metric is None else keys.index(metric)]
+
+
+def _series(summaries: Sequence[Summary], condition: str, info: MetricInfo) -> Series:
+    points = [
+        Point(run=summary.run, created=summary.created, estimate=result.mean)
+        for summary in summaries
+        for result in summary.results
+        if (result.condition, result.metric) == (condition, info.key) and result.mean.value is not None
+    ]
+    values, correlation = whitened([point.estimate.value or 0.0 for point in points])
+    return Series(
+        condition=condition,
+        metric=info.key,
+        points=tuple(points),
+        change=change_point(values, rng=np.random.default_rng(0)),  # the permutations are drawn anew for each series
+        alarm=cusum_alarm(values),
+        correlation=None if np.isnan(correlation) else correlation,
+        percent=info.percent,
+    )

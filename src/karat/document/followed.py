@@ -1,0 +1,97 @@
+"""A metric over runs, as a document."""
+
+from __future__ import annotations
+
+from karat import formats
+from karat.analysis import numbers
+from karat.analysis.history import History, Series
+from karat.blocks import Axis, Chart, Curve, Estimate, Plane, Row, Section, Table, Text, columns
+from karat.blocks import Point as Place
+from karat.document.run import Document
+
+__all__ = ["history_chart", "history_document"]
+
+ALPHA = 0.05
+
+
+def history_document(history: History) -> Document:
+    """What changed and when, a line for each condition; then every run with its interval."""
+    facts = [("Runs", formats.count(history.runs)), ("Dataset", history.dataset)]
+    if history.left_out:
+        facts.append(("Left out", f"{formats.plural(history.left_out, 'run')} of other experiments or datasets"))
+    return Document(
+        name=f"{history.name}: {history.series[0].metric} over {formats.plural(history.runs, 'run')}",
+        verdicts=tuple(_verdict(series) for series in history.series),
+        facts=tuple(facts),
+        sections=(Section(id="history", title="History", blocks=(history_chart(history),)),),
+    )
+
+
+def _verdict(series: Series) -> str:
+    change, alarm = series.change, series.alarm
+    if alarm.index is not None and alarm.since is not None:
+        way = "up" if alarm.upwards else "down"
+        since, at = series.points[alarm.since], series.points[alarm.index]
+        return f"{series.condition}: went {way} since about run {since.run} (alarm at run {at.run})"
+    if change.index is not None and change.p <= ALPHA:
+        at, write = series.points[change.index], formats.share if series.percent else formats.number
+        return (
+            f"{series.condition}: changed at run {at.run}, from {write(change.before)} to {write(change.after)} "
+            f"({formats.p_value(change.p)})"
+        )
+    if change.reason is not None:
+        return f"{series.condition}: {change.reason}"
+    return f"{series.condition}: no change shown"
+
+
+def history_chart(history: History) -> Chart:
+    """Runs from left to right, a line for each condition, with the interval of each mean."""
+    runs = {point.run: point.created for series in history.series for point in series.points}
+    order = {run: at + 1 for at, run in enumerate(sorted(runs, key=lambda run: runs[run]))}
+    percent = any(series.percent for series in history.series)
+    curves = tuple(
+        Curve(
+            points=tuple(
+                Place(x=order[p.run], y=p.estimate.value, low=p.estimate.low, high=p.estimate.high, label=p.run)
+                for p in series.points
+                if p.estimate.value is not None
+            ),
+            form="lines",
+            series=at,
+        )
+        for at, series in enumerate(history.series)
+    )
+    held = {(series.condition, point.run): point.estimate for series in history.series for point in series.points}
+    conditions = [series.condition for series in history.series]
+    rows = [
+        Row(name=run, cells=(Text(runs[run][:16]), *(_cell(held.get((name, run)), percent) for name in conditions)))
+        for run in order
+    ]
+    return Chart(
+        name="history",
+        title=f"{history.series[0].metric} of {history.name}",
+        description="One point a run, the oldest on the left, with the interval of its mean.",
+        panels=(
+            Plane(
+                x=Axis(title="run", whole=True),
+                y=Axis(title=history.series[0].metric, percent=percent),
+                curves=curves,
+                height=220,
+            ),
+        ),
+        table=Table(
+            caption=history.series[0].metric,
+            columns=columns("run", "made", *conditions, text=("made",)),
+            rows=tuple(rows),
+            brief=True,
+            limit=40,
+            rest="with --json",
+        ),
+        legend=tuple(conditions),
+    )
+
+
+def _cell(estimate: numbers.Estimate | None, percent: bool) -> Estimate:
+    if estimate is None:
+        return Estimate(None)
+    return Estimate(estimate.value, estimate.low, estimate.high, percent=percent)

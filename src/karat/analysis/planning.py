@@ -57,7 +57,7 @@ class Pilot(msgspec.Struct, frozen=True, kw_only=True):
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One way to settle a verdict."""
 
-    what: str  # "questions", "repetitions" or "judge repeats"
+    what: str  # "question", "repetition" or "judge repeat"
     more: int  # than the run has
     cost: float | None  # of these, in dollars
 
@@ -190,7 +190,7 @@ def repeats(summary: Summary) -> tuple[Repeat, ...]:
                 shown=chance.significant,
                 new_questions=new,
                 same_questions=same,
-                settle=_settle(pilot, abs(value)),
+                settle=_settle(pilot, abs(value), 1 - level),
                 reason=chance.reason,
             )
         )
@@ -203,25 +203,25 @@ def probable_flips(found: Sequence[Repeat]) -> float | None:
     return math.fsum(known) if known else None
 
 
-def _settle(pilot: Pilot, delta: float) -> tuple[Step, ...]:
+def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
     """What would show a difference of `delta` in 80 % of runs, the cheapest first."""
     if not delta > 0 or math.isnan(pilot.between) or not pilot.questions:
         return ()
     n, k = pilot.questions, pilot.repetitions
     steps = []
-    questions = questions_needed(delta, pilot.between, pilot.within, k).n
+    questions = questions_needed(delta, pilot.between, pilot.within, k, alpha=alpha).n
     if questions is not None and questions > n:
-        steps.append(Step(what="questions", more=questions - n, cost=pilot.cost(questions - n, k)))
+        steps.append(Step(what="question", more=questions - n, cost=pilot.cost(questions - n, k)))
     if sum(pilot.within) > 0:
-        wanted = repetitions_needed(delta, n, pilot.between, pilot.within).n
+        wanted = repetitions_needed(delta, n, pilot.between, pilot.within, alpha=alpha).n
         if wanted is not None and wanted > k:
-            steps.append(Step(what="repetitions", more=wanted - k, cost=pilot.cost(n, wanted - k)))
+            steps.append(Step(what="repetition", more=wanted - k, cost=pilot.cost(n, wanted - k)))
         for scores in range(pilot.scores + 1, 4 * pilot.scores + 1) if pilot.judge else ():
             less = pilot.judge * (1 / pilot.scores - 1 / scores)
             within = tuple(max(0.0, part - less) for part in pilot.within)
-            if questions_needed(delta, pilot.between, (within[0], within[1]), k).value <= n:
+            if questions_needed(delta, pilot.between, (within[0], within[1]), k, alpha=alpha).value <= n:
                 price = None if pilot.cost_score is None else 2 * n * k * (scores - pilot.scores) * pilot.cost_score
-                steps.append(Step(what="judge repeats", more=scores - pilot.scores, cost=price))
+                steps.append(Step(what="judge repeat", more=scores - pilot.scores, cost=price))
                 break
     return tuple(sorted(steps, key=lambda step: math.inf if step.cost is None else step.cost))
 

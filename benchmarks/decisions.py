@@ -13,13 +13,15 @@ import numpy as np
 from scipy import stats
 
 from karat.stats import (
-    calibrate,
     cusum_alarm,
+    draw_for_labels,
     minimum_detectable_effect,
     one_sided_bounds,
     paired_difference,
     same_verdict,
     sequential_look,
+    stratified_difference,
+    stratified_mean,
     variance_components,
     whitened,
 )
@@ -166,27 +168,45 @@ def plans(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, flo
 
 
 def labels(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
-    """Coverage of the corrected mean with few labels drawn in proportion to the judge's scores."""
+    """Coverage of corrected means and differences: 300 questions, three answers each under two conditions.
+
+    The judge gives 0.4 points too much; `count` labels a condition.
+    """
+    questions, groups = np.tile(np.repeat(np.arange(300), 3), 2), np.repeat(["a", "b"], 900)
+    first = groups == "a"
+    ends = [
+        float(np.clip(np.rint(rng.normal(3.4 + shift, math.hypot(0.7, 0.6), 2_000_000)), 1, 5).mean())
+        for shift in (0.0, 0.3)
+    ]
     for count in (50, 100, 200):
-        held = {"questions": [], "answers": []}
-        width = []
+        held: dict[tuple[str, str], list[bool]] = {}
+        width: dict[tuple[str, str], list[float]] = {}
         for _ in range(max(experiments // 2, 50)):
-            quality = rng.normal(3.4, 0.7, 300)
-            truth = np.clip(np.rint(np.repeat(quality, 3) + rng.normal(0, 0.6, 900)), 1, 5)
-            judge = np.clip(np.rint(truth + 0.4 + rng.normal(0, 0.6, 900)), 1, 5)
-            human = np.full(900, np.nan)
-            for score in np.unique(judge):
-                rows = np.flatnonzero(judge == score)
-                take = min(len(rows), max(4, round(count * len(rows) / 900)))
-                chosen = rng.choice(rows, take, replace=False)
-                human[chosen] = truth[chosen]
-            for target, expected in (("questions", 3.4), ("answers", truth.mean())):
-                corrected = calibrate(judge, human, np.repeat(np.arange(300), 3), strata=judge, target=target).corrected
-                held[target].append(corrected.low <= expected <= corrected.high)
-            width.append((corrected.high - corrected.low) / 2)
-        for target, held_it in held.items():
-            yield f"labels, {count}: the interval of {target} holds the truth", float(np.mean(held_it)), "0.93 to 0.97"
-        yield "  half width, these answers", float(np.mean(width)), "0.19, 0.13, 0.09 at 50, 100, 200"
+            quality = rng.normal(3.4, 0.7, 300)[questions] + np.where(first, 0.0, 0.3)
+            truth = np.clip(np.rint(quality + rng.normal(0, 0.6, 1800)), 1, 5)
+            judge = np.clip(np.rint(truth + 0.4 + rng.normal(0, 0.6, 1800)), 1, 5)
+            draw = draw_for_labels(judge, groups, 2 * count, rng=rng)
+            strata, human = np.array(draw.strata), np.full(1800, np.nan)
+            human[list(draw.rows)] = truth[list(draw.rows)]
+            for target in ("questions", "answers"):
+                made = {
+                    "mean": stratified_mean(human[first], strata[first], questions[first], target=target),
+                    "difference": stratified_difference(
+                        human, strata, questions, groups=groups, a="a", b="b", target=target
+                    ),
+                }
+                mean = truth[first].mean()
+                expected = {"mean": ends[0], "difference": ends[1] - ends[0]}
+                if target == "answers":
+                    expected = {"mean": mean, "difference": truth[~first].mean() - mean}
+                for name, found in made.items():
+                    held.setdefault((name, target), []).append(found.low <= expected[name] <= found.high)
+                    width.setdefault((name, target), []).append((found.high - found.low) / 2)
+        for (name, target), held_it in held.items():
+            share = float(np.mean(held_it))
+            yield f"labels, {count}: the {name} of {target} is in its interval", share, "0.93 to 0.97"
+            known = "at most 0.19, 0.13, 0.09" if (name, target) == ("mean", "answers") else ""
+            yield "  half width", float(np.mean(width[name, target])), known
 
 
 def history(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:

@@ -5,6 +5,7 @@
     │   ├── BadExperiment            2  the experiment file: all faults at once
     │   ├── BadDataset               2  the dataset: all faults at once
     │   ├── BadRubric                2  a rubric file: all faults at once
+    │   ├── BadLabels                2  a sheet of people's scores: all faults at once
     │   ├── BadOption                2  a command-line or Python argument
     │   ├── UnknownPlugin            2  no agent, scorer, … is called that
     │   ├── BadPlugin                2  a plug-in that cannot be loaded or does not keep its protocol
@@ -34,6 +35,7 @@ __all__ = [
     "AgentFault",
     "BadDataset",
     "BadExperiment",
+    "BadLabels",
     "BadOption",
     "BadPlugin",
     "BadRubric",
@@ -176,6 +178,12 @@ class BadRubric(_FaultList):
     """The rubric cannot be used as it stands."""
 
     slug: ClassVar[str] = "bad-rubric"
+
+
+class BadLabels(_FaultList):
+    """A sheet with scores that people gave cannot be used as it stands."""
+
+    slug: ClassVar[str] = "bad-labels"
 
 
 class BadOption(OperatorError):

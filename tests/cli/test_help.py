@@ -23,6 +23,8 @@ COMMANDS = (
     "plan",
     "gate",
     "history",
+    "sample",
+    "calibrate",
     "query",
     "list",
     "schema",

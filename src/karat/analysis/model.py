@@ -12,6 +12,7 @@ import msgspec
 from karat import plugins
 from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.parts import PartHolder
+from karat.analysis.people import Calibrated
 from karat.errors import BadOption, did_you_mean
 from karat.journal import ServerInfo
 
@@ -375,6 +376,7 @@ class Summary(PartHolder, frozen=True, kw_only=True):
     family: Family | None = None  # None: fewer than two conditions, or nothing was scored
     server_problems: tuple[ServerProblem, ...] = ()  # conditions whose MCP calls failed, or that made none
     panel: tuple[JudgePair, ...] = ()  # every two judges of a panel, metric by metric
+    calibrated: Calibrated | msgspec.UnsetType = msgspec.UNSET  # by people's labels, where that was asked for
 
     @property
     def offline(self) -> bool:

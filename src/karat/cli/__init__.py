@@ -33,6 +33,8 @@ _COMMANDS = (
     "plan",
     "gate",
     "history",
+    "sample",
+    "calibrate",
     "query",
     "list",
     "schema",

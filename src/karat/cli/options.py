@@ -397,6 +397,9 @@ class Reported(Compared):
     )
     full: bool = option("--full", is_flag=True, help="Show every section: differences, variation, lowest questions, "
                         "cost.")  # fmt: skip
+    corrected: bool = option(
+        "--corrected", is_flag=True, help="Also show means and differences as people would score (`karat calibrate`)."
+    )
 
 
 def _results(default: Path) -> Callable[[Command], Command]:

@@ -12,6 +12,7 @@ from karat.analysis.planning import probable_flips, repeats
 from karat.blocks import Block, Chart, Fold, KindBlocks, Note, Section, Table, limited
 from karat.document import failing, scores, spending, variation
 from karat.document.charts import gaps, spread, with_names_apart
+from karat.document.corrected import corrected_blocks, corrected_lines
 from karat.document.failing import Texts
 from karat.document.origin import origin
 from karat.document.verdicts import verdicts
@@ -66,14 +67,16 @@ def document(
         Section(id="origin", title="How to repeat it", blocks=(*origin(summary, files), *kind.origin)),
     ]  # fmt: skip
     taken: set[str] = set()
+    people = summary.calibrated
+    corrected, notes = ((), ()) if people is msgspec.UNSET else (tuple(corrected_lines(people)), people.notes)
     return Document(
         name=summary.name,
         run=summary.run,
         status=summary.status,
         created=summary.created,
-        verdicts=verdicts(summary),
+        verdicts=(*verdicts(summary), *corrected),
         facts=tuple(facts(summary, kind)),
-        warnings=summary.warnings,
+        warnings=(*summary.warnings, *notes),
         sections=tuple(
             msgspec.structs.replace(section, blocks=with_names_apart(section.blocks, taken))
             for section in found
@@ -105,7 +108,10 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
     found = [one for one in repeats(summary) if one.new_questions is not None] if kind.differences is None else []
     flips = probable_flips(found)
     if flips is not None:
-        yield "If run again", f"about {flips:.1f} of {formats.plural(len(found), 'verdict')} would change"
+        yield (
+            "If run again",
+            f"about {formats.number(flips, digits=1)} of {formats.plural(len(found), 'verdict')} would change",
+        )
 
 
 def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:
@@ -115,6 +121,8 @@ def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:
         going = bool(summary.total.ledger.not_run)
         texts = ("Nothing was scored yet." if going else "No answer has a score.",)
         results = (*results, Note(texts=texts, tone="quiet"))
+    if summary.calibrated is not msgspec.UNSET:
+        results = (*results, *corrected_blocks(summary.calibrated))
     yield Section(id="scores", title="Results", blocks=results)
     compared = tuple(scores.differences(summary)) if kind.differences is None else kind.differences
     yield Section(id="differences", title="Differences", blocks=compared)

@@ -32,7 +32,8 @@ class Report(Protocol):
     holds; a report never writes to it, and the same run gives the same bytes. One that is too
     large for memory returns `Streamed`. A report that has something to say of some kinds of dataset
     alone names them, `kinds = ("study",)`: it is refused for runs over others. `absolute_paths = True`: what is
-    written is listed with absolute paths, because other programs need them.
+    written is listed with absolute paths, because other programs need them. `shows_corrected = True`: it shows
+    `summary.calibrated`, where that is set.
     """
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]: ...

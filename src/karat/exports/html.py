@@ -42,6 +42,8 @@ class Html:
     A page stays below 2 MB; what was left out for that, it says.
     """
 
+    shows_corrected = True
+
     class Options(BaseModel):
         """What is on the page."""
 

@@ -19,6 +19,8 @@ __all__ = ["Json"]
 class Json:
     """One JSON object: the summary; beside raw numbers, under `shown`, the text that people are shown."""
 
+    shows_corrected = True
+
     class Options(BaseModel):
         """How much, and how it is laid out."""
 

@@ -18,6 +18,8 @@ class Markdown:
     Foreign text stays text: no heading, link or mention comes out of an answer.
     """
 
+    shows_corrected = True
+
     class Options(BaseModel):
         """What is shown."""
 

@@ -19,6 +19,8 @@ class Terminal:
     With `full` everything else: differences, variation, the lowest questions, cost, and how to repeat the run.
     """
 
+    shows_corrected = True
+
     class Options(BaseModel):
         """How much is shown, and how it looks."""
 

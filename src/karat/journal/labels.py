@@ -22,7 +22,17 @@ from karat.journal.folder import RunFolder
 from karat.journal.lock import open_own
 from karat.journal.writer import end_of_lines, sync_folder, write_whole
 
-__all__ = ["FORMAT_VERSION", "LONGEST_NOTE", "Judged", "Label", "Labels", "add_label", "labels_path", "read_labels"]
+__all__ = [
+    "FORMAT_VERSION",
+    "LONGEST_NOTE",
+    "Judged",
+    "Label",
+    "Labels",
+    "add_label",
+    "append_events",
+    "labels_path",
+    "read_labels",
+]
 
 FORMAT_VERSION = 2
 """1: 2026-11, the first. Verdicts and readings of turns came as further fields, which older readers pass over.
@@ -142,16 +152,24 @@ def add_label(run: RunFolder, label: Label) -> None:
 
     Raises BadRun where it cannot be written.
     """
-    path = labels_path(run)
     read_labels(run)  # what is no file of this run's labels is not written to
+    append_events(run, labels_path(run).name, _Head(format=FORMAT_VERSION, run=run.info.run), [label])
+
+
+def append_events(run: RunFolder, name: str, head: object, events: Iterable[object]) -> None:
+    """Appends events to a file of the run folder, durably; a file that is new or empty gets the head first.
+
+    Raises BadRun where it cannot be written.
+    """
+    path = run.path / name
     new = not path.exists()
     fd = open_own(path)
     try:
         _lock(fd, path)
         codec = Codec()
         end = end_of_lines(fd)
-        lines = b"" if end else codec.line(_Head(format=FORMAT_VERSION, run=run.info.run))
-        lines += codec.line(label)
+        lines = b"" if end else codec.line(head)
+        lines += b"".join(map(codec.line, events))
         os.ftruncate(fd, end)  # what a killed writer left of a line
         try:
             write_whole(fd, lines)

@@ -11,6 +11,7 @@ from typing import BinaryIO
 import msgspec
 
 from karat.errors import BadRun
+from karat.journal.calibration import CALIBRATION_FILE, read_calibrations
 from karat.journal.codec import LONGEST_LINE, LineDamaged, checked_lines, has_checksum
 from karat.journal.events import FORMAT_VERSION, Event, Head, Resume
 from karat.journal.folder import RunFolder
@@ -47,7 +48,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: str
     run: str | None  # run id; None: run.json cannot be read
-    lines: int  # of journal.jsonl, samples.jsonl and labels.jsonl together
+    lines: int  # of journal.jsonl, samples.jsonl, labels.jsonl and calibration.jsonl together
     unprotected: int  # of these, lines of an older karat: they have no checksum and could only be parsed
     damages: tuple[Damage, ...]
     notes: tuple[str, ...] = ()
@@ -77,6 +78,7 @@ def verify(folder: Path) -> Verified:
         found.journal(run)
         found.samples(run)
         found.labels(run)
+        found.calibrations(run)
         found.studies(run)
     return Verified(
         folder=str(folder),
@@ -131,6 +133,12 @@ class _Found:
         for number in labels.damaged_lines:
             remedy = "delete the line: that review is lost; review the answer again"
             self._add("labels.jsonl", number, "it is not as karat wrote it", remedy)
+
+    def calibrations(self, run: RunFolder) -> None:
+        try:
+            self.lines += read_calibrations(run).lines
+        except BadRun as error:
+            self._add(CALIBRATION_FILE, None, error.problem.partition("; ")[0], "restore it from a copy")
 
     def studies(self, run: RunFolder) -> None:
         for copy in self._studies.values():

@@ -38,7 +38,14 @@ if TYPE_CHECKING:
     from karat.stats.drift import Alarm, ChangePoint, change_point, cusum_alarm, whitened
     from karat.stats.intervals import clustered_se, mean_interval
     from karat.stats.intraclass import icc
-    from karat.stats.labels import LabelDraw, draw_for_labels, labels_needed, strata_of_scores
+    from karat.stats.labels import (
+        LabelDraw,
+        draw_for_labels,
+        labels_needed,
+        strata_of_scores,
+        stratified_difference,
+        stratified_mean,
+    )
     from karat.stats.multiplicity import adjust
     from karat.stats.noncentral import noncentral_t_cdf, noncentral_t_pdf
     from karat.stats.planning import (
@@ -160,6 +167,8 @@ __all__ = [
     "spearman_brown",
     "stopping_boundary",
     "strata_of_scores",
+    "stratified_difference",
+    "stratified_mean",
     "tost",
     "tost_of_estimate",
     "variance_components",
@@ -169,7 +178,7 @@ __all__ = [
 
 # What each module holds: a name is imported when it is first used.
 _HELD = {
-    "labels": "LabelDraw draw_for_labels labels_needed strata_of_scores",
+    "labels": ("LabelDraw draw_for_labels labels_needed strata_of_scores stratified_difference stratified_mean"),
     "bounds": "OneSided one_sided_bounds",
     "drift": "Alarm ChangePoint change_point cusum_alarm whitened",
     "repeatability": "SameVerdict same_verdict",

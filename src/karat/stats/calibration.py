@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from karat.stats._groups import Floats, Groups, check_level, columns, group
 from karat.stats.intervals import centred_mean, mean_interval, t_interval
+from karat.stats.labels import Target, around, stratified_mean
 from karat.stats.results import Interval
 
 __all__ = ["Calibration", "calibrate"]
 
 Bools = npt.NDArray[np.bool_]
-Target = Literal["questions", "answers"]
 
 NOT_RANDOM = 1e-4  # p of the labelled shares by score: below it the draw was none at random
 FEW_SCORES = 20  # different scores of a judge that are looked at so
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True, kw_only=True):
     """What people's scores say of a judge's. Each question counts once."""
 
     bias: Interval  # judge less person, where both scored
@@ -109,8 +109,7 @@ def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Draw:
+class _Draw(Struct, frozen=True):
     """Everything that a judge scored, and what people said of some of it."""
 
     judged: Floats
@@ -147,7 +146,11 @@ def _of_design(
     if strata is not None and weights is not None:
         raise ValueError("weights: strata say them already; give one of the two")
     if strata is not None:
-        return _of_strata(draw, list(strata), target, level)
+        known = list(strata)
+        rows = draw.rows("strata", known)
+        return stratified_mean(
+            draw.told[rows], [known[row] for row in rows.tolist()], draw.clusters_of(rows), target=target, level=level
+        )
     return None if weights is None else _of_weights(draw, columns("weights", weights), level)
 
 
@@ -178,37 +181,6 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
         )
 
 
-def _of_strata(draw: _Draw, strata: Sequence[object], target: Target, level: float) -> Interval:
-    """Σ W_h·ȳ_h, and its error for these answers or for questions like these."""
-    rows = draw.rows("strata", strata)
-    codes = group(np.zeros(rows.size), [strata[row] for row in rows.tolist()]).codes
-    told, size = draw.told[rows], np.bincount(codes)
-    seen = np.isfinite(told)
-    n = np.bincount(codes[seen], minlength=size.size)
-    method = f"stratified mean, of {'questions like these' if target == 'questions' else 'these answers'}"
-    questions = group(np.zeros(rows.size), draw.clusters_of(rows))
-    count = len(questions.labels)
-    bare = Interval(value=math.nan, level=level, n=count, method=method, observations=int(rows.size))
-    if not rows.size or (n == 0).any():
-        return replace(bare, reason="people scored nothing of a stratum: merge it with another")
-    means = np.bincount(codes[seen], weights=told[seen], minlength=size.size) / n
-    share, off = size / rows.size, np.where(seen, told - means[codes], 0.0)
-    bare = replace(bare, value=float(share @ means))
-    if ((n < 2) & (n < size)).any():
-        return replace(bare, reason="people scored one answer of a stratum: its spread cannot be known")
-    variance = np.bincount(codes, weights=off**2) / np.maximum(n - 1, 1)
-    if target == "answers":
-        parts = share**2 * (1 - n / size) * variance / n
-        total = float(parts.sum())
-        df = total**2 / float((parts**2 / np.maximum(n - 1, 1)).sum()) if total > 0 else 1.0
-        return _around(bare, math.sqrt(total), df)
-    if count < 2:
-        return replace(bare, reason="one question only: its spread cannot be known")
-    grown = np.sqrt(n / np.maximum(n - 1, 1)) * size / n
-    moved = np.bincount(questions.codes, weights=means[codes] + off * grown[codes], minlength=count)
-    return _around(bare, count / rows.size * float(moved.std(ddof=1)) / math.sqrt(count), count - 1.0)
-
-
 def _of_weights(draw: _Draw, weights: Floats, level: float) -> Interval:
     """The judge's mean over all, and the weighted mean of person less judge; its error by linearisation."""
     rows = draw.rows("weights", weights)
@@ -232,13 +204,7 @@ def _of_weights(draw: _Draw, weights: Floats, level: float) -> Interval:
         return replace(bare, reason="both scored one question only: its spread cannot be known")
     moved = (judged - middle) / rows.size + mass * (gap - apart) / float(mass.sum())
     sums = np.bincount(questions.codes, weights=moved)
-    return _around(bare, math.sqrt(told / (told - 1) * float((sums**2).sum())), told - 1.0)
-
-
-def _around(bare: Interval, se: float, df: float) -> Interval:
-    if not se > 0:
-        return replace(bare, se=0.0, low=bare.value, high=bare.value, reason="nothing varies: the interval is a point")
-    return bare.with_error(se, df)
+    return around(bare, math.sqrt(told / (told - 1) * float((sums**2).sum())), told - 1.0)
 
 
 def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
@@ -262,7 +228,7 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
     widest = max(one.se, other.se)
     bare = replace(bare, value=value)
     if se == 0 or not widest > 0:
-        return _around(bare, 0.0, math.nan)
+        return around(bare, 0.0, math.nan)
     parts = (one.se / widest) ** 2, (other.se / widest) ** 2
     welch = sum(parts) ** 2 / (parts[0] ** 2 / (first - 1) + parts[1] ** 2 / (second - 1))
     return bare.with_error(se, min(welch, clusters - 1.0))

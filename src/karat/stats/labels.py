@@ -1,17 +1,24 @@
-"""Which answers people should read: a stratified draw of answers that a judge has scored."""
+"""Which answers people should read, and what their scores say of all: stratified draws and their estimates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
 
-from karat.stats._groups import columns
+from karat.stats._groups import Floats, check_level, columns, group
+from karat.stats.results import Interval
 
-__all__ = ["LabelDraw", "draw_for_labels", "labels_needed", "strata_of_scores"]
+__all__ = [
+    "LabelDraw", "Target", "around", "draw_for_labels", "labels_needed", "strata_of_scores", "stratified_difference",
+    "stratified_mean",
+]  # fmt: skip
+
+Target = Literal["questions", "answers"]
 
 SMALLEST = 20  # answers of a stratum; smaller ones are merged with their neighbour
 FEWEST = 4  # labels a stratum
@@ -39,8 +46,8 @@ def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[
     strata = np.full(values.size, -1, dtype=np.int64)
     members = np.array(_numbered(named), dtype=np.int64)
     start = 0
-    for group in range(int(members.max(initial=-1)) + 1):
-        rows = np.flatnonzero((members == group) & np.isfinite(values))
+    for member in range(int(members.max(initial=-1)) + 1):
+        rows = np.flatnonzero((members == member) & np.isfinite(values))
         if not rows.size:
             continue
         distinct, codes = np.unique(values[rows], return_inverse=True)
@@ -112,14 +119,120 @@ def draw_for_labels(
     )  # fmt: skip
 
 
-def labels_needed(half_width: float, labelled: int, now: float) -> int | None:
-    """Labels for an interval of +-`half_width`, where `labelled` gave +-`now`: the square root law.
+def stratified_mean(
+    values: Iterable[object],
+    strata: Iterable[object],
+    clusters: Iterable[object] | None = None,
+    *,
+    target: Target = "questions",
+    level: float = 0.95,
+) -> Interval:
+    """The mean over all answers, from the values of those that were drawn from each stratum: Σ W_h·ȳ_h.
 
-    None where more labels cannot be the answer: nothing is known yet.
+    One entry an answer; `values`: NaN or None where it was not drawn. Within a stratum every answer must have had the
+    same chance. `clusters`: questions. `target`: whether the interval is for `"questions"` like these, or for these
+    `"answers"` alone, whose interval is narrower (over repeated experiments it holds the value for such questions in
+    38 to 92 % of cases). NaN with a reason where a stratum has no value, or one value of several answers.
 
-    >>> labels_needed(0.1, 50, 0.2)
-    200
+    Särndal et al. (1992), Model Assisted Survey Sampling, 3.7 and 5; Cochran (1977), Sampling Techniques, chapter 5.
     """
-    if not (half_width > 0 and now > 0 and math.isfinite(now)):
+    drawn = columns("values", values)
+    weights = np.full(drawn.size, 1 / max(drawn.size, 1))
+    return _expanded(drawn, list(strata), clusters, weights, target, level)
+
+
+def stratified_difference(  # noqa: PLR0913 - the design, and which groups are compared
+    values: Iterable[object],
+    strata: Iterable[object],
+    clusters: Iterable[object] | None = None,
+    *,
+    groups: Iterable[object],
+    a: object,
+    b: object,
+    target: Target = "questions",
+    level: float = 0.95,
+) -> Interval:
+    """The mean of group `b` minus that of group `a`, from a stratified draw; as `stratified_mean`.
+
+    Answers to one question under both groups are taken together, so that what a question has in common cancels.
+    Raises ValueError where a stratum holds answers of both groups, or a group has none.
+    """
+    drawn, named, listed = columns("values", values), list(groups), list(strata)
+    asked = list(range(drawn.size)) if clusters is None else list(clusters)
+    if len({drawn.size, len(named), len(listed), len(asked)}) != 1:
+        raise ValueError(f"groups: strata, clusters and groups must be as many as values ({drawn.size})")
+    if {stratum for stratum, name in zip(listed, named, strict=True) if name == a} & {
+        stratum for stratum, name in zip(listed, named, strict=True) if name == b
+    }:
+        raise ValueError("strata: a stratum must hold answers of one group only")
+    size = named.count(a), named.count(b)
+    if not all(size):
+        raise ValueError(f"groups: no answers of {(a if not size[0] else b)!r}")
+    rows = [row for row, name in enumerate(named) if name in (a, b)]
+    weights = np.array([-1 / size[0] if named[row] == a else 1 / size[1] for row in rows])
+    return _expanded(drawn[rows], [listed[row] for row in rows], [asked[row] for row in rows], weights, target, level)
+
+
+def _expanded(
+    values: Floats,
+    strata: Sequence[object],
+    clusters: Iterable[object] | None,
+    weights: Floats,
+    target: Target,
+    level: float,
+) -> Interval:
+    """Σ c_i·y_i over all answers; `weights`, the c_i, are equal within a stratum."""
+    check_level(level)
+    if target not in ("questions", "answers"):
+        raise ValueError(f"target: must be questions or answers, got {target!r}")
+    codes = group(np.zeros(values.size), strata).codes
+    questions = group(np.zeros(values.size), clusters)
+    seen, size, count = np.isfinite(values), np.bincount(codes), len(questions.labels)
+    n = np.bincount(codes[seen], minlength=size.size)
+    method = f"stratified mean, of {'questions like these' if target == 'questions' else 'these answers'}"
+    bare = Interval(value=math.nan, level=level, n=count, method=method, observations=int(values.size))
+    if not values.size or (n == 0).any():
+        return replace(bare, reason="people scored nothing of a stratum: merge it with another")
+    means = np.bincount(codes[seen], weights=values[seen], minlength=size.size) / n
+    bare = replace(bare, value=float(weights @ means[codes]))
+    if ((n < 2) & (n < size)).any():
+        return replace(bare, reason="people scored one answer of a stratum: its spread cannot be known")
+    off = np.where(seen, values - means[codes], 0.0)
+    if target == "answers":
+        share, variance = np.bincount(codes, weights=weights), np.bincount(codes, weights=off**2)
+        parts = share**2 * (1 - n / size) * variance / np.maximum(n - 1, 1) / n
+        total = float(parts.sum())
+        df = total**2 / float((parts**2 / np.maximum(n - 1, 1)).sum()) if total > 0 else 1.0
+        return around(bare, math.sqrt(total), df)
+    if count < 2:
+        return replace(bare, reason="one question only: its spread cannot be known")
+    grown = np.sqrt(n / np.maximum(n - 1, 1)) * size / n
+    moved = means[codes] + off * grown[codes]
+    sums = count * np.bincount(questions.codes, weights=weights * moved, minlength=count)
+    return around(bare, float(sums.std(ddof=1)) / math.sqrt(count), count - 1.0)
+
+
+def around(bare: Interval, se: float, df: float) -> Interval:
+    """The estimate with the interval of its error; a point where the error is 0."""
+    if not se > 1e-15 * max(1.0, abs(bare.value)):
+        return replace(bare, se=0.0, low=bare.value, high=bare.value, reason="nothing varies: the interval is a point")
+    return bare.with_error(se, df)
+
+
+def labels_needed(half_width: float, *, labelled: int, answers: int, drawing: float, floor: float = 0.0) -> int | None:
+    """Labels for an interval of ±`half_width`.
+
+    `drawing`: the half width that is due to the draw of `labelled` of `answers`, of the target "answers"; `floor`:
+    that which would remain with every answer labelled. None where the floor is no narrower than what is wanted, so
+    that only more questions help, or where nothing is known yet.
+
+    >>> labels_needed(0.1, labelled=50, answers=10**9, drawing=0.2)
+    200
+
+    Cochran (1977), Sampling Techniques, section 4.6: n₀/(1 + n₀/N).
+    """
+    room = half_width**2 - floor**2
+    if not (room > 0 and 0 < labelled < answers and drawing > 0 and math.isfinite(drawing)):
         return None
-    return max(labelled, math.ceil(labelled * (now / half_width) ** 2 - 1e-9))
+    inverse = room / drawing**2 * (1 / labelled - 1 / answers) + 1 / answers
+    return min(answers, math.ceil(1 / inverse - 1e-6))

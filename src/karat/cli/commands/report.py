@@ -46,12 +46,20 @@ def command(
     name = to or ("json" if output.as_json else "terminal")
     if shown.full and name != "terminal":
         raise BadOption("--full", f"is for the terminal; the report {name} is always whole")
+    if shown.corrected and not getattr(reporting.check(name, folder), "shows_corrected", False):
+        raise BadOption(
+            "--corrected", f"the report {name} has no corrected numbers: use terminal, html, markdown or json"
+        )
     asked = {**shown.asked, **({"full": True} if shown.full else {})}
     plugin = reporting.check(name, folder, asked)
     fields = plugin.Options.model_fields if asked else {}  # one without options has refused them
     output.say(*(f"warning: --set {key}: {fields[key].deprecated}" for key in asked if fields[key].deprecated))
     with aside():
         summary = summarize_cached(folder, **shown.chosen())
+    if shown.corrected:
+        from karat.analysis.calibration import with_corrected
+
+        summary = with_corrected(folder, summary)
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
     if folder.info.rehearsed and name != "terminal":  # a spreadsheet has no place for it

@@ -1,0 +1,163 @@
+"""The sheet on which people score drawn answers: a CSV file without conditions and without the judge's scores."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from karat import formats
+from karat.analysis.calibration import steps_of
+from karat.analysis.details import trials
+from karat.analysis.model import MetricInfo, Summary
+from karat.errors import BadLabels, BadOption, Fault, did_you_mean, unreadable
+from karat.files import open_regular
+from karat.journal import RunFolder
+from karat.journal.calibration import Calibrations, Draw, PersonScores
+
+__all__ = ["read_sheet", "scale_of", "write_sheet"]
+
+_TEXTS = ("question", "golden answer", "answer")
+_MOST_BYTES = 256 * 2**20
+_LONGEST = 32_000  # characters that a spreadsheet takes in a cell
+
+
+def scale_of(info: MetricInfo) -> str:
+    """What a cell of a metric may hold, in words."""
+    steps = steps_of(info)
+    if not steps:
+        return "a number" if info.low is None or info.high is None else f"a number from {info.low:g} to {info.high:g}"
+    return "0 (no) or 1 (yes)" if info.percent else f"a whole number from {steps[0]:g} to {steps[-1]:g}"
+
+
+def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[MetricInfo]) -> str:
+    """A row for each drawn answer, in the order of the draw, with an empty column for each metric.
+
+    Foreign text cannot become a formula of a spreadsheet.
+    """
+    wanted = set(draw.drawn)
+    texts = {
+        record.answer.trial: (record.sample.turns[0].question, record.sample.turns[0].golden or "", record.answer.text)
+        for record in trials(run, summary)
+        if record.answer is not None and record.answer.trial in wanted
+    }
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(["id", *_TEXTS, *(formats.csv_cell(info.key) for info in metrics)])
+    for at, trial in enumerate(draw.drawn, start=1):
+        cells = (formats.csv_cell(_cut(text)) for text in texts[trial])
+        writer.writerow([f"{draw.id}-{at}", *cells, *("" for _ in metrics)])
+    return "\ufeff" + out.getvalue()  # spreadsheets take a file without the mark for one in the machine's old encoding
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} [… cut here; `karat view` shows all]"
+
+
+def read_sheet(
+    path: Path, kept: Calibrations, metrics: Sequence[MetricInfo], *, who: str, at: str
+) -> tuple[list[PersonScores], list[str]]:
+    """The scores of a filled sheet, and what was left out of it. Empty cells are no scores.
+
+    Takes commas, semicolons or tabs between cells, and a decimal comma where it is no separator. Raises BadLabels with
+    every fault and its line.
+    """
+    rows = _rows(path)
+    number, head = next(rows, (1, []))
+    names = [name.strip() for name in head]
+    if "id" not in names:
+        reason = (
+            "no column 'id', so it is not known how likely each answer was to be drawn, and corrected means would be "
+            "biased: draw answers with `karat sample RUN --for-labels 50 --out sheet.csv`, and keep that column"
+        )
+        raise BadLabels(str(path), [Fault(place="columns", message=reason, line=number)])
+    columns = {info: names.index(info.key) for info in metrics if info.key in names}
+    faults = [
+        Fault(place=repr(name), message="the column appears twice", line=number)
+        for name in dict.fromkeys(names)
+        if name and names.count(name) > 1
+    ]
+    if not columns:
+        listed = ", ".join(f"'{info.key}'" for info in metrics)
+        faults.append(Fault(place="columns", message=f"none is named after a metric ({listed})", line=number))
+    scores, seen = [], dict[str, int]()
+    for number, row in rows:
+        cells = dict(zip(names, row, strict=False))
+        name = cells["id"].strip() if "id" in cells else ""
+        given = {info: cells.get(info.key, "").strip() for info in columns}
+        if not name and not any(cell.strip() for cell in row):
+            continue
+        place = name or "row"
+        draw, _, digits = name.rpartition("-")
+        known = kept.draws.get(draw)
+        if known is None or not (digits.isascii() and digits.isdigit() and 0 < int(digits[:9]) <= len(known.drawn)):
+            faults.append(
+                Fault(place=place, message=f"no answer of this run was drawn as '{name}'{_drawn(kept)}", line=number)
+            )
+            continue
+        if name in seen:
+            faults.append(Fault(place=place, message=f"is in line {seen[name]} too; keep one of them", line=number))
+        seen.setdefault(name, number)
+        read = {info.key: _score(cell, info) for info, cell in given.items() if cell}
+        for key, value in read.items():
+            if math.isnan(value):
+                info = next(info for info in columns if info.key == key)
+                message = f"{key}: want {scale_of(info)}, got '{formats.excerpt(given[info], 40)}'"
+                faults.append(Fault(place=place, message=message, line=number))
+        if read:
+            trial = known.drawn[int(digits) - 1]
+            scores.append(PersonScores(at=at, who=who, draw=draw, trial=trial, scores=read))
+    if not faults and not scores:
+        faults.append(Fault(place="rows", message="no cell under a metric is filled in"))
+    if faults:
+        raise BadLabels(str(path), faults)
+    return scores, list(_left_out(names, metrics))
+
+
+def _left_out(names: Sequence[str], metrics: Sequence[MetricInfo]) -> Iterable[str]:
+    keys = [info.key for info in metrics]
+    for name in names:
+        if name and name not in ("id", *_TEXTS, *keys):
+            yield f"column '{formats.excerpt(name, 60)}' left out: no metric has that name{did_you_mean(name, keys)}"
+
+
+def _drawn(kept: Calibrations) -> str:
+    if not kept.draws:
+        return ": nothing was drawn of it, `karat sample RUN --for-labels 50 --out sheet.csv` draws"
+    spans = ", ".join(f"{draw.id}-1 to {draw.id}-{len(draw.drawn)}" for draw in list(kept.draws.values())[-3:])
+    return f" ({spans}); is the sheet of another run?"
+
+
+def _score(cell: str, info: MetricInfo) -> float:
+    """NaN for what the metric does not take."""
+    try:
+        value = float(cell.replace(",", ".") if cell.count(",") == 1 and "." not in cell else cell)
+    except ValueError:
+        return math.nan
+    steps = steps_of(info)
+    low, high = (-1e100 if info.low is None else info.low), (1e100 if info.high is None else info.high)
+    return value if low <= value <= high and (not steps or value in steps) else math.nan
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number, where the row begins, and cells. Raises BadOption, and BadLabels for what is no table of text."""
+    try:
+        with open_regular(path, at_most=_MOST_BYTES) as file:
+            text = file.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        fault = Fault(place="text", message="is not UTF-8: save the sheet as “CSV UTF-8”", line=line)
+        raise BadLabels(str(path), [fault]) from error
+    except (OSError, ValueError) as error:
+        raise BadOption("LABELS", f"cannot read {path}: {unreadable(error)}") from error
+    first = text.partition("\n")[0]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+    start = 1
+    try:
+        for row in reader:
+            yield start, row
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise BadLabels(str(path), [Fault(place="table", message=str(error), line=start)]) from error

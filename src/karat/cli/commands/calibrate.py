@@ -1,0 +1,122 @@
+"""`karat calibrate`: the judge beside people, and numbers corrected by them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+from karat.errors import BadOption
+
+if TYPE_CHECKING:
+    from karat.analysis import Summary
+    from karat.journal import RunFolder
+
+__all__ = ["command"]
+
+
+@click.command("calibrate")
+@options.run_argument
+@click.argument("labels", metavar="[LABELS]", type=click.Path(path_type=Path), required=False)
+@click.option("--who", metavar="NAME", help="Who filled in LABELS; default: the name of your account.")
+@click.option("--draw", metavar="ID", help="Use this draw; default: the newest with labels.")
+@click.option(
+    "--target", type=click.Choice(["questions", "answers"]), default="questions", show_default=True,
+    help="Intervals for questions like these, or for these answers alone.",
+)  # fmt: skip
+@click.option(
+    "--width", type=click.FloatRange(min=0, min_open=True), metavar="W",
+    help="Also show how many labels intervals of ±W need (0.05 of a share).",
+)  # fmt: skip
+@click.option(
+    "--markdown", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the result as Markdown."
+)
+@options.results
+@options.output()
+def command(  # noqa: PLR0913 - an argument for each option
+    run: str,
+    labels: Path | None,
+    who: str | None,
+    draw: str | None,
+    target: str,
+    width: float | None,
+    markdown: Path | None,
+    results: Path,
+    output: Output,
+) -> Exit:
+    """Compare the judge of RUN with people, and correct its means and differences.
+
+    LABELS is a sheet of `karat sample` with scores in it; several people each give their own, and a sheet may be given
+    again. The scores are kept in the run folder; without LABELS those that are there are used. `karat report
+    --corrected` shows the corrected numbers.
+    """
+    import shutil
+
+    import msgspec
+
+    from karat import api
+    from karat.analysis.calibration import calibrated
+    from karat.document.calibrated import calibrated_document
+    from karat.document.render.markdown import render_markdown
+    from karat.document.render.terminal import render_terminal
+    from karat.exports import save
+    from karat.formats import OUTPUT_FORMAT
+
+    folder = api.open(run, results=results)
+    summary = api.summarize(folder)
+    if labels is not None:
+        output.say(*_keep(folder, summary, labels, who=who))
+    found = calibrated(
+        folder, summary, draw=draw, target="answers" if target == "answers" else "questions", half_width=width
+    )
+    document = calibrated_document(found, name=f"{summary.name} {summary.run}: judge and people")
+    if markdown is not None:
+        save({markdown.name: render_markdown(document)}, markdown)
+    columns = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
+    text = render_terminal(document, width=columns, full=True)
+    output.result(text, {"format": OUTPUT_FORMAT, "run": summary.run, **msgspec.to_builtins(found)})
+    return Exit.DONE
+
+
+def _keep(run: RunFolder, summary: Summary, labels: Path, *, who: str | None) -> list[str]:
+    """Keeps the scores of a sheet that are new; what was kept, and what was not."""
+    from datetime import UTC, datetime
+
+    from karat.analysis.label_sheet import read_sheet
+    from karat.formats import clean, plural
+    from karat.journal.calibration import add_calibration, read_calibrations
+
+    name = " ".join(clean(who or _account()).split())[:60].strip()
+    if not name:
+        raise BadOption("--who", "say who filled in the sheet")
+    kept = read_calibrations(run)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    scores, left_out = read_sheet(labels, kept, summary.metrics, who=name, at=at)
+    before = [kept.scores.get(one.draw, {}).get(one.trial, {}).get(name, {}) for one in scores]
+    new = [one for one, old in zip(scores, before, strict=True) if {**old, **one.scores} != old]
+    changed = sum(
+        any(metric in old and old[metric] != score for metric, score in one.scores.items())
+        for one, old in zip(scores, before, strict=True)
+    )
+    if new:
+        add_calibration(run, new)
+    lines = [f"{plural(len(new), 'labelled answer')} of '{name}' kept in the run folder", *left_out]
+    if len(new) < len(scores):
+        lines.append(f"{plural(len(scores) - len(new), 'row')} known already")
+    if changed:
+        lines.append(f"warning: {plural(changed, 'answer')} had other scores of '{name}', which these replace; "
+                     "another person's sheet needs --who NAME")  # fmt: skip
+    return lines
+
+
+def _account() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # an account without a name
+        return ""

@@ -1,0 +1,73 @@
+"""`karat sample`: draws answers for people to score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("sample")
+@options.run_argument
+@click.option(
+    "--for-labels", "size", type=click.IntRange(min=1, max=100_000), required=True, metavar="N",
+    help="Draw N answers; a few more where a stratum would have fewer than 4.",
+)  # fmt: skip
+@click.option(
+    "--metric", multiple=True, metavar="NAME",
+    help="Have this metric scored; default: all of the judge's. The scores of the first make the strata. Repeatable.",
+)  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Another seed draws other answers.")
+@options.out
+@options.results
+@options.output()
+def command(
+    run: str, size: int, metric: tuple[str, ...], seed: int, out: Path | None, results: Path, output: Output
+) -> Exit:
+    """Draw answers of RUN for people to score, as a CSV sheet.
+
+    Answers are drawn in proportion to how often the judge gave each score under each condition, and come in random
+    order, without their condition and without the judge's scores. The draw is kept in the run folder, and
+    `karat calibrate RUN SHEET` takes the sheet when it is filled in.
+    """
+    from karat import api
+    from karat.analysis.calibration import draw_answers, metrics_for_people
+    from karat.analysis.label_sheet import scale_of, write_sheet
+    from karat.cli.output import typed
+    from karat.exports import save
+    from karat.formats import OUTPUT_FORMAT, plural
+    from karat.installation import shown_path
+    from karat.journal.calibration import add_calibration, read_calibrations
+
+    folder = api.open(run, results=results)
+    summary = api.summarize(folder)
+    chosen = metrics_for_people(summary, metric)
+    draw = draw_answers(folder, summary, size, metric=chosen[0], seed=seed)
+    sheet = write_sheet(folder, summary, draw, chosen)
+    if draw.id not in read_calibrations(folder).draws:
+        add_calibration(folder, [draw])
+    if out is not None:
+        save({out.name: sheet}, out)
+    elif not output.as_json:
+        output.file(sheet)
+    answers = sum(len(stratum.trials) for stratum in draw.strata)
+    told = (
+        f"{plural(len(draw.drawn), 'answer')} of {answers} drawn from {plural(len(draw.strata), 'stratum', 'strata')}"
+    )
+    place = out or Path("SHEET.csv")
+    output.say(
+        f"draw {draw.id}: {told}",
+        *(f"  {info.key}: {scale_of(info)}" for info in chosen),
+        f"Fill in the columns, then: {typed('calibrate', shown_path(folder.path), str(place))}",
+    )
+    if output.as_json:
+        found = {"draw": draw.id, "drawn": len(draw.drawn), "answers": answers, "strata": len(draw.strata)}
+        shown = {"sheet": str(out)} if out is not None else {"text": sheet}
+        output.result("", {"format": OUTPUT_FORMAT, **found, "metrics": [info.key for info in chosen], **shown})
+    return Exit.DONE

@@ -1,0 +1,114 @@
+"""Draws of answers for people and the scores they gave: `calibration.jsonl` in the run folder, only appended to.
+
+The first line is the head, every other one a draw or a person's scores of one drawn answer. The newest score of a
+person on a metric of an answer counts. Apart from `labels.jsonl`, whose reviewers see the judge's score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from karat.errors import BadRun
+from karat.journal.codec import LineDamaged, checked_lines
+from karat.journal.folder import RunFolder
+from karat.journal.labels import append_events
+
+__all__ = [
+    "CALIBRATION_FILE",
+    "Calibrations",
+    "Draw",
+    "PersonScores",
+    "Stratum",
+    "add_calibration",
+    "read_calibrations",
+]
+
+CALIBRATION_FILE = "calibration.jsonl"
+FORMAT_VERSION = 1
+"""1: 2026-11, the first."""
+
+_MOST_BYTES = 64 * 2**20
+
+
+class Stratum(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers of one condition with the same score, or neighbouring ones, of which each had the same chance."""
+
+    condition: str
+    low: float  # the judge's lowest and highest score in it
+    high: float
+    trials: tuple[str, ...]  # every answer of it, drawn or not
+
+
+class Draw(msgspec.Struct, frozen=True, kw_only=True, tag="draw", tag_field="event"):
+    """Which answers people should score."""
+
+    id: str
+    at: str  # UTC, ISO 8601
+    metric: str  # whose scores made the strata, as reports name it
+    seed: int
+    strata: tuple[Stratum, ...]
+    drawn: tuple[str, ...]  # trials in the order of the sheet, whose rows are called ID-1, ID-2, …
+
+
+class PersonScores(msgspec.Struct, frozen=True, kw_only=True, tag="scores", tag_field="event"):
+    """What one person says of one drawn answer."""
+
+    at: str
+    who: str
+    draw: str  # Draw.id
+    trial: str
+    scores: dict[str, float]  # metric, as reports name it → the person's score
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="event"):
+    format: int
+    run: str
+
+
+class Calibrations(msgspec.Struct, frozen=True, kw_only=True):
+    """Every draw of a run, the oldest first, and what counts of the scores."""
+
+    draws: dict[str, Draw] = {}
+    scores: dict[str, dict[str, dict[str, dict[str, float]]]] = {}  # draw → trial → person → metric → score
+    lines: int = 0
+
+
+_decode = msgspec.json.Decoder(_Head | Draw | PersonScores).decode
+
+
+def read_calibrations(run: RunFolder) -> Calibrations:
+    """Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger than 64 MB."""
+    file, where = run.open_file(CALIBRATION_FILE, at_most=_MOST_BYTES), str(run.path / CALIBRATION_FILE)
+    draws: dict[str, Draw] = {}
+    scores: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    if file is None:
+        return Calibrations()
+    count = 0
+    with file:
+        try:
+            for line in checked_lines(file, required=True):
+                count += 1
+                event = _decode(line)
+                if isinstance(event, Draw):
+                    draws[event.id] = event
+                elif isinstance(event, PersonScores):
+                    of_trial = scores.setdefault(event.draw, {}).setdefault(event.trial, {})
+                    of_trial[event.who] = {**of_trial.get(event.who, {}), **event.scores}
+                elif event.format > FORMAT_VERSION:
+                    newer = f"has format {event.format}, this karat reads up to {FORMAT_VERSION}: update karat"
+                    raise BadRun(where, newer)
+                elif event.run != run.info.run:
+                    raise BadRun(where, f"holds labels of run {event.run}, this is run {run.info.run}")
+        except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            number = error.number if isinstance(error, LineDamaged) else count
+            remedy = "restore it from a copy, or delete that line: what people say in it is then lost"
+            raise BadRun(where, f"line {number} is not as karat wrote it; {remedy}") from error
+    return Calibrations(draws=draws, scores=scores, lines=count)
+
+
+def add_calibration(run: RunFolder, events: Sequence[Draw | PersonScores]) -> None:
+    """Appends draws and scores; they are on disk when this returns. Raises BadRun as `read_calibrations`."""
+    read_calibrations(run)  # what is no file of this run is not written to
+    append_events(run, CALIBRATION_FILE, _Head(format=FORMAT_VERSION, run=run.info.run), events)

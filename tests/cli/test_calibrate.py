@@ -1,0 +1,228 @@
+"""`karat sample` and `karat calibrate`: a blind sheet out, people's scores back, corrected numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from pathlib import Path
+
+import pytest
+from tests.analysis.journals import table
+
+from karat.journal.calibration import read_calibrations
+from karat.records import Sample, Turn
+from karat.stats import stratified_difference, stratified_mean
+
+HEAD = ["id", "question", "golden answer", "answer", "completeness"]
+
+
+@pytest.fixture
+def judged(here: Path):
+    """60 questions × 2 conditions × 2 repetitions, 240 answers, by a judge that gives 3 to 5."""
+    dice = random.Random(5)
+    rows = {name: [[float(dice.choice(steps)) for _ in range(2)] for _ in range(60)]
+            for name, steps in (("plain", (3, 4, 4)), ("docs", (4, 5, 5)))}  # fmt: skip
+    return table(here / "results" / "run", rows)
+
+
+def rows_of(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"))))
+
+
+def filled(sheet: Path, place: Path, score, *, delimiter: str = ",") -> Path:
+    """The sheet with `score(at)` under the metric of row `at`, from 1."""
+    rows = rows_of(sheet.read_text(encoding="utf-8"))
+    with place.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(
+            [rows[0], *([*row[:-1], score(at)] for at, row in enumerate(rows[1:], start=1))]
+        )
+    return place
+
+
+@pytest.fixture
+def sheet(karat, judged) -> Path:
+    assert karat("sample", "latest", "--for-labels", "40", "--out", "sheet.csv").code == 0
+    return Path("sheet.csv")
+
+
+def test_the_sheet_is_blind_and_the_draw_is_kept(karat, judged, sheet):
+    rows = rows_of(sheet.read_text(encoding="utf-8"))
+    assert rows[0] == HEAD
+    [draw] = read_calibrations(judged).draws.values()
+    assert [row[0] for row in rows[1:]] == [f"{draw.id}-{at}" for at in range(1, 41)]
+    assert {row[-1] for row in rows[1:]} == {""}
+    texts = {  # nothing but the texts: an answer of the test names its condition itself
+        answer.trial: [f"Question {answer.sample}?", f"Golden answer {answer.sample}.", answer.replies[0].text]
+        for answer in judged.events()
+        if hasattr(answer, "replies")
+    }
+    assert [row[1:-1] for row in rows[1:]] == [texts[trial] for trial in draw.drawn]
+    of = {trial: stratum for stratum in draw.strata for trial in stratum.trials}
+    assert len(of) == 240
+    for stratum in draw.strata:  # each part of what the judge gave under a condition, in proportion
+        taken = sum(of[trial] is stratum for trial in draw.drawn)
+        assert abs(taken - 40 * len(stratum.trials) / 240) < 1
+    order = [(of[trial].condition, of[trial].low) for trial in draw.drawn]
+    assert order not in (sorted(order), sorted(order, reverse=True))
+
+
+def test_the_same_seed_draws_the_same_answers_and_another_others(karat, judged, sheet):
+    first = sheet.read_bytes()
+    again = karat("sample", "latest", "--for-labels", "40")
+    assert again.out.encode() == first.replace(b"\r\n", b"\n") or again.out.encode() == first
+    assert len(read_calibrations(judged).draws) == 1
+    other = karat("sample", "latest", "--for-labels", "40", "--seed", "1", "--json").json
+    assert (other["drawn"], other["answers"], other["metrics"]) == (40, 240, ["completeness"])
+    assert set(read_calibrations(judged).draws) == {rows_of(first.decode())[1][0].partition("-")[0], other["draw"]}
+
+
+def test_corrected_numbers_are_those_of_the_statistics(karat, judged, sheet):
+    given = {at: random.Random(at).choice("2345") for at in range(1, 41)}
+    done = karat("calibrate", "latest", filled(sheet, Path("ann.csv"), given.__getitem__), "--who", "ann", "--json")
+    assert done.code == 0
+    [draw] = read_calibrations(judged).draws.values()
+    people = {trial: float(given[at]) for at, trial in enumerate(draw.drawn, start=1)}
+    every = [(trial, at, stratum.condition) for at, stratum in enumerate(draw.strata) for trial in stratum.trials]
+    answers = {answer.trial: answer.sample for answer in judged.events() if hasattr(answer, "replies")}
+    values = [people.get(trial) for trial, *_ in every]
+    strata, questions = [at for _, at, _ in every], [answers[trial] for trial, *_ in every]
+    groups = [condition for *_, condition in every]
+    found = stratified_difference(values, strata, questions, groups=groups, a="plain", b="docs")
+    [pair] = done.json["differences"]
+    assert (pair["a"], pair["b"]) == ("plain", "docs")
+    assert pair["corrected"]["value"] == pytest.approx(found.value)
+    assert pair["corrected"]["se"] == pytest.approx(found.se)
+    for mean in done.json["means"]:
+        mine = [at for at, name in enumerate(groups) if name == mean["condition"]]
+        alone = stratified_mean(*([column[at] for at in mine] for column in (values, strata, questions)))
+        assert mean["corrected"]["value"] == pytest.approx(alone.value)
+        assert (mean["corrected"]["se"], mean["df"]) == (pytest.approx(alone.se), alone.df)
+        assert mean["judge"] - mean["corrected"]["value"] == pytest.approx(mean["bias"]["value"])  # strata are scores
+    [agreement] = done.json["agreement"]
+    assert sum(map(sum, agreement["confusion"])) == agreement["labelled"] == done.json["labelled"] == 40
+    assert (done.json["target"], done.json["people"]) == ("questions", ["ann"])
+    narrow = karat("calibrate", "latest", "--target", "answers", "--json").json
+    for wide, one in zip(done.json["means"], narrow["means"], strict=True):
+        assert one["corrected"]["value"] == wide["corrected"]["value"]
+        assert "these answers" in one["corrected"]["method"]
+
+
+def test_people_who_agree_with_the_judge_leave_its_numbers_as_they_are(karat, judged, sheet):
+    [draw] = read_calibrations(judged).draws.values()
+    score_of = {trial: stratum.low for stratum in draw.strata for trial in stratum.trials}
+    assert all(stratum.low == stratum.high for stratum in draw.strata)
+    place = filled(sheet, Path("same.csv"), lambda at: f"{score_of[draw.drawn[at - 1]]:g}")
+    found = karat("calibrate", "latest", place, "--json", "--quiet").json
+    for mean in found["means"]:
+        assert mean["corrected"]["value"] == pytest.approx(mean["judge"])
+        assert mean["bias"]["value"] == 0
+    [agreement] = found["agreement"]
+    assert (agreement["exact"], agreement["kappa"]["value"], found["disagreements"]) == (1.0, 1.0, [])
+    for mean in karat("report", "latest", "--json").json["results"]:
+        [same] = [one for one in found["means"] if one["condition"] == mean["condition"]]
+        assert same["corrected"]["value"] == pytest.approx(mean["mean"]["value"])
+
+
+def test_several_people_are_averaged_and_compared_with_each_other(karat, judged, sheet):
+    assert (
+        karat("calibrate", "latest", filled(sheet, Path("a.csv"), lambda at: str(2 + at % 3)), "--who", "ann").code == 0
+    )
+    assert (
+        karat("calibrate", "latest", filled(sheet, Path("b.csv"), lambda at: str(3 + at % 3)), "--who", "bob").code == 0
+    )
+    found = karat("calibrate", "latest", "--json").json
+    assert found["people"] == ["ann", "bob"]
+    assert found["agreement"][0]["people_alpha"]["value"] is not None
+    mean = sum(one["corrected"]["value"] * one["answers"] for one in found["means"]) / 240
+    assert 2.5 < mean < 4.5
+    again = karat("calibrate", "latest", "b.csv", "--who", "bob")
+    assert "0 labelled answers of 'bob' kept" in again.err
+    assert "40 rows known already" in again.err
+    other = karat("calibrate", "latest", "b.csv", "--who", "ann")
+    assert "warning: 40 answers had other scores of 'ann'" in other.err
+
+
+def test_sheets_of_other_spreadsheets_are_read(karat, judged, sheet):
+    """Semicolons, as where the comma is a decimal one; rows in any order, some empty, a column of notes."""
+    rows = rows_of(sheet.read_text(encoding="utf-8"))
+    shuffled = [[*row[:-1], "4,0" if at % 2 else "", "fine"] for at, row in enumerate(rows[1:])]
+    with Path("other.csv").open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=";").writerows([[*rows[0], "notes"], *reversed(shuffled), [""] * 6])
+    done = karat("calibrate", "latest", "other.csv", "--who", "ann", "--json")
+    assert "column 'notes' left out" in done.err
+    assert done.json["labelled"] == 20
+    assert "20 drawn answers without a label" in done.json["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda rows: [row[1:] for row in rows], "columns (line 1): no column 'id'"),
+        (lambda rows: [row[:-1] for row in rows], "none is named after a metric ('completeness')"),
+        (lambda rows: rows, "no cell under a metric is filled in"),
+        (lambda rows: [rows[0], [*rows[1][:-1], "6"]], "-1 (line 2): completeness: want a whole number from 1 to 5"),
+        (lambda rows: [rows[0], [*rows[1][:-1], "3.5"]], "want a whole number from 1 to 5, got '3.5'"),
+        (lambda rows: [rows[0], [*rows[1][:-1], "nan"]], "want a whole number from 1 to 5, got 'nan'"),
+        (lambda rows: [rows[0], [*rows[2][:-1], "3"], [*rows[2][:-1], "3"]], "-2 (line 3): is in line 2 too"),
+        (lambda rows: [rows[0], ["qqqqqq-1", *rows[1][1:-1], "3"]], "no answer of this run was drawn as 'qqqqqq-1'"),
+        (lambda rows: [rows[0], [f"{rows[1][0]}99", *rows[1][1:-1], "3"]], "no answer of this run was drawn as"),
+        (lambda rows: [rows[0], ["", *rows[1][1:-1], "3"]], "row (line 2): no answer of this run was drawn as ''"),
+        (lambda rows: [[*rows[0], "completeness"], *rows[1:]], "'completeness' (line 1): the column appears twice"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused_with_its_line(karat, judged, sheet, change, told):
+    before = (judged.path / "calibration.jsonl").read_bytes()
+    with Path("bad.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(change(rows_of(sheet.read_text(encoding="utf-8"))))
+    done = karat("calibrate", "latest", "bad.csv", "--who", "ann")
+    assert (done.code, done.out) == (2, "")
+    assert told in done.err
+    assert (judged.path / "calibration.jsonl").read_bytes() == before
+
+
+def test_what_is_missing_is_said(karat, judged):
+    done = karat("calibrate", "latest")
+    assert done.code == 2
+    assert "no labels of drawn answers: draw some with `karat sample RUN --for-labels 50" in done.err
+    assert karat("report", "latest", "--corrected").code == 2
+    assert "did you mean 'completeness'" in karat("sample", "latest", "--for-labels", "5", "--metric", "complete").err
+    assert "cannot read gone.csv" in karat("calibrate", "latest", "gone.csv").err
+    Path("old.csv").write_bytes("id,completeness\nx-1,ä\n".encode("latin-1"))
+    assert "text (line 2): is not UTF-8" in karat("calibrate", "latest", "old.csv").err
+
+
+def test_formulas_of_answers_are_no_formulas_in_the_sheet(karat, here):
+    formula = '=cmd|"/c calc"!A1'
+    asked = [Sample(id=str(at), position=at, digest=f"{at:032x}", turns=(Turn(question=formula, golden="@SUM(A1)"),))
+             for at in range(4)]  # fmt: skip
+    table(here / "results" / "run", {"plain": [[3.0]] * 4}, samples=asked)
+    sheet = rows_of(karat("sample", "latest", "--for-labels", "4").out)
+    assert {(row[1], row[2]) for row in sheet[1:]} == {(f"'{formula}", "'@SUM(A1)")}
+
+
+def test_labels_for_a_width_are_said_and_more_questions_where_labels_do_not_reach(karat, judged, sheet):
+    place = filled(sheet, Path("ann.csv"), lambda at: str(random.Random(at).choice("345")))
+    wide = karat("calibrate", "latest", place, "--width", "0.3", "--json").json
+    for mean in wide["means"]:
+        now = (mean["corrected"]["high"] - mean["corrected"]["low"]) / 2
+        assert (mean["labels_needed"] > mean["labelled"]) == (now > 0.3)
+    narrow = karat("calibrate", "latest", "--width", "0.02", "--json").json
+    assert [mean["labels_needed"] for mean in narrow["means"]] == [None, None]
+    shown = karat("calibrate", "latest", "--width", "0.02", "--markdown", "out.md")
+    assert "labels for ±0.02" in shown.out
+    assert "more questions are needed" in Path("out.md").read_text(encoding="utf-8")
+
+
+def test_reports_show_corrected_numbers_where_that_is_asked_for(karat, judged, sheet):
+    karat("calibrate", "latest", filled(sheet, Path("ann.csv"), lambda at: str(2 + at % 2)), "--who", "ann")
+    plain, corrected = karat("report", "latest").out, karat("report", "latest", "--corrected").out
+    assert "as people would score" not in plain
+    assert "docs − plain on completeness, as people would score: " in corrected
+    assert "Means and differences as people would score all answers" in corrected
+    assert "calibrated" not in karat("report", "latest", "--json").json
+    assert karat("report", "latest", "--json", "--corrected").json["calibrated"]["people"] == ["ann"]
+    assert "as people would score" in karat("report", "latest", "--corrected", "--to", "html").out
+    refused = karat("report", "latest", "--corrected", "--to", "csv")
+    assert (refused.code, refused.out) == (2, "")
+    assert "csv has no corrected numbers" in refused.err

@@ -264,7 +264,8 @@ def query_page() -> str:
         """`karat query RUN "SELECT …"` and `karat.query` ask these tables, `--to parquet` writes them. Names, types and
 meanings are promised: columns may be added, none is removed or changed. Rows have no order. NULL means not known or not
 applicable; it is never 0. The rules are the report's: the first answer of a trial, the last score at one place, whole
-scorings, each scorer's newest.""",
+scorings, each scorer's newest. A kind of dataset may add tables of its own (`Kind.tables`, `Kind.fill`):
+`karat query RUN` lists them.""",
         "## Columns of several tables",
         table_of(keys.values()),
     ]

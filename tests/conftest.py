@@ -17,6 +17,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from tests.needed_kinds import installed, needed_kinds
 
 from karat.testing.mcp_server import serving
 
@@ -100,6 +101,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, item in enumerate(of_test):
             if number not in kept:
                 item.add_marker(pytest.mark.slow)
+
+
+class _ModuleWithoutItsKind(pytest.Module):
+    """Tests that import a kind of dataset which is not there."""
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        missing = [kind for kind in sorted(needed_kinds(self.path)) if not installed(kind)]
+        pytest.skip(f"the kind {' and '.join(missing)} is not installed", allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Skips modules of a kind of dataset whose folder is gone: karat is whole without it."""
+    if all(map(installed, needed_kinds(module_path))):
+        return None
+    return _ModuleWithoutItsKind.from_parent(parent, path=module_path)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips tests marked with a kind that is not there."""
+    for marker in item.iter_markers("needs_kind"):
+        for kind in marker.args:
+            if not installed(kind):
+                pytest.skip(f"the kind {kind} is not installed")
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.viewer.serving import Viewer
 
 import karat
 
@@ -126,7 +127,7 @@ TOY = '''
 
     from __future__ import annotations
 
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from hashlib import sha256
     from pathlib import Path
 
@@ -135,8 +136,10 @@ TOY = '''
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
     from karat.blocks import Column, Count, KindBlocks, Row, Section, Table
-    from karat.kinds import Dataset, Kind, Preset, sample_digest
-    from karat.records import Sample, Turn
+    from karat.kinds import Column as TableColumn
+    from karat.kinds import Dataset, Kind, Preset, TableInfo, sample_digest
+    from karat.kinds._views import KindPage, SampleList, Views
+    from karat.records import Answer, Sample, Score, Turn
 
 
     class WordsPart(Part, frozen=True, kw_only=True, tag="words"):
@@ -148,6 +151,21 @@ TOY = '''
             return f"{self.words} words were asked"
 
 
+    class WordsViews(Views):
+        def listing(self, samples: Iterable[tuple[int, Sample]]) -> SampleList:
+            cells = {row: ((sample.id[0].upper(), ""),) for row, sample in samples}
+            return SampleList(unit="word", heads=("initial",), cells=cells)
+
+        def links(self, summary: Summary) -> tuple[str, list[tuple[str, str]]]:
+            return "Words", [("words", "all")]
+
+        def page(self, summary: Summary, run: str, group: str, name: str) -> KindPage | None:
+            if (group, name) != ("words", "all"):
+                return None
+            sections = Words.sections(summary).sections
+            return KindPage(name=name, title="Every word", facts=(("Run", run),), samples={}, sections=sections)
+
+
     class Words(Kind):
         """One word a line."""
 
@@ -155,6 +173,17 @@ TOY = '''
         scorer = "equals"
         unit = "word"
         parts = (WordsPart,)
+        tables = (
+            TableInfo(
+                name="letters",
+                rows="one row per answer and score",
+                columns=(
+                    TableColumn(name="word", type="text", meaning="which word was asked"),
+                    TableColumn(name="characters", type="whole", meaning="of the answer; NULL: a score"),
+                    TableColumn(name="scorer", type="text", meaning="whose score it is; NULL: an answer"),
+                ),
+            ),
+        )
 
         class Options(BaseModel):
             model_config = ConfigDict(extra="forbid")
@@ -190,6 +219,18 @@ TOY = '''
         @staticmethod
         def analyse(given: AnalysisInput) -> WordsPart:
             return WordsPart(words=len(given.index.samples))
+
+        @staticmethod
+        def fill(table: str, sample: Sample, record: Answer | Score) -> Iterator[dict[str, object]]:
+            assert table == "letters"
+            if isinstance(record, Answer):
+                yield {"word": sample.id, "characters": sum(len(reply.text) for reply in record.replies)}
+            else:
+                yield {"word": sample.id, "scorer": record.scorer}
+
+        @staticmethod
+        def views() -> WordsViews:
+            return WordsViews()
 
         @staticmethod
         def sections(summary: Summary) -> KindBlocks:
@@ -273,3 +314,47 @@ def test_it_is_queried(distribution, finished):
     select = "select sample, count(*) as n from replies group by sample order by sample"
     table = told(python(distribution, finished, "-m", "karat", "query", run, select, "--to", "csv"))
     assert table.splitlines() == ["sample,n", "one,8", "two,8"]
+
+
+def test_its_own_table_is_listed_queried_and_written(distribution, finished):
+    (run,) = (finished / "results").iterdir()
+    listed = told(python(distribution, finished, "-m", "karat", "query", run))
+    assert "letters: one row per answer and score" in listed
+    select = """select run, sample, condition, repetition, word, characters, line from letters
+                where scorer is null order by line limit 1"""
+    (row,) = json.loads(told(python(distribution, finished, "-m", "karat", "query", run, select, "--json")))["rows"]
+    lines = (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    answer = json.loads(lines[row["line"] - 1])
+    assert row == {
+        "run": run.name, "word": row["sample"], "line": row["line"],
+        "characters": sum(len(reply["text"]) for reply in answer["replies"]),
+        **{name: answer[name] for name in ("sample", "condition", "repetition")},
+    }  # fmt: skip
+    select = "select scorer, count(*) as n, count(distinct trial) as trials from letters group by scorer order by all"
+    table = told(python(distribution, finished, "-m", "karat", "query", run, select, "--to", "csv"))
+    assert table.splitlines() == ["scorer,n,trials", "equals,8,8", ",8,8"]
+    told(python(distribution, finished, "-m", "karat", "query", run, "--to", "csv", "--out", "tables"))
+    assert (finished / "tables" / "letters.csv").read_text(encoding="utf-8").count("\n") == 17
+
+
+def test_without_the_package_the_run_has_the_tables_of_every_run(finished):
+    (run,) = (finished / "results").iterdir()
+    assert "letters" not in told(python(PACKAGE.parent, finished, "-m", "karat", "query", run))
+    done = python(PACKAGE.parent, finished, "-m", "karat", "query", run, "select * from letters")
+    assert (done.returncode, "there is no table 'letters'" in done.stderr) == (2, True)
+
+
+def test_the_viewer_shows_its_column_and_its_page(distribution, finished):
+    (run,) = (finished / "results").iterdir()
+    with Viewer(finished / "results", path=distribution) as viewer:
+        viewer.enter()
+        samples = viewer.get(f"/runs/{run.name}/samples").text
+        assert '<th scope="col">initial</th>' in samples
+        assert re.findall(r'data-head="initial">(?:<bdi>)?(\w)', samples) == ["O", "T"]
+        overview = viewer.get(f"/runs/{run.name}").text
+        assert f'href="/runs/{run.name}/words/all"' in overview
+        page = viewer.get(f"/runs/{run.name}/words/all")
+        assert page.status == 200
+        assert "Every word" in page.text
+        assert "Words asked" in page.text
+        assert viewer.get(f"/runs/{run.name}/words/none").status == 404

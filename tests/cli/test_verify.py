@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from tests.analysis.journals import Script
 
+import karat as package
 from karat.journal import CHECKSUMS_SINCE, RunFolder, RunLock
-from karat.kinds.study.places import shipped_studies
+
+STUDIES = Path(package.__file__).parent / "kinds" / "study" / "studies"
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "report": ("report", "RUN"),
@@ -232,7 +234,7 @@ def test_no_command_waits_for_a_file_that_is_given(process, experiment, here, gi
     path = here / file
     path.parent.mkdir(parents=True, exist_ok=True)
     if given == "material":
-        shutil.copytree(shipped_studies()["framing"].parent, here / "plain", dirs_exist_ok=True)
+        shutil.copytree(STUDIES / "framing", here / "plain", dirs_exist_ok=True)
         path = next(iter(sorted((here / "plain" / "materials").glob("*.md"))))
         path.unlink()
     SHAPES[shape][0](path)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
+
 import pytest
-from tests.exports.study_story import story
 
 from karat.analysis import Summary, summarize
 from karat.journal import RunFolder
+
+
+def story(folder: Path, *, repetitions: int = 1) -> RunFolder:
+    """The run; tests that ask for it are skipped where the kind is not installed."""
+    pytest.importorskip("karat.kinds.study", reason="the kind study is not installed")
+    made: RunFolder = importlib.import_module("tests.exports.study_story").story(folder, repetitions=repetitions)
+    return made
 
 
 @pytest.fixture(scope="session")

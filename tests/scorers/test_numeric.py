@@ -11,7 +11,6 @@ import pytest
 
 from karat import Experiment, plugins
 from karat.errors import JudgeFault
-from karat.kinds.conversation import Conversation
 from karat.records import Answer, Reply, Sample, Turn
 from karat.scorers import Verdict, as_verdicts
 from karat.scorers.numeric import Numeric
@@ -176,7 +175,8 @@ def recorded(data: Path, *, expected: str) -> list[tuple[Sample, Answer]]:
     for line in (data / "predictions_sonnet.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         rows.setdefault(row["record_id"], {})[row["turn_idx"]] = row
-    dataset = Conversation(Conversation.Options(expected=expected)).load(data / "dev.json")  # type: ignore[arg-type]
+    kind = plugins.find("kinds", "conversation", allow_code=False)
+    dataset = kind(kind.Options(expected=expected)).load(data / "dev.json")
     return [
         (
             one,
@@ -197,6 +197,7 @@ def recorded(data: Path, *, expected: str) -> list[tuple[Sample, Answer]]:
 
 @pytest.fixture
 def convfinqa(shared_data: Path) -> Path:
+    pytest.importorskip("karat.kinds.conversation", reason="the kind conversation is not installed")
     if not (shared_data / "convfinqa" / "dev.json").is_file():
         pytest.skip("no convfinqa/ in the shared data")
     return shared_data / "convfinqa"

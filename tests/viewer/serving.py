@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -33,12 +34,18 @@ class Heard:
 class Viewer:
     """Serves a folder from entry to exit. `get` and `post` come with the cookie that the first link gave."""
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(self, folder: Path, *flags: str, path: Path | None = None) -> None:
+        """`path`: where packages are looked for before all other places."""
+        self._env = os.environ if path is None else {**os.environ, "PYTHONPATH": str(path)}
         self._command = [sys.executable, "-m", "karat", "view", str(folder), "--no-open", "--json", *flags]
 
     def __enter__(self) -> Viewer:
         self.process = subprocess.Popen(
-            [*self._command, "--reviewer", "ann"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*self._command, "--reviewer", "ann"],
+            env=self._env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         told = ""
         while "}" not in told:

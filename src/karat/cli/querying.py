@@ -21,7 +21,7 @@ from karat.cli.output import Output, aligned
 from karat.errors import BadOption
 from karat.formats import OUTPUT_FORMAT
 from karat.sql import SQL_TYPES, Limits
-from karat.tables import LIMITS, TABLES, ask, write, write_rows, write_tables
+from karat.tables import LIMITS, ask, tables_of, write, write_rows, write_tables
 
 if TYPE_CHECKING:
     from karat.journal import RunFolder
@@ -60,11 +60,11 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, int]  # path → rows
 
 
-def list_tables(output: Output) -> None:
-    """Every table with its columns."""
+def list_tables(runs: Sequence[RunFolder], output: Output) -> None:
+    """Every table of runs with its columns."""
     lines: list[str] = []
     listed = []
-    for table in TABLES.values():
+    for table in tables_of(runs).values():
         rows = [("", column.name, SQL_TYPES[column.type], column.meaning) for column in table.columns]
         lines += ["", f"{table.name}: {table.rows}", *aligned(rows)]
         columns = tuple({"name": name, "type": kind, "meaning": meaning} for _, name, kind, meaning in rows)

@@ -12,7 +12,7 @@ import msgspec
 from karat import plugins
 from karat.blocks import KindBlocks
 from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
-from karat.records import AllowCode, Condition, Reply, Sample
+from karat.records import AllowCode, Answer, Condition, Reply, Sample, Score
 
 if TYPE_CHECKING:
     from random import Random
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_KIND",
     "AnswerFile",
+    "Column",
     "Dataset",
     "DatasetKind",
     "DatasetPart",
@@ -38,6 +39,7 @@ __all__ = [
     "Linted",
     "Preset",
     "RecordedAnswers",
+    "TableInfo",
     "completed",
     "installed",
     "kind_of",
@@ -129,6 +131,26 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None  # None: no system prompt
 
 
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of a table that `karat query` asks. NULL: not known or not applicable, as `meaning` says; never 0."""
+
+    name: str
+    type: str  # of karat.sql.TYPES
+    meaning: str
+
+
+class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A table that `karat query` asks: what a row is, and its columns in order."""
+
+    name: str
+    rows: str
+    columns: tuple[Column, ...]
+
+    @property
+    def types(self) -> dict[str, str]:
+        return {column.name: column.type for column in self.columns}
+
+
 class ReplyValues(Protocol):
     """What was read in a reply."""
 
@@ -200,6 +222,10 @@ class Kind:
     loss_bounds = True  # whether means come with worst- and best-case bounds for what is missing
     unscored = "the experiment names no scorer"  # why nothing was scored
     parts: tuple[type[Part], ...] = ()  # classes of what it adds to a Summary and to a Comparison
+
+    tables: tuple[TableInfo, ...] = ()
+    """Tables of `karat query` that only its runs have, without the columns that say where a row belongs:
+    `run`, `trial`, `sample`, `condition`, `repetition` and `line`. `fill` gives the rows."""
 
     content = ""  # what its datasets hold, in words; empty: only the kind's name is known
     doubted = "sample"  # what `karat lint` counts, in words
@@ -339,6 +365,12 @@ class Kind:
         """What the kind adds to a report of a run."""
         del summary
         return KindBlocks()
+
+    @staticmethod
+    def fill(table: str, sample: Sample, record: Answer | Score) -> Iterable[Mapping[str, object]]:
+        """Rows of one of `tables` for an answer or a score that counts, column → value; what is left out is NULL."""
+        del table, sample, record
+        return ()
 
     @staticmethod
     def views() -> Views:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karat.tables.columns import TABLES, Column, TableInfo
+from karat.tables.columns import TABLES, Column, Runs, TableInfo, tables_of
 
 if TYPE_CHECKING:
     from karat.tables.asking import LIMITS, ask, whole
@@ -21,11 +21,13 @@ __all__ = [
     "TABLES",
     "Column",
     "Rows",
+    "Runs",
     "TableInfo",
     "ask",
     "csv_cell",
     "query",
     "relation",
+    "tables_of",
     "whole",
     "write",
     "write_rows",

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from karat.errors import BadOption, did_you_mean
 from karat.files import temporary_folder
 from karat.sql import Filled, Limits, Stream
-from karat.tables.columns import TABLES
-from karat.tables.filling import ARRAYS_FROM, Runs, fill
+from karat.tables.columns import Runs, TableInfo, tables_of
+from karat.tables.filling import ARRAYS_FROM, fill
 
 __all__ = ["LIMITS", "ask", "whole"]
 
@@ -18,7 +18,6 @@ LIMITS = Limits(seconds=60.0, megabytes=512, rows=10_000_000)
 """Of one query. Seconds count from when its tables are filled."""
 
 _PLACE = "query"
-_TYPES = {table.name: table.types for table in TABLES.values()}
 _UNKNOWN_COLUMN = re.compile(
     r'(?:column|named?) "(?P<name>[^"]+)" (?:not found|does not exist)|have a column named "(?P<other>[^"]+)"'
 )
@@ -38,40 +37,37 @@ def ask(
 
     Raises BadOption for whatever the query may not or cannot do, BadRun for a damaged run.
     """
+    tables = tables_of(runs)
+    types = {name: table.types for name, table in tables.items()}
     with temporary_folder("query") as folder:
 
         def fill_needed(needed: Mapping[str, Collection[str]]) -> Mapping[str, Filled]:
             return fill(runs, needed, folder, scorings=scorings, arrays_from=arrays_from)
 
         try:
-            stream = Stream(sql, _TYPES, fill_needed, folder, limits=limits, place=_PLACE)
+            stream = Stream(sql, types, fill_needed, folder, limits=limits, place=_PLACE)
         except BadOption as error:
-            raise _told(error) from None
+            raise _with_nearest_name(error, tables) from None
         with stream:
             yield stream
 
 
-def whole(name: str) -> str:
+def whole(name: str, tables: Collection[str]) -> str:
     """The SELECT that gives a table as it is. Raises BadOption where there is none of this name."""
-    if name not in TABLES:
-        raise BadOption("table", f"there is no table '{name}'{did_you_mean(name, TABLES)}")
+    if name not in tables:
+        raise BadOption("table", f"there is no table '{name}'{did_you_mean(name, tables)}")
     return f'SELECT * FROM "{name}"'  # noqa: S608 -- one of ours
 
 
-def _told(error: BadOption) -> BadOption:
-    """With the nearest name, where a column or a table is not there."""
+def _with_nearest_name(error: BadOption, tables: Mapping[str, TableInfo]) -> BadOption:
+    """What is meant instead, where a column or a table is not there."""
     text = str(error).removeprefix(f"{_PLACE}: ")
-    if (found := _UNKNOWN_TABLE.search(text)) is not None:
-        return BadOption(_PLACE, f"there is no table '{found['name']}'{_near(found['name'], TABLES)}")
-    if (found := _UNKNOWN_COLUMN.search(text)) is not None:
-        name = found["name"] or found["other"]
-        columns = dict.fromkeys(column for types in _TYPES.values() for column in types)
-        return BadOption(_PLACE, f"there is no column '{name}'{_near(name, columns)}; {_SHOWN}")
+    if (match := _UNKNOWN_TABLE.search(text)) is not None:
+        name = match["name"]
+        return BadOption(_PLACE, f"there is no table '{name}'{did_you_mean(name.lower(), tables)}")
+    if (match := _UNKNOWN_COLUMN.search(text)) is not None:
+        name = match["name"] or match["other"]
+        columns = dict.fromkeys(column for table in tables.values() for column in table.types)
+        hint = f"{did_you_mean(name.lower(), columns)}; `karat query RUN` lists tables and columns"
+        return BadOption(_PLACE, f"there is no column '{name}'{hint}")
     return error
-
-
-_SHOWN = "`karat query RUN` lists tables and columns"
-
-
-def _near(name: str, known: Collection[str]) -> str:
-    return did_you_mean(name.lower(), known)

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-__all__ = ["TABLES", "Column", "TableInfo"]
+from karat import kinds
+from karat.errors import BadPlugin
+from karat.journal import RunFolder
+from karat.kinds import Column, TableInfo
 
+__all__ = ["TABLES", "Column", "Runs", "TableInfo", "opened", "tables_of"]
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Column:
-    """One column. NULL stands for what is not known or does not apply, as `meaning` says; it is never 0."""
-
-    name: str
-    type: str  # of karat.sql.TYPES
-    meaning: str
+Runs = RunFolder | Sequence[RunFolder]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TableInfo:
-    """One table: what a row is, and its columns in order."""
+def opened(runs: Runs) -> Sequence[RunFolder]:
+    """One run or several, as several."""
+    return (runs,) if isinstance(runs, RunFolder) else runs
 
-    name: str
-    rows: str
-    columns: tuple[Column, ...]
 
-    @property
-    def types(self) -> dict[str, str]:
-        return {column.name: column.type for column in self.columns}
+def tables_of(runs: Runs) -> dict[str, TableInfo]:
+    """The tables of runs by name, in the order in which they are shown: those of every run, then those of their kinds.
+
+    Raises BadPlugin for a kind whose table has the name of another.
+    """
+    tables = dict(TABLES)
+    for name in dict.fromkeys(run.info.kind for run in opened(runs)):
+        for table in kinds.of(name).tables:
+            if table.name in tables:
+                raise BadPlugin(f"kinds: {name}", f"there are two tables called '{table.name}'")
+            tables[table.name] = _of_runs(table.name, table.rows, (*_PLACE, *table.columns, *_LINE))
+    return tables
+
+
+def _of_runs(name: str, rows: str, columns: Sequence[Column]) -> TableInfo:
+    return TableInfo(name=name, rows=rows, columns=(*_RUN, *columns))
 
 
 def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
@@ -80,8 +88,10 @@ _TRIALS = TableInfo(
             ("dollars", "number", "for the answer alone; NULL: not known for every turn, or no answer"),
         ),
         *(
-            Column(name=one.name, type=one.type, meaning="of the answer's turns; NULL: one did not tell, or no answer")
-            for one in _TOKENS
+            Column(
+                name=token.name, type=token.type, meaning="of the answer's turns; NULL: one did not tell, or no answer"
+            )
+            for token in _TOKENS
         ),
         Column(name="line", type="whole", meaning="line of the answer in journal.jsonl, from 1; NULL: no answer"),
     ),
@@ -155,7 +165,7 @@ _FAILURES = TableInfo(
     rows="one row per failed attempt, and one per failure that ended a trial or a scoring",
     columns=(
         _PLACE[0],
-        *(Column(name=one.name, type=one.type, meaning=f"{one.meaning}; NULL: not told") for one in _PLACE[1:]),
+        *(Column(name=place.name, type=place.type, meaning=f"{place.meaning}; NULL: not told") for place in _PLACE[1:]),
         *_columns(
             ("stage", "text", "preflight, agent or score"),
             ("class", "text", "agent, infrastructure, judge or limit"),
@@ -194,7 +204,7 @@ _LEDGER = TableInfo(
 )
 
 TABLES: dict[str, TableInfo] = {
-    table.name: TableInfo(name=table.name, rows=table.rows, columns=(*_RUN, *table.columns))
+    table.name: _of_runs(table.name, table.rows, table.columns)
     for table in (_TRIALS, _REPLIES, _TOOL_CALLS, _SCORES, _FAILURES, _LEDGER, _SAMPLES)
 }
-"""Name → table, in the order in which they are shown."""
+"""Those of every run: name → table, in the order in which they are shown."""

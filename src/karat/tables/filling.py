@@ -5,29 +5,31 @@ Rows go to files as they are made; what is kept is the index, and where the scor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from karat import kinds
 from karat.analysis.ledger import accounts, ledger_rows, outcome
 from karat.index import ScoreRows, read_index, trusted
-from karat.journal import Attempt, Event, RunFolder
+from karat.journal import Attempt, RunFolder
 from karat.journal.codec import decode
 from karat.records import Answer, Failure, Reply, Sample, Score, Usage, recorded_seconds
 from karat.sql import ArrayColumn, Arrays, Filled
-from karat.tables.columns import TABLES
+from karat.tables.columns import Runs, opened
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ARRAYS_FROM", "Runs", "fill"]
+__all__ = ["ARRAYS_FROM", "fill"]
 
-_KINDS = {
+_MADE_OF = {
     "trials": (b"answe", b"failu"),
     "replies": (b"answe",),
     "tool_calls": (b"answe",),
@@ -36,6 +38,7 @@ _KINDS = {
     "ledger": (),
     "samples": (),
 }  # table → the lines that it is made of, by the five bytes that follow `{"event":"`
+_MADE_OF_BY_A_KIND = (b"answe", b"score")
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 _WHOLE = 2**63 - 1  # what a column holds
 _encode = msgspec.json.Encoder().encode
@@ -49,7 +52,6 @@ _SCORE_COLUMNS = _PLACE_COLUMNS | {"scorer", "scoring", "turn", "judge", "repeat
 
 Row = dict[str, Any]
 ArrayColumns = dict[str, tuple["NDArray[Any]", Sequence[str] | None]]
-Runs = RunFolder | Sequence[RunFolder]
 
 
 def fill(
@@ -66,8 +68,8 @@ def fill(
     these columns alone, and its journal is not read again. Raises BadRun for damaged runs.
     """
     with ExitStack() as stack:
-        files = {name: stack.enter_context(_File(folder / f"{name}.jsonl")) for name in TABLES if name in needed}
-        for run in ((runs,) if isinstance(runs, RunFolder) else runs) if files else ():
+        files = {name: stack.enter_context(_File(folder / f"{name}.jsonl")) for name in needed}
+        for run in opened(runs) if files else ():
             for file in files.values():
                 file.run = run.path.resolve().name
             with trusted(run):
@@ -98,7 +100,7 @@ class _File:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def write(self, row: Row) -> None:
+    def write(self, row: Mapping[str, object]) -> None:
         line = _encode({"run": self.run, **row})
         self.longest = max(self.longest, len(line))
         self._file.write(line + b"\n")
@@ -113,6 +115,10 @@ class _File:
             np.save(path, values)
             saved[name] = ArrayColumn(path=path, texts=None if texts is None else tuple(texts))
         self.arrays.append(Arrays(rows=rows, columns=saved))
+
+
+_Line = Answer | Score | Failure | Attempt
+_Maker = Callable[..., Iterable[Mapping[str, object]]]  # event, cell, whether it ended the trial or its scoring
 
 
 class _CountingRows:
@@ -137,6 +143,9 @@ class _Filling:
 
     def __init__(self, run: RunFolder, files: Mapping[str, _File], scorings: Mapping[str, str]) -> None:
         self._run, self.files = run, dict(files)
+        self._kind = kinds.of(run.info.kind)
+        self._tables_of_kind = {table.name for table in self._kind.tables}
+        self._kept: dict[str, Sample] = {}  # for the tables of the kind
         self.index = index = read_index(run)
         self._conditions, self._samples = list(index.conditions), list(index.samples)
         self._shown = index.shown(scorings)
@@ -145,7 +154,7 @@ class _Filling:
         self._positions: dict[int, int] = {}  # of samples in the dataset
         self._cells = {at: cell for places in (index.failures, index.attempts) for at, cell, _ in places if cell >= 0}
         stages = {count.code: group.stage for group, count in index.groups.items()}
-        self._last_failure = {  # cell → where the failure that ended it, or its scoring, begins
+        self._last_failure: dict[int | None, int] = {  # cell → where the failure that ended it, or its scoring, begins
             cell: at
             for at, cell, code in index.failures
             if cell >= 0 and (stages[code] == "score") == bool(index.answered[cell])
@@ -153,19 +162,31 @@ class _Filling:
         self._scores = {key: _CountingRows(index.scores[key]) for key in self._shown.items() if key in index.scores}
 
     def fill(self) -> None:
-        if {"samples", "replies", "trials"} & self.files.keys():
-            self._read_samples()
-        handlers: dict[bytes, list[Callable[[int, int, Any], None]]] = {}
-        for name in self.files:
-            for kind in _KINDS[name]:
-                handlers.setdefault(kind, []).append(getattr(self, f"_{name}_of_{kind.decode()}"))
+        self._read_samples()
+        makers: dict[str, _Maker] = {
+            "trials": self._trials,
+            "replies": self._replies,
+            "tool_calls": self._tool_calls,
+            "scores": self._score_rows,
+            "failures": self._failures,
+            **{name: partial(self._rows_of_kind, name) for name in self._tables_of_kind},
+        }
+        written: dict[bytes, list[tuple[_File, _Maker]]] = {}
+        for name, file in self.files.items():
+            for head in _MADE_OF.get(name, _MADE_OF_BY_A_KIND if name in self._tables_of_kind else ()):
+                written.setdefault(head, []).append((file, makers[name]))
         at = 0
-        for number, line in enumerate(self._run.lines() if handlers else (), start=1):
-            found = handlers.get(line[10:15])
-            if found is not None and line.startswith(b'{"event":"'):
-                event: Event = decode(line, path=str(self._run.path), number=number)
-                for handle in found:
-                    handle(number, at, event)
+        for number, line in enumerate(self._run.lines() if written else (), start=1):
+            tables = written.get(line[10:15])
+            if tables is not None and line.startswith(b'{"event":"'):
+                event = decode(line, path=str(self._run.path), number=number)
+                assert isinstance(event, Answer | Score | Failure | Attempt)
+                cell = self._cell(event, at)
+                if cell is not None or isinstance(event, Failure | Attempt):
+                    place = {"trial": event.trial, **self._place(cell), "line": number}
+                    for file, rows in tables:
+                        for row in rows(event, cell, self._last_failure.get(cell) == at):
+                            file.write({**place, **row})
             at += len(line) + 1
         if "trials" in self.files:
             self._rest_of_trials()
@@ -257,86 +278,80 @@ class _Filling:
         }
 
     def _read_samples(self) -> None:
+        of_kind = not self._tables_of_kind.isdisjoint(self.files)
+        if not of_kind and not {"samples", "replies", "trials"} & self.files.keys():
+            return
         for sample in self._run.samples():
             self._positions[self.index.samples[sample.id]] = sample.position
+            if of_kind:
+                self._kept[sample.id] = sample
             if "replies" in self.files:
                 self._turns[sample.id] = tuple((turn.question, turn.golden) for turn in sample.turns)
             if "samples" in self.files:
                 self.files["samples"].write(_sample_row(sample))
 
-    def _place(self, cell: int) -> Row:
+    def _place(self, cell: int | None) -> Row:
+        if cell is None:
+            return {}
         row, condition, repetition = self.index.place(cell)
         return {"sample": self._samples[row], "condition": self._conditions[condition], "repetition": repetition}
 
-    def _counted(self, at: int, answer: Answer) -> int | None:
-        """The cell of an answer; None where it came after the one that counts."""
-        cell = self.index.cell(answer.sample, answer.condition, answer.repetition)
-        return cell if cell is not None and self.index.answers[cell] == at else None
+    def _cell(self, event: _Line, at: int) -> int | None:
+        """The cell that the event at a byte belongs to; None for an answer or a score that does not count."""
+        if isinstance(event, Answer):
+            cell = self.index.cell(event.sample, event.condition, event.repetition)
+            return cell if cell is not None and self.index.answers[cell] == at else None
+        if isinstance(event, Score):
+            rows = self._scores.get((event.scorer, event.scoring))
+            return rows.cell(at) if rows is not None else None
+        return self._cells.get(at)
 
     def _planned(self, cell: int) -> Row:
         answered = "scored" if self.index.answered[cell] else "not_run"
         position = self._positions.get(self.index.place(cell)[0])
-        outcome = self._ended.classes.get(cell, answered)
-        return {**self._place(cell), "position": _whole(position), "outcome": outcome}
+        return {"position": _whole(position), "outcome": self._ended.classes.get(cell, answered)}
 
-    def _trials_of_answe(self, number: int, at: int, answer: Answer) -> None:
-        cell = self._counted(at, answer)
-        if cell is None:
+    def _trials(self, event: Answer | Failure, cell: int | None, is_last: bool) -> Iterator[Row]:
+        if isinstance(event, Failure):
+            if cell is not None and is_last and not self.index.answered[cell]:
+                yield {**self._planned(cell), "line": None}
             return
-        replies = answer.replies
-        self.files["trials"].write(
-            {
-                "trial": answer.trial,
-                **self._planned(cell),
-                "answer": answer.text,
-                "turns": len(replies),
-                "tool_calls": sum(len(reply.tool_calls) for reply in replies),
-                "attempts": _whole(answer.attempts),
-                "seconds": self._seconds(answer),
-                "started": answer.started,
-                "dollars": _sum([reply.dollars for reply in replies]),
-                **{name: _total([_told(reply.usage, name) for reply in replies]) for name in _TOKENS},
-                "line": number,
-            }
-        )
+        assert cell is not None
+        replies = event.replies
+        yield {
+            **self._planned(cell),
+            "answer": event.text,
+            "turns": len(replies),
+            "tool_calls": sum(len(reply.tool_calls) for reply in replies),
+            "attempts": _whole(event.attempts),
+            "seconds": self._seconds(event),
+            "started": event.started,
+            "dollars": _sum([reply.dollars for reply in replies]),
+            **{name: _total([_tokens(reply.usage, name) for reply in replies]) for name in _TOKENS},
+        }
 
     def _seconds(self, answer: Answer) -> float | None:
         if self.index.recorded:  # runs of older versions have the time that it took to read the answer back
             return recorded_seconds(reply.milliseconds for reply in answer.replies)
         return answer.seconds
 
-    def _trials_of_failu(self, number: int, at: int, failure: Failure) -> None:
-        cell = self._cells.get(at)
-        if cell is not None and self._last_failure.get(cell) == at and not self.index.answered[cell]:
-            self._unanswered(cell, failure.trial)
-
-    def _unanswered(self, cell: int, trial: str | None) -> None:
-        self.files["trials"].write({"trial": trial, **self._planned(cell)})
-
     def _rest_of_trials(self) -> None:
         for cell in range(self.index.planned):
             if not self.index.answered[cell] and cell not in self._last_failure:
-                self._unanswered(cell, None)
+                self.files["trials"].write({**self._place(cell), **self._planned(cell)})
 
-    def _replies_of_answe(self, number: int, at: int, answer: Answer) -> None:
-        cell = self._counted(at, answer)
-        if cell is None:
-            return
-        place = self._place(cell)
+    def _replies(self, answer: Answer, *_: object) -> Iterator[Row]:
         turns = self._turns.get(answer.sample, ())
         for turn, reply in enumerate(answer.replies):
             question, golden = turns[turn] if turn < len(turns) else (None, None)
-            asked = {"turn": turn, "question": question, "golden": golden}
-            self.files["replies"].write({"trial": answer.trial, **place, **asked, **_reply_row(reply), "line": number})
+            yield {"turn": turn, "question": question, "golden": golden, **_reply_row(reply)}
 
-    def _tool_calls_of_answe(self, number: int, at: int, answer: Answer) -> None:
-        cell = self._counted(at, answer)
-        if cell is None:
-            return
-        place = self._place(cell)
+    def _tool_calls(self, answer: Answer, *_: object) -> Iterator[Row]:
         for turn, reply in enumerate(answer.replies):
             for index, call in enumerate(reply.tool_calls):
-                said = {
+                yield {
+                    "turn": turn,
+                    "call": index,
                     "server": call.server,
                     "tool": call.tool,
                     "input": _json(call.input),
@@ -344,15 +359,8 @@ class _Filling:
                     "error": call.error,
                     "milliseconds": call.milliseconds,
                 }
-                self.files["tool_calls"].write(
-                    {"trial": answer.trial, **place, "turn": turn, "call": index, **said, "line": number}
-                )
 
-    def _scores_of_score(self, number: int, at: int, score: Score) -> None:
-        rows = self._scores.get((score.scorer, score.scoring))
-        cell = rows.cell(at) if rows is not None else None
-        if cell is None:
-            return
+    def _score_rows(self, score: Score, *_: object) -> Iterator[Row]:
         facts = {
             "scorer": score.scorer,
             "scoring": score.scoring,
@@ -364,30 +372,33 @@ class _Filling:
             "labels": _json(score.labels),
         }
         for metric, value in score.values.items():
-            number_of = None if value is None else float(value)
-            said = {"metric": metric, "value": number_of, "reason": score.reasons.get(metric)}
-            self.files["scores"].write({"trial": score.trial, **self._place(cell), **facts, **said, "line": number})
+            number = None if value is None else float(value)
+            yield {**facts, "metric": metric, "value": number, "reason": score.reasons.get(metric)}
 
-    def _failures_of_failu(self, number: int, at: int, failure: Failure) -> None:
-        cell = self._cells.get(at)
-        place = (
-            self._place(cell)
-            if cell is not None
-            else {"sample": failure.sample, "condition": failure.condition, "repetition": _whole(failure.repetition)}
-        )
-        ended = cell is not None and self._last_failure.get(cell) == at and cell in self._ended.codes
-        self.files["failures"].write(
-            {"trial": failure.trial, **place, **_failure_row(failure), "stands": ended, "scorer": failure.scorer,
-             "line": number}
-        )  # fmt: skip
+    def _failures(self, event: Failure | Attempt, cell: int | None, is_last: bool) -> Iterator[Row]:
+        row = {
+            "stage": event.stage,
+            "class": event.cls,
+            "kind": event.kind,
+            "message": event.message,
+            "retriable": event.retriable,
+            "stands": False,
+        }
+        if isinstance(event, Attempt):
+            yield {**row, "attempt": _whole(event.n), "dollars": event.dollars, "seconds": event.seconds}
+            return
+        place: Row = {}
+        if cell is None:
+            place = {"sample": event.sample, "condition": event.condition, "repetition": _whole(event.repetition)}
+        ended = cell is not None and is_last and cell in self._ended.codes
+        yield {**row, **place, "stands": ended, "scorer": event.scorer}
 
-    def _failures_of_attem(self, number: int, at: int, attempt: Attempt) -> None:
-        cell = self._cells.get(at)
-        place = self._place(cell) if cell is not None else {}
-        spent = {"attempt": _whole(attempt.n), "dollars": attempt.dollars, "seconds": attempt.seconds}
-        self.files["failures"].write(
-            {"trial": attempt.trial, **place, **_failure_row(attempt), **spent, "stands": False, "line": number}
-        )
+    def _rows_of_kind(
+        self, table: str, record: Answer | Score, cell: int, is_last: bool
+    ) -> Iterable[Mapping[str, object]]:
+        del is_last
+        sample = self._samples[self.index.place(cell)[0]]
+        return self._kind.fill(table, self._kept[sample], record)
 
 
 def _sample_row(sample: Sample) -> Row:
@@ -416,17 +427,7 @@ def _reply_row(reply: Reply) -> Row:
         "tool_calls": len(reply.tool_calls),
         "milliseconds": reply.milliseconds,
         "dollars": reply.dollars,
-        **{name: _told(reply.usage, name) for name in _TOKENS},
-    }
-
-
-def _failure_row(failed: Failure | Attempt) -> Row:
-    return {
-        "stage": failed.stage,
-        "class": failed.cls,
-        "kind": failed.kind,
-        "message": failed.message,
-        "retriable": failed.retriable,
+        **{name: _tokens(reply.usage, name) for name in _TOKENS},
     }
 
 
@@ -439,7 +440,7 @@ def _whole(value: int | None) -> int | None:
     return value if value is None or -_WHOLE <= value <= _WHOLE else None
 
 
-def _told(usage: Usage | None, name: str) -> int | None:
+def _tokens(usage: Usage | None, name: str) -> int | None:
     return _whole(getattr(usage, name)) if usage is not None else None
 
 

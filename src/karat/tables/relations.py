@@ -14,8 +14,8 @@ from karat.analysis.shapes import frame
 from karat.files import temporary_folder
 from karat.sql import SQL_TYPES, Limits, load
 from karat.tables.asking import LIMITS, ask, whole
-from karat.tables.columns import TABLES
-from karat.tables.filling import Runs, fill
+from karat.tables.columns import Runs, tables_of
+from karat.tables.filling import fill
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,12 +65,13 @@ def relation(run: Runs, name: str, *, scorings: Mapping[str, str] | None = None)
     """A table as a relation of DuckDB, in a database of its own that goes with it."""
     import duckdb
 
-    select = whole(name)
+    tables = tables_of(run)
+    select = whole(name, tables)
     with ExitStack() as undone:
         folder = undone.enter_context(temporary_folder("relation"))
-        filled = fill(run, {name: TABLES[name].types}, folder, scorings=scorings)
+        filled = fill(run, {name: tables[name].types}, folder, scorings=scorings)
         connection = duckdb.connect(str(folder / "tables.duckdb"))
-        load(connection, name, TABLES[name].types, filled[name])
+        load(connection, name, tables[name].types, filled[name])
         found = connection.sql(select)
         weakref.finalize(connection, undone.pop_all().close)
     return found

@@ -15,8 +15,7 @@ from karat.errors import BadOption
 from karat.files import temporary_folder
 from karat.sql import Filled, Limits, Stream, load, quoted
 from karat.tables.asking import LIMITS, ask, whole
-from karat.tables.columns import TABLES
-from karat.tables.filling import Runs
+from karat.tables.columns import Runs, tables_of
 
 __all__ = ["FORMS", "csv_cell", "write", "write_rows", "write_tables"]
 
@@ -43,8 +42,9 @@ def write_tables(run: Runs, form: str, folder: Path, *, scorings: Mapping[str, s
     """Every table into a folder, a file each: path → rows."""
     written = {}
     limits = Limits(seconds=24 * 3600.0, megabytes=LIMITS.megabytes, rows=1 << 60)  # the query is karat's own
-    for name in TABLES:
-        with ask(run, whole(name), scorings=scorings, limits=limits) as stream:
+    tables = tables_of(run)
+    for name in tables:
+        with ask(run, whole(name, tables), scorings=scorings, limits=limits) as stream:
             path = folder / f"{name}.{form}"
             written[path] = write(stream, form, path)
     return written

@@ -19,7 +19,7 @@ import msgspec
 from karat import kinds
 from karat.index import RunIndex, trusted
 from karat.journal import RunFolder
-from karat.kinds._views import SampleList
+from karat.kinds._views import SampleList, Views
 from karat.viewer.queries import Questions
 
 __all__ = ["LiveIndex", "Progress"]
@@ -106,10 +106,10 @@ class LiveIndex:
         with self.run.open_file("samples.jsonl") or BytesIO() as file:
             for line in file:
                 self._sample_places.append(self._sample_places[-1] + len(line))
-        self._listing, kind = SampleList(), kinds.of(self.run.info.kind)
-        if kind.by_session:
+        self._listing, views = SampleList(), kinds.of(self.run.info.kind).views()
+        if type(views).listing is not Views.listing:  # else it needs no samples, which may be many
             rows = self._index.samples
-            self._listing = kind.views().listing((rows[sample.id], sample) for sample in self.run.samples())
+            self._listing = views.listing((rows[sample.id], sample) for sample in self.run.samples())
 
     def _before(self, end: int) -> bytes:
         with self.run.open_file(self.run.journal.name) or BytesIO() as file:

@@ -41,7 +41,7 @@ def command(
     elif asking.to is not None:
         take_tables(opened, asking, scorings, output)
     else:
-        list_tables(output)
+        list_tables(opened, output)
         return Exit.DONE
     output.say(f"asked: {folders[0]}" if len(folders) == 1 else f"asked: {len(folders)} runs in {run}")
     if any(one.info.rehearsed for one in opened):

@@ -1,4 +1,4 @@
-"""What a report is made of, whoever draws it: sections of blocks, tables of typed cells.
+"""What a report is made of, for every renderer: sections of blocks, tables of typed cells.
 
 Values only. Renderers (`karat.document.render`, the viewer's templates) write every cell with `written`, and know no
 metric, no kind of dataset and no statistic. A text in a block is plain, and may be foreign: control characters and all.

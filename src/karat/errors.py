@@ -96,7 +96,7 @@ def unreadable(error: OSError | ValueError) -> str:
 class Caught:
     """What a block of foreign code raised, kept instead of passed on.
 
-    For the two borders where foreign code is entered and whoever called it must hear of it
+    For the two borders where foreign code is entered and its caller must get the error
     in another place: importing a plug-in, and a call on a thread of its own.
 
     >>> with Caught() as caught:

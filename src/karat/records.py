@@ -302,7 +302,7 @@ def plain(value: Any) -> Any:
 
 
 MOST_DOLLARS = 1e6
-"""Of one call: more is an error of whoever says so."""
+"""Of one call: more is an error of the provider."""
 
 MOST_TOKENS = 10**12
 """Of one call."""
@@ -351,6 +351,6 @@ def checked(value: _Record) -> _Record:
     ValueError (also as msgspec.ValidationError), OverflowError or RecursionError.
     """
     found = msgspec.convert(msgspec.to_builtins(value, enc_hook=plain), type(value))
-    with suppress(UnicodeEncodeError):  # half a surrogate pair: the journal mends it
+    with suppress(UnicodeEncodeError):  # half a surrogate pair: the journal replaces it
         _encode(found)
     return found

@@ -260,7 +260,7 @@ def test_what_cannot_be_reckoned_is_a_dash_with_its_reason():
     assert (row.exact, row.kappa) == ("100.0 %", "–")
     assert "no variation" in row.kappa_note
     [row] = agreements_in_words([WordPair(what="x", who="ann", person=None, karat="right", cluster=1)])
-    assert (row.answers, row.untold, row.exact, row.kappa) == (0, 1, "–", "–")
+    assert (row.answers, row.undecided, row.exact, row.kappa) == (0, 1, "–", "–")
     mixed = [one, WordPair(what="right or wrong", who="ann", person="right", karat="wrong", cluster=1),
              WordPair(what="right or wrong", who="ann", person="wrong", karat="wrong", cluster=1)]  # fmt: skip
     [row] = agreements_in_words(mixed)

@@ -83,9 +83,9 @@ class TrialAgent(Protocol):
     """The form in which trials call an agent.
 
     All optional: `source`, where its answers come from, if they were made elsewhere; kept in
-    `run.json`, with what `told(samples, conditions=…, repetitions=…)` says of them (`faults`: a
-    sentence that every report shows). `unpriced`, the models whose price is not known: with one of them a budget in
-    dollars is refused. `takes`, what of a condition reaches the agent (`system_prompt`, `mcp_servers`,
+    `run.json`, with what `source_notes(samples, conditions=…, repetitions=…)`, once called `told`, says of them
+    (`faults`: a sentence that every report shows). `unpriced`, the models whose price is not known: with one of them a
+    budget in dollars is refused. `takes`, what of a condition reaches the agent (`system_prompt`, `mcp_servers`,
     `condition` for its name); None: not known. `shown`: the agent's name in messages. `allow_golden`:
     whether samples and turns keep their golden answers; else `without_golden` removes them.
     `bounds_replies`: it refuses replies that are too long by a limit of its own. `aclose()`, awaited at
@@ -128,7 +128,8 @@ class _Adapter:
     def __init__(self, agent: Any) -> None:
         self.source: Mapping[str, str] = getattr(agent, "source", {})
         self.unpriced: Sequence[str] = getattr(agent, "unpriced", ())
-        self.told: Callable[..., Mapping[str, str]] = getattr(agent, "told", _nothing)
+        notes = getattr(agent, "source_notes", getattr(agent, "told", _nothing))
+        self.source_notes: Callable[..., Mapping[str, str]] = notes
         self.takes: Collection[str] | None = getattr(agent, "takes", None)
         self.allow_golden = bool(getattr(agent, "allow_golden", False))
         self.bounds_replies = bool(getattr(agent, "bounds_replies", False))

@@ -71,7 +71,7 @@ def _prepare(parent: int) -> None:
     try:  # noqa: SIM105 - each import costs every start of a trial
         os.setsid()
     except PermissionError:
-        pass  # whoever started us has made us a leader already
+        pass  # the parent has made this process a leader already
     if sys.platform == "linux":
         import ctypes
 

@@ -118,7 +118,7 @@ class Replay:
         asked = 1 if self._options.reuse else repetitions
         return self._recorded.census(samples, conditions=conditions, repetitions=asked)
 
-    def told(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
+    def source_notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
         """What `run.json` keeps of the file beside `source`."""
         if self._recorded is None:
             return {}

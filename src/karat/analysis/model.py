@@ -285,7 +285,7 @@ class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
     trials: int  # that ended so
     attempts: int  # that failed so, later ones that succeeded or not
     calls: int | None = None  # MCP calls that failed so (`kind`: the server); the trials went on. None: no such failure
-    example: str  # the newest message among those that stand; where all are mended, the newest at all
+    example: str  # the newest message among those that stand; where all were followed by a success, the newest of all
 
 
 class ServerProblem(msgspec.Struct, frozen=True, kw_only=True):

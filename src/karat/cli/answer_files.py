@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from karat import api, kinds, plugins
 from karat.cli.ending import keep_hidden
@@ -22,6 +22,7 @@ from karat.installation import shown_path
 if TYPE_CHECKING:
     from karat.cli.options import Answers, Scorers
     from karat.execution import Outcome
+    from karat.records import Sample
 
 __all__ = ["score_answers"]
 
@@ -71,7 +72,7 @@ def score_answers(
     left_out = _left_out(file, experiment) if kind is None else []
     if answers.strict:
         names = [condition.name for condition in experiment.conditions]
-        report = held.told(
+        report = held.source_notes(
             experiment.load_dataset(), conditions=names, repetitions=experiment.execution.num_repetitions
         )
         messages = [*([report["faults"]] if "faults" in report else []), *left_out]
@@ -141,7 +142,23 @@ def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | 
     }
 
 
-def _recorded(experiment: Experiment) -> Any:
+class _RecordedAgent(Protocol):
+    """What is asked of the agent that gives back the answers of a file."""
+
+    conditions: Sequence[str]
+    repetitions: int
+    source: Mapping[str, str]
+
+    def census(
+        self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    ) -> kinds.RecordedFaults | None: ...
+
+    def source_notes(
+        self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    ) -> dict[str, str]: ...
+
+
+def _recorded(experiment: Experiment) -> _RecordedAgent:
     from karat.agents import AgentSetting
     from karat.mcp import Toolbox
     from karat.redact import Redactor
@@ -151,7 +168,8 @@ def _recorded(experiment: Experiment) -> Any:
     plugin = plugins.find("agents", experiment.agent.type)
     if experiment.agent.type != "replay":
         raise BadOption("--set", "answers of a file are given back by the agent replay; agent.type cannot be changed")
-    return plugins.build(plugin, experiment.agent.options, setting=setting)
+    agent: _RecordedAgent = plugins.build(plugin, experiment.agent.options, setting=setting)
+    return agent
 
 
 def _override(keys: dict[str, Any], setting: str) -> None:
@@ -278,7 +296,7 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
     return mapped if option is not None else {_OF_SAMPLES[target]: column for target, column in mapped.items()}
 
 
-def report_faults(held: Any, experiment: Experiment, *, strict: bool, output: Output) -> list[str]:
+def report_faults(held: _RecordedAgent, experiment: Experiment, *, strict: bool, output: Output) -> list[str]:
     """Prints what is wrong with the file: all of it at once, each kind counted. Returns it as sentences.
 
     Without `strict` the file is scored as far as it goes. Raises BadDataset with it.

@@ -55,6 +55,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     plugins: tuple[Listed, ...]
 
     def __str__(self) -> str:
+        if not self.plugins:
+            return f"No {self.family} are installed."
         rows = [
             (plugin.name, plugin.summary + ("" if plugin.source == "built in" else f"  [{plugin.source}]"))
             for plugin in self.plugins

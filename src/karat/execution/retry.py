@@ -105,7 +105,7 @@ def classify(
     if isinstance(error, TrialFault):
         return _declared(error, stage, redact)
     frames = traceback.extract_tb(error.__traceback__)
-    # The line that raised it, so that whoever wrote the agent can find it; the plug-in's own, not a library's.
+    # The line that raised it, so that its author can find it; the plug-in's own, not a library's.
     own = next((frame for frame in reversed(frames) if is_foreign(frame.filename)), None)
     where = f" ({Path(own.filename).name}, line {own.lineno}, in {own.name})" if own is not None else ""
     message = redact(f"{described(error)}{where}")[:_LONGEST_MESSAGE]

@@ -1,4 +1,4 @@
-"""Ctrl-C, and what else ends a process from outside; and whoever blocks the event loop, so that neither works.
+"""Ctrl-C, and what else ends a process from outside; and code that blocks the event loop, so that neither works.
 
 A thread of its own reads the signals, because an agent that never gives control back (`time.sleep` in an
 `async def`) holds everything that runs in the loop: timeouts, other trials, signal handlers.
@@ -30,7 +30,7 @@ from karat.journal import End, Journal
 __all__ = ["SignalHandler"]
 
 BLOCKED_SECONDS = 5.0
-"""So long without a turn of the event loop, and whoever holds it is named."""
+"""So long without a turn of the event loop, and the code that holds it is named."""
 
 _BEAT_SECONDS = 0.5
 _PATIENCE_SECONDS = 2.0  # so long after a second signal that the loop does not take note of, the process is ended

@@ -183,9 +183,9 @@ class _Part:
         """Which file the answers are from, what is wrong with it, and what every report warns of."""
         source = _source(agents)
         for agent in {id(agent): agent for agent in agents.values()}.values():
-            if (told := getattr(agent, "told", None)) is not None:
+            if (source_notes := getattr(agent, "source_notes", None)) is not None:
                 names = [name for name, other in agents.items() if other is agent]
-                source |= told(self.selected.samples, conditions=names, repetitions=self.selected.repetitions)
+                source |= source_notes(self.selected.samples, conditions=names, repetitions=self.selected.repetitions)
         notes = "; ".join(agent_notes(self.selected, agents))
         return {**source, "notes": notes} if notes else source
 

@@ -28,12 +28,12 @@ def instances(summary: Summary, trial: TrialRecord, *, evaluation: str, model: s
     numbers = [(metric, value, line) for metric, value, line in found if value is not None and line is not None]
     if not numbers:
         return
-    told = _told(trial, trial.answer, evaluation, model)
+    instance = _instance(trial, trial.answer, evaluation, model)
     calls = sum(len(reply.tool_calls) for reply in trial.answer.replies)
     for metric, value, line in numbers:
         right = value <= line if metric.direction == "lower" else value >= line
         yield {
-            **told,
+            **instance,
             "evaluation_name": f"{summary.name}/{trial.condition}/{metric.key}",
             "evaluation_result_id": described(summary, trial.condition, metric.key),
             "evaluation": {
@@ -53,7 +53,7 @@ def _right_from(metric: MetricInfo) -> float | None:
     return metric.threshold if metric.threshold is not None else best
 
 
-def _told(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -> _Json:
+def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -> _Json:
     """What all instances of a trial have in common."""
     sample, replies = trial.sample, answer.replies
     raw = "\n\n".join(turn.question for turn in sample.turns)
@@ -111,9 +111,9 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[_Json], 
 def _calls(reply: Reply, turn: int) -> Iterator[_Json]:
     for index, call in enumerate(reply.tool_calls):
         name = call.tool if call.server is None else f"mcp__{call.server}__{call.tool}"
-        told = {"id": f"{turn}.{index}", "name": name, "arguments": _arguments(call.input)}
-        yield {"role": "assistant", "content": None, "tool_calls": [told]}
-        yield {"role": "tool", "content": call.error or call.result, "tool_call_id": [told["id"]]}
+        request = {"id": f"{turn}.{index}", "name": name, "arguments": _arguments(call.input)}
+        yield {"role": "assistant", "content": None, "tool_calls": [request]}
+        yield {"role": "tool", "content": call.error or call.result, "tool_call_id": [request["id"]]}
 
 
 def _arguments(given: Mapping[str, object]) -> dict[str, str]:
@@ -145,9 +145,9 @@ def _usage(replies: tuple[Reply, ...]) -> _Json | None:
         "reasoning_tokens": "reasoning_tokens",
     }
     for ours, theirs in names.items():
-        told = [getattr(reply.usage, ours) if reply.usage is not None else None for reply in replies]
-        if told and all(tokens is not None and tokens >= 0 for tokens in told):
-            found[theirs] = sum(told)
+        counts = [getattr(reply.usage, ours) if reply.usage is not None else None for reply in replies]
+        if counts and all(tokens is not None and tokens >= 0 for tokens in counts):
+            found[theirs] = sum(counts)
     if "input_tokens" not in found or "output_tokens" not in found:
         return None
     return {**found, "total_tokens": found["input_tokens"] + found["output_tokens"]}

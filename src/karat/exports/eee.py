@@ -55,7 +55,7 @@ class Eee:
         )
         organization: str = Field(default="not stated", min_length=1, description="who provides the data")
         relationship: Literal["first_party", "third_party", "collaborative", "other"] = Field(
-            default="other", description="of whoever evaluated to the model's developer"
+            default="other", description="of the evaluator to the model's developer"
         )
         instances: bool = Field(default=True, description="whether the instance-level files are written too")
 

@@ -1,7 +1,7 @@
 """Events to lines and back.
 
 Every line that karat writes ends with a checksum of its own: `,"crc":"1a2b3c4d"}`, the CRC-32 of the bytes before
-it. A line stays a JSON object, and whoever does not know the key passes over it. `checksum_fault` is the one
+it. A line stays a JSON object, and a reader that does not know the key ignores it. `checksum_fault` is the one
 function that checks a line; every reader of a run folder calls it.
 """
 

@@ -88,7 +88,7 @@ def _one_exchanged(
     return {
         "literal": circuit.texts[places[row][0]],
         "instead": float(numbers[column]),
-        **document.told(float(numbers[column])),
+        **document.place_of(float(numbers[column])),
         "result": float(results[row, column]),
         "reading": reading,
         "tried": int(results.size),
@@ -391,7 +391,7 @@ def _other_gold(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
 def _propagated(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
     """A proof by replay; what is right in its declared unit needs none, its scale explains it."""
     proof = None if turn.declared else replay(turn, history)
-    return None if proof is None else {"proof": proof.told()}
+    return None if proof is None else {"proof": proof.as_dict()}
 
 
 def _rounding(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
@@ -559,7 +559,7 @@ def _literal_operand(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence
     return {
         "literal": circuit.texts[circuit.root],
         "instead": number,
-        **document.told(number),
+        **document.place_of(number),
         "result": number,
         "reading": "answer",
         "tried": len(document.numbers),

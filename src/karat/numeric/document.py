@@ -97,7 +97,7 @@ class Document:
         """Where each number of the text stands first in the sequence."""
         return {value: at for at, value in reversed(self.sequence.items())}
 
-    def told(self, number: float) -> dict[str, str]:
+    def place_of(self, number: float) -> dict[str, str]:
         """Where the number stands, in words for people."""
         place = self.places.get(number)
         if place is None:

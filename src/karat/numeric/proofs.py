@@ -32,7 +32,7 @@ class Proof:
     result: float
     reading: str  # "answer", or "percent": the answer divided by 100
 
-    def told(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, object]:
         """The proof as plain data: what a trace keeps, and enough to compute it again."""
         each = zip(self.turns, self.replaced, self.by, strict=True)
         return {

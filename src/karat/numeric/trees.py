@@ -128,7 +128,7 @@ class Program:
 
 
 def fault_of(operation: str, arguments: Sequence[Argument], steps: Sequence[Step]) -> ExecutionError | None:
-    """What no table and no history could mend in a step that is to follow these."""
+    """What no table and no history could correct in a step that is to follow these."""
     for arg in arguments[:1] if operation in TABLE else arguments:
         if arg.kind == "number" and operation not in TABLE:
             continue

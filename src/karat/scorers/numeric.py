@@ -77,7 +77,7 @@ class _Earlier(msgspec.Struct):
     """The turns before, oldest first."""
 
     facts: list[TurnFacts]
-    told: list[tuple[Any, Any, Any]]  # golden program, golden answer, the agent's
+    turns: list[tuple[Any, Any, Any]]  # golden program, golden answer, the agent's
 
 
 class Numeric:
@@ -167,7 +167,7 @@ class Numeric:
             )
             verdicts.append(_verdict(number, turn, said, facts, earlier))
             earlier.facts.append(facts)
-            earlier.told.append((turn.golden if facts.program is None else facts.program, turn.golden, said.answer))
+            earlier.turns.append((turn.golden if facts.program is None else facts.program, turn.golden, said.answer))
         return verdicts
 
     def _by_pattern(self, text: str) -> Extracted:
@@ -208,7 +208,7 @@ def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _
         reasoning = compare_programs(
             facts.program,
             said.program,
-            earlier=earlier.told,
+            earlier=earlier.turns,
             table=facts.document.table if facts.document is not None else None,
             expected=facts.expected,
             stated=said.answer,

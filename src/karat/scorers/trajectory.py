@@ -139,7 +139,7 @@ class Trajectory:
         match part:
             case "used":
                 missing = [tool for tool in expected if not any(_is(call, tool) for call in calls)]
-                return not missing, f"not called: {', '.join(missing)} ({_told(calls)})" if missing else ""
+                return not missing, f"not called: {', '.join(missing)} ({_listed_calls(calls)})" if missing else ""
             case "not_used":
                 used = [tool for tool in expected if any(_is(call, tool) for call in calls)]
                 return not used, f"called: {', '.join(used)}" if used else ""
@@ -151,7 +151,7 @@ class Trajectory:
                 if not left:
                     return True, ""
                 after = f" after {expected[len(expected) - len(left) - 1]}" if len(left) < len(expected) else ""
-                return False, f"{left[0]} was not called{after} ({_told(calls)})"
+                return False, f"{left[0]} was not called{after} ({_listed_calls(calls)})"
         for place, rule in enumerate(expected):
             schema = place if (part not in self._options.columns) else rule.json_schema
             found = self._one_argued(rule, schema, [call for call in calls if _is(call, rule.tool)])
@@ -184,7 +184,7 @@ def _is(call: ToolCall, tool: str) -> bool:
     return tool in (call.tool, f"{call.server}.{call.tool}", f"{call.server}.*")
 
 
-def _told(calls: Sequence[ToolCall]) -> str:
+def _listed_calls(calls: Sequence[ToolCall]) -> str:
     names = [call.tool if call.server is None else f"{call.server}.{call.tool}" for call in calls]
     shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return f"the calls were {shown}" if names else "there were no calls"

@@ -54,7 +54,7 @@ def main() -> None:
     try:
         answer = _stream(question) if question["what"] == "stream" else _answer(question)
     except (_Refused, duckdb.Error) as error:
-        answer = {"error": _told(error)}
+        answer = {"error": _error_message(error)}
     except MemoryError:
         answer = {"error": f"needs more than {question['megabytes']} MB of memory; select less"}
     sys.stdout.write(json.dumps(answer))
@@ -479,7 +479,7 @@ def _walk(tree: object) -> Iterator[JsonObject]:
             waiting.extend(here)
 
 
-def _told(error: Exception) -> str:
+def _error_message(error: Exception) -> str:
     """DuckDB's message without its pointer into the text; features that karat switches off are named as such."""
     message = " ".join(str(error).strip().partition("\n\n")[0].split())
     if "Traceback" in message or "Required module" in message:  # a value, such as now(), needs a library of Python

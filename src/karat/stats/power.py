@@ -23,7 +23,7 @@ __all__ = [
 
 Type = Literal["paired", "one-sample", "two-sample"]
 Alternative = Literal["two-sided", "one-sided", "greater", "less"]
-_MOST = 1e9  # questions: whoever needs more does not look for a difference
+_MOST = 1e9  # questions: an experiment of more cannot be run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

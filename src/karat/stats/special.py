@@ -33,7 +33,7 @@ def _load() -> ModuleType:
     except ImportError:
         pass
     finally:
-        del sys.modules[_PACKAGE]  # whoever needs the package itself still gets all of it
+        del sys.modules[_PACKAGE]  # an import of the package itself still gets all of it
     return importlib.import_module(_PACKAGE)
 
 

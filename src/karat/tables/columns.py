@@ -172,7 +172,7 @@ _FAILURES = TableInfo(
             ("kind", "text", "timeout, rate_limit, crash, …"),
             ("message", "text", "what was said"),
             ("attempt", "whole", "which attempt, from 1; NULL: the failure that ended it"),
-            ("stands", "truth", "whether the trial ended with this one; false: a later attempt, or run, mended it"),
+            ("stands", "truth", "whether the trial ended with this one; false: a later attempt, or run, succeeded"),
             ("retriable", "truth", "whether a later attempt could succeed"),
             ("scorer", "text", "stage score: which one; NULL: not told"),
             ("dollars", "number", "for the failed attempt; NULL: not known, or no attempt"),

@@ -60,7 +60,7 @@ async def _check(scorer: object, name: str, cases: Iterable[tuple[Sample, Answer
                 continue
             if caught.error is not None and not isinstance(caught.error, Exception):
                 raise caught.error  # Ctrl-C, and what else is not the scorer's
-            wrong += [] if caught.error is None else [f"the answer {answer.text[:60]!r}: {_told(caught.error)}"]
+            wrong += [] if caught.error is None else [f"the answer {answer.text[:60]!r}: {_message(caught.error)}"]
     finally:
         if hasattr(scorer, "aclose"):
             await scorer.aclose()
@@ -104,12 +104,12 @@ def probe(scorer: Any, sample: Sample, *, name: str, metrics: Sequence[Metric], 
         if caught.error is not None and not isinstance(caught.error, Exception):
             raise caught.error
         broken = isinstance(caught.error, JudgeFault) and caught.error.kind in BROKEN
-        return _told(caught.error) if caught.error is not None and broken else None
+        return _message(caught.error) if caught.error is not None and broken else None
 
     return asyncio.run(once())
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return error.message if isinstance(error, JudgeFault) else f"{type(error).__name__}: {error}"
 
 

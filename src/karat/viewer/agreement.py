@@ -47,7 +47,7 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     who: str
     answers: int
     clusters: int  # questions, conversations or participants
-    untold: int = 0  # of which the person cannot tell
+    undecided: int = 0  # of which the person cannot tell
     exact: str
     within_one: str
     kappa: str
@@ -106,7 +106,7 @@ def _of_words(group: Sequence[WordPair]) -> Agreement:
         who=group[0].who,
         answers=n,
         clusters=len({one.cluster for one in both}),
-        untold=sum(one.person is None for one in group),
+        undecided=sum(one.person is None for one in group),
         exact=formats.share(sum(one.person == one.karat for one in both) / n) if n else formats.UNKNOWN,
         within_one=formats.UNKNOWN,
         kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),

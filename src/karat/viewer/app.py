@@ -58,7 +58,7 @@ def application(site: Site) -> Starlette:
 
 def _plain(site: Site, view: Callable[[Site, Request], Response]) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
-        return _told(site, request, None, lambda: view(site, request))
+        return _page_or_problem(site, request, None, lambda: view(site, request))
 
     return answer
 
@@ -75,10 +75,10 @@ def _answered(site: Site, request: Request, view: Callable[[OpenRun], Response])
         opened = site.library.open(request.path_params["run"])
     except BadRun as error:
         return site.problem(request, 404, "The run cannot be opened", str(error))
-    return _told(site, request, opened, lambda: view(opened))
+    return _page_or_problem(site, request, opened, lambda: view(opened))
 
 
-def _told(site: Site, request: Request, opened: OpenRun | None, view: Callable[[], Response]) -> Response:
+def _page_or_problem(site: Site, request: Request, opened: OpenRun | None, view: Callable[[], Response]) -> Response:
     """The page, or a page that says why there is none."""
     try:
         return view()

@@ -71,7 +71,7 @@ class Library:
         self._infos: dict[str, tuple[str, RunInfo | str]] = {}
         self._statuses: dict[str, tuple[str, str]] = {}
         self._results: dict[str, tuple[str, Future[str]]] = {}
-        # Of its own: whoever opens a run does not wait for the results of a hundred others.
+        # Of its own: opening a run does not wait for the results of a hundred others.
         self._results_pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="karat-view-results")
         self._guard = threading.Lock()
 

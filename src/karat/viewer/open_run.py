@@ -52,8 +52,8 @@ class OpenRun:
 
     def stamp(self) -> str:
         """Changes whenever a page of the run may: with the journal, the samples, the labels, the status."""
-        told = [_told(self.run.path / name) for name in ("journal.jsonl", "samples.jsonl", "labels.jsonl")]
-        return "-".join([*told, "on" if self.going() else "off"])
+        stamps = [_stamp_of(self.run.path / name) for name in ("journal.jsonl", "samples.jsonl", "labels.jsonl")]
+        return "-".join([*stamps, "on" if self.going() else "off"])
 
     def going(self) -> bool:
         """Whether some process is writing to the run."""
@@ -104,7 +104,8 @@ class OpenRun:
 
         Of a run that goes on it may be somewhat old: adding up must not take what the run needs.
         """
-        stamp = "-".join(_told(self.run.path / name) for name in ("journal.jsonl", "samples.jsonl")) + str(self.going())
+        stamps = [_stamp_of(self.run.path / name) for name in ("journal.jsonl", "samples.jsonl")]
+        stamp = "-".join(stamps) + str(self.going())
         with self._guard:
             last = self._sum
             if last is None or (last.stamp != stamp and last.job.done() and not (self.going() and last.fresh())):
@@ -126,7 +127,7 @@ class OpenRun:
 
     def labels(self) -> Labels:
         """Raises BadRun for a file that holds none."""
-        stamp = _told(labels_path(self.run))
+        stamp = _stamp_of(labels_path(self.run))
         if self._labels is None or self._labels[0] != stamp:
             self._labels = stamp, read_labels(self.run)
         return self._labels[1]
@@ -155,9 +156,9 @@ class _Sum:
         return self._large and time.monotonic() - self._ended < 10 * self._took
 
 
-def _told(path: Path) -> str:
+def _stamp_of(path: Path) -> str:
     try:
-        told = path.stat()
+        status = path.stat()
     except OSError:
         return "0"
-    return f"{told.st_size:x}.{told.st_mtime_ns:x}"
+    return f"{status.st_size:x}.{status.st_mtime_ns:x}"

@@ -49,7 +49,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 class Door:
     """An ASGI application around another one: lets in who belongs here.
 
-    `token` opens the first link, once; whoever had it then holds the cookie. `csrf` stands in
+    `token` opens the first link, once; who opened it then holds the cookie. `csrf` stands in
     every page, and a write must bring it back in a header.
     """
 
@@ -85,7 +85,7 @@ class Door:
         await self._app(scope, _limited(receive), _guarded(send))
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
-        """What is wrong with a request, whoever sends it."""
+        """What is wrong with a request, from any sender."""
         if len(scope.get("query_string", b"")) > MOST_QUERY or len(scope.get("raw_path") or b"") > MOST_PATH:
             return 414, "The address is too long."
         if scope["method"] not in ("GET", "HEAD", "POST"):

@@ -59,9 +59,9 @@ class Site:
         text = self._environments[folder].get_template(name).render({**common, **content})
         return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
 
-    def problem(self, request: Request, status: int, title: str, told: str) -> Response:
+    def problem(self, request: Request, status: int, title: str, message: str) -> Response:
         """Something that could not be shown."""
-        return self.page(request, "problem.html.j2", status=status, title=title, told=told)
+        return self.page(request, "problem.html.j2", status=status, title=title, message=message)
 
     def waiting(self, request: Request, opened: OpenRun, error: NotYet) -> Response:
         """What is being made, and how far it is; the page asks again by itself."""

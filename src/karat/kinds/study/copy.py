@@ -357,9 +357,9 @@ def _difference(score: TestScore, limits: tuple[float, float]) -> str:
     if score.same_direction is False:
         return f"{_label(test)}: the copy has the opposite direction"
     if _differs(score.human.d, score.agent.d, limits[0]):
-        return f"{_label(test)}: d of people {_told(score.human.d)}, of the copy {_told(score.agent.d)}"
+        return f"{_label(test)}: d of people {_three_digits(score.human.d)}, of the copy {_three_digits(score.agent.d)}"
     if _differs(score.pas, score.ceiling, limits[1]):
-        return f"{_label(test)}: PAS {_told(score.pas)}, of a perfect copy {_told(score.ceiling)}"
+        return f"{_label(test)}: PAS {_three_digits(score.pas)}, of a perfect copy {_three_digits(score.ceiling)}"
     return ""
 
 
@@ -381,5 +381,5 @@ def _listed(sizes: Sequence[float]) -> str:
     return " and ".join(formats.brief(one) for one in sizes) or "unknown"
 
 
-def _told(value: float) -> str:
+def _three_digits(value: float) -> str:
     return formats.number(value, digits=3)

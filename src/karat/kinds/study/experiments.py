@@ -70,7 +70,7 @@ def to_study_tests(
     `responses`: a row for everybody who was asked, also for those who did not answer: they are
     what coverage is a share of. `data`: what `derive` gave, where that is known already (resampled
     participants, say). `reducer`: the study's own function, which turns the columns of `data` into
-    others; whoever passes it has decided that foreign code may run. Raises BadOption where `derive`
+    others; passing it means that foreign code may run. Raises BadOption where `derive`
     fails, and where the study needs its reducer and there is none.
     """
     shape = shape_of_data(study)
@@ -217,7 +217,7 @@ def study_experiments(
     try:
         shape = shape_of_data(study)
     except BadOption as error:
-        return [_untested(study, one, f"derive {_told(error)}", arms) for one in experiments]
+        return [_untested(study, one, f"derive {_message(error)}", arms) for one in experiments]
     if study.reducer is not None and reducer is None:
         why = refused or f"the study runs code of its own, {study.reducer}: look at it, then say --allow-code"
         return [_untested(study, one, why, arms) for one in experiments]
@@ -241,7 +241,7 @@ def _selected(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> li
         return list(data_of_each(study, experiments))
     except BadOption as error:
         if len(experiments) == 1:
-            return [f"derive {_told(error)}"]
+            return [f"derive {_message(error)}"]
     return [one for responses in experiments for one in _selected(study, [responses])]
 
 
@@ -263,5 +263,5 @@ def _of_arms(
     return found
 
 
-def _told(error: BadOption) -> str:
+def _message(error: BadOption) -> str:
     return str(error).partition(": ")[2] or str(error)

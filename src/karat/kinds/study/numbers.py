@@ -50,7 +50,7 @@ class Numbers:
     def doubt(self, message: str, *below: str, key: str = "reason") -> None:
         """A fault, unless the file gives a reason."""
         if getattr(self.test, key) is None:
-            self.fault(f"{message}; mend it, or say why in `{key}`", *below)
+            self.fault(f"{message}; fix it, or say why in `{key}`", *below)
 
     def half(self, value: float, *below: str) -> float:
         """Half a unit of the last digit that the file writes."""
@@ -248,7 +248,7 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
         found = " or ".join(_shown(span) for span in computed[:3]) if math.isnan(nominal) else f"{round(nominal, 3):g}"
         message = f"means or counts give {_OWN.get(test.kind, 't')} = {found}, '{quoted}' is printed"
         if test.use is None:
-            numbers.fault(f"{message}; mend the numbers, or say which holds: `use:` with a `reason`")
+            numbers.fault(f"{message}; fix the numbers, or say which holds: `use:` with a `reason`")
         else:
             numbers.notes.append(f"{message}; the file uses the {test.use}")
     if not computed and math.isnan(own):
@@ -451,7 +451,7 @@ def _check_shares(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
         if numbers.test.use is not None and numbers.test.reason is not None:
             numbers.notes.append(message)
         else:
-            numbers.fault(f"{message}; mend the numbers, or say which holds: `use:` with a `reason`")
+            numbers.fault(f"{message}; fix the numbers, or say which holds: `use:` with a `reason`")
     return True
 
 

@@ -102,7 +102,7 @@ def persona(template: str, profile: Mapping[str, Any], *, place: str = "system_p
     values: dict[str, Any] = {"profile": dict(profile)}
     if REST in known:
         named = _named(template)
-        values[REST] = "; ".join(f"{name}: {_told(value)}" for name, value in profile.items() if name not in named)
+        values[REST] = "; ".join(f"{name}: {_as_text(value)}" for name, value in profile.items() if name not in named)
     lines = _shown(template, known)
     text = "\n".join(lines)
     if len(lines) <= template.count("\n"):  # where lines were left out, no hole stays
@@ -145,5 +145,5 @@ def _named(template: str) -> set[str]:
     return {name.removeprefix("profile.") for name in asked if name.startswith("profile.")}
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else fill("{{ value }}", {"value": value})

@@ -70,7 +70,7 @@ class RecordedParticipants:
     def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
         """What was recorded; nothing, with `stop_reason` "not_recorded", where this turn alone has no row.
 
-        Raises AgentFault where the whole sample has none: whoever said nothing at all has not answered.
+        Raises AgentFault where the whole sample has none: a participant without any reply has not answered.
         """
         key = self._find(sample, turn, condition, repetition)
         if key is None:
@@ -85,7 +85,7 @@ class RecordedParticipants:
         return Reply(text=said, dollars=0.0)
 
     def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> None:
-        """None: `told` has all that is known of the file."""
+        """None: `notes` has all that is known of the file."""
 
     def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
         """For `run.json`: how many rows serve, how many turns have none, and both as a sentence."""

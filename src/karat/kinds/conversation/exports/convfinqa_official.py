@@ -40,15 +40,15 @@ class ConvfinqaOfficial:
         for trial in trials(run, summary):
             if trial.answer is not None or trial.failure is not None:
                 counts[trial.condition].add(trial, turn_rows(trial, "", shown))
-        told = {
+        report = {
             "format": FORMAT_VERSION,
             "made_by": f"karat {__version__}",
             "run": summary.run,
             "dialect": "convfinqa",
             "level": summary.level,
-            "conditions": {name: count.told(summary.level) for name, count in counts.items()},
+            "conditions": {name: count.accuracies(summary.level) for name, count in counts.items()},
         }
-        return {"official.json": msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n"}
+        return {"official.json": msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"}
 
 
 class _Count:
@@ -81,7 +81,7 @@ class _Count:
                 rights = self._right[metric]
                 rights[name] = rights.get(name, 0) + right
 
-    def told(self, level: float) -> dict[str, Any]:
+    def accuracies(self, level: float) -> dict[str, Any]:
         counts, weights = list(self._turns.values()), [self._weights[name] for name in self._turns]
         rates: dict[str, Any] = {}
         for metric, rights in self._right.items():

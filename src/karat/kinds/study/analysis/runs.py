@@ -71,8 +71,8 @@ def seed_of(copy: StudyCopy, samples: Iterable[str]) -> int:
     """Of whatever is drawn for one study: by what was asked and of whom, so another run with the same answers has the
     same numbers, whatever its id, the order of its journal, its conditions and its other studies.
     """
-    told = [copy.digest, *sorted(one.removeprefix(f"{copy.study}/") for one in samples)]
-    return int.from_bytes(blake2b("\n".join(told).encode("utf-8", "surrogatepass"), digest_size=8).digest())
+    parts = [copy.digest, *sorted(one.removeprefix(f"{copy.study}/") for one in samples)]
+    return int.from_bytes(blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def measured(
@@ -152,18 +152,18 @@ class Spent:
         if reply.stop_reason == NOT_ASKED.stop_reason:
             return
         self.calls += 1
-        told = reply.usage
-        if told is None or (told.input_tokens is None and told.output_tokens is None):
+        usage = reply.usage
+        if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
             self.tokens_unknown += 1
         else:
-            self.input_tokens = (self.input_tokens or 0) + (told.input_tokens or 0)
-            self.output_tokens = (self.output_tokens or 0) + (told.output_tokens or 0)
+            self.input_tokens = (self.input_tokens or 0) + (usage.input_tokens or 0)
+            self.output_tokens = (self.output_tokens or 0) + (usage.output_tokens or 0)
         if reply.dollars is None:
             self.dollars_unknown += 1
         else:
             self.dollars = (self.dollars or 0.0) + reply.dollars
 
-    def told(self) -> StudyUsage:
+    def usage(self) -> StudyUsage:
         """As the summary has it."""
         return StudyUsage(
             calls=self.calls,
@@ -345,7 +345,7 @@ class Counted:
             stopped=self.stopped,
         )
 
-    def told(self, arm: str, people: int | None) -> ArmCount:
+    def arm_count(self, arm: str, people: int | None) -> ArmCount:
         """As the summary has it, the most frequent reasons first."""
         unread = {
             name: dict(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))

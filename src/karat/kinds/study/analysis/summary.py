@@ -80,7 +80,7 @@ def study(given: AnalysisInput) -> StudySummary | None:
         replicates=REPLICATES,
         drawn=_drawn(parts),
         studies=tuple(part.info for part in parts),
-        conditions=tuple(one.told(name) for name, one in named.items()),
+        conditions=tuple(found.summarized(name) for name, found in named.items()),
         differences=(),
         warnings=(),
     )
@@ -244,7 +244,7 @@ class _Scored:
             draws=[join_draws([part.draws[unit] for part in parts]) for unit in units],
         )
 
-    def told(self, name: str) -> StudyCondition:
+    def summarized(self, name: str) -> StudyCondition:
         """As the summary has it."""
         # The same seed for every condition: what differs between them is not the luck of the draw.
         rng = np.random.default_rng([1 << 20, *(part.seed for part in self.parts)])
@@ -287,10 +287,10 @@ class _Scored:
         return StudyResult(
             study=name,
             participants=part.people.whole[self.number].participants,
-            arms=tuple(one.told(arm, part.file.arms[arm].n) for arm, one in counted.items()),
+            arms=tuple(count.arm_count(arm, part.file.arms[arm].n) for arm, count in counted.items()),
             failures=failures,
             not_run=not_run,
-            usage=self.work.answers.spent[self.number][order].told(),
+            usage=self.work.answers.spent[self.number][order].usage(),
             score=level_score(whole, "study", name),
             findings=tuple(one for one in whole.findings if one.study == name),
         )

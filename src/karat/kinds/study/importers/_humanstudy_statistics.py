@@ -299,7 +299,7 @@ _N = re.compile(r"(?<![A-Za-z])[nN]\s*=\s*(\d[\d,]{0,11})(?![\d.])")
 
 
 def check_said(one: Said, beside: Beside, *, name: str = "") -> None:
-    """Notes what was compared, and what does not fit; nothing is mended. `name`: of the test, as the source has it."""
+    """Notes what was compared and what does not fit; nothing is corrected. `name`: of the test, in the source."""
     _check_n(one, beside)
     if one.found is None:
         if one.described:

@@ -151,7 +151,7 @@ def _readme(draft: StudyDraft) -> str:
             "## Licence",
             _LICENCES,
             "## Numbers",
-            f"Statistics are as the source has them; nothing was mended. {by_arm}",
+            f"Statistics are as the source has them; nothing was corrected. {by_arm}",
             "",
         ]
     )

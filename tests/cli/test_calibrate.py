@@ -89,23 +89,24 @@ def test_corrected_numbers_are_those_of_the_statistics(karat, judged, sheet):
     strata, questions = [at for _, at, _ in every], [answers[trial] for trial, *_ in every]
     groups = [condition for *_, condition in every]
     found = stratified_difference(values, strata, questions, groups=groups, a="plain", b="docs")
-    [pair] = done.json["differences"]
-    assert (pair["a"], pair["b"]) == ("plain", "docs")
-    assert pair["corrected"]["value"] == pytest.approx(found.value)
-    assert pair["corrected"]["se"] == pytest.approx(found.se)
-    for mean in done.json["means"]:
+    *means, pair = done.json["corrected"]
+    assert (pair["against"], pair["condition"]) == ("plain", "docs")
+    assert pair["people"]["value"] == pytest.approx(found.value)
+    assert pair["people"]["se"] == pytest.approx(found.se)
+    assert pair["judge"] == pytest.approx(means[1]["judge"] - means[0]["judge"])
+    for mean in means:
         mine = [at for at, name in enumerate(groups) if name == mean["condition"]]
         alone = stratified_mean(*([column[at] for at in mine] for column in (values, strata, questions)))
-        assert mean["corrected"]["value"] == pytest.approx(alone.value)
-        assert (mean["corrected"]["se"], mean["df"]) == (pytest.approx(alone.se), alone.df)
-        assert mean["judge"] - mean["corrected"]["value"] == pytest.approx(mean["bias"]["value"])  # strata are scores
+        assert mean["people"]["value"] == pytest.approx(alone.value)
+        assert (mean["people"]["se"], mean["df"]) == (pytest.approx(alone.se), alone.df)
+        assert mean["judge"] - mean["people"]["value"] == pytest.approx(mean["bias"]["value"])  # strata are scores
     [agreement] = done.json["agreement"]
     assert sum(map(sum, agreement["confusion"])) == agreement["labelled"] == done.json["labelled"] == 40
-    assert (done.json["target"], done.json["people"]) == ("questions", ["ann"])
+    assert (done.json["target"], done.json["by"]) == ("questions", ["ann"])
     narrow = karat("calibrate", "latest", "--target", "answers", "--json").json
-    for wide, one in zip(done.json["means"], narrow["means"], strict=True):
-        assert one["corrected"]["value"] == wide["corrected"]["value"]
-        assert "these answers" in one["corrected"]["method"]
+    for wide, one in zip(done.json["corrected"], narrow["corrected"], strict=True):
+        assert one["people"]["value"] == wide["people"]["value"]
+        assert "these answers" in one["people"]["method"]
 
 
 def test_people_who_agree_with_the_judge_leave_its_numbers_as_they_are(karat, judged, sheet):
@@ -114,14 +115,14 @@ def test_people_who_agree_with_the_judge_leave_its_numbers_as_they_are(karat, ju
     assert all(stratum.low == stratum.high for stratum in draw.strata)
     place = filled(sheet, Path("same.csv"), lambda at: f"{score_of[draw.drawn[at - 1]]:g}")
     found = karat("calibrate", "latest", place, "--json", "--quiet").json
-    for mean in found["means"]:
-        assert mean["corrected"]["value"] == pytest.approx(mean["judge"])
+    for mean in found["corrected"]:
+        assert mean["people"]["value"] == pytest.approx(mean["judge"])
         assert mean["bias"]["value"] == 0
     [agreement] = found["agreement"]
     assert (agreement["exact"], agreement["kappa"]["value"], found["disagreements"]) == (1.0, 1.0, [])
     for mean in karat("report", "latest", "--json").json["results"]:
-        [same] = [one for one in found["means"] if one["condition"] == mean["condition"]]
-        assert same["corrected"]["value"] == pytest.approx(mean["mean"]["value"])
+        [same] = [one for one in found["corrected"][:2] if one["condition"] == mean["condition"]]
+        assert same["people"]["value"] == pytest.approx(mean["mean"]["value"])
 
 
 def test_several_people_are_averaged_and_compared_with_each_other(karat, judged, sheet):
@@ -132,13 +133,12 @@ def test_several_people_are_averaged_and_compared_with_each_other(karat, judged,
         karat("calibrate", "latest", filled(sheet, Path("b.csv"), lambda at: str(3 + at % 3)), "--who", "bob").code == 0
     )
     found = karat("calibrate", "latest", "--json").json
-    assert found["people"] == ["ann", "bob"]
+    assert found["by"] == ["ann", "bob"]
     assert found["agreement"][0]["people_alpha"]["value"] is not None
-    mean = sum(one["corrected"]["value"] * one["answers"] for one in found["means"]) / 240
+    mean = sum(one["people"]["value"] * one["answers"] for one in found["corrected"][:2]) / 240
     assert 2.5 < mean < 4.5
     again = karat("calibrate", "latest", "b.csv", "--who", "bob")
-    assert "0 labelled answers of 'bob' kept" in again.err
-    assert "40 rows known already" in again.err
+    assert "0 labelled answers of 'bob' kept, 40 known already" in again.err
     other = karat("calibrate", "latest", "b.csv", "--who", "ann")
     assert "warning: 40 answers had other scores of 'ann'" in other.err
 
@@ -159,7 +159,7 @@ def test_sheets_of_other_spreadsheets_are_read(karat, judged, sheet):
     ("change", "told"),
     [
         (lambda rows: [row[1:] for row in rows], "columns (line 1): no column 'id'"),
-        (lambda rows: [row[:-1] for row in rows], "none is named after a metric ('completeness')"),
+        (lambda rows: [row[:-1] for row in rows], "none is named after a metric (completeness)"),
         (lambda rows: rows, "no cell under a metric is filled in"),
         (lambda rows: [rows[0], [*rows[1][:-1], "6"]], "-1 (line 2): completeness: want a whole number from 1 to 5"),
         (lambda rows: [rows[0], [*rows[1][:-1], "3.5"]], "want a whole number from 1 to 5, got '3.5'"),
@@ -204,14 +204,14 @@ def test_formulas_of_answers_are_no_formulas_in_the_sheet(karat, here):
 def test_labels_for_a_width_are_said_and_more_questions_where_labels_do_not_reach(karat, judged, sheet):
     place = filled(sheet, Path("ann.csv"), lambda at: str(random.Random(at).choice("345")))
     wide = karat("calibrate", "latest", place, "--width", "0.3", "--json").json
-    for mean in wide["means"]:
-        now = (mean["corrected"]["high"] - mean["corrected"]["low"]) / 2
+    for mean in wide["corrected"]:
+        now = (mean["people"]["high"] - mean["people"]["low"]) / 2
         assert (mean["labels_needed"] > mean["labelled"]) == (now > 0.3)
     narrow = karat("calibrate", "latest", "--width", "0.02", "--json").json
-    assert [mean["labels_needed"] for mean in narrow["means"]] == [None, None]
+    assert [mean["labels_needed"] for mean in narrow["corrected"]] == [None] * 3
     shown = karat("calibrate", "latest", "--width", "0.02", "--markdown", "out.md")
     assert "labels for ±0.02" in shown.out
-    assert "more questions are needed" in Path("out.md").read_text(encoding="utf-8")
+    assert "more questions do" in Path("out.md").read_text(encoding="utf-8")
 
 
 def test_reports_show_corrected_numbers_where_that_is_asked_for(karat, judged, sheet):
@@ -221,7 +221,7 @@ def test_reports_show_corrected_numbers_where_that_is_asked_for(karat, judged, s
     assert "docs − plain on completeness, as people would score: " in corrected
     assert "Means and differences as people would score all answers" in corrected
     assert "calibrated" not in karat("report", "latest", "--json").json
-    assert karat("report", "latest", "--json", "--corrected").json["calibrated"]["people"] == ["ann"]
+    assert karat("report", "latest", "--json", "--corrected").json["calibrated"]["by"] == ["ann"]
     assert "as people would score" in karat("report", "latest", "--corrected", "--to", "html").out
     refused = karat("report", "latest", "--corrected", "--to", "csv")
     assert (refused.code, refused.out) == (2, "")

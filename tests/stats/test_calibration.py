@@ -160,8 +160,6 @@ def test_few_unread_answers_tell_less_than_the_people_alone_and_many_tell_more()
         (lambda: calibrate([1], [1], level=95), "level"),
         (lambda: calibrate(["good"], [1]), "numbers"),
         (lambda: calibrate([1, 2], [1, 2], strata=[1]), "strata: want one an answer"),
-        (lambda: calibrate([1, 2], [1, 2], strata=[1, 1], weights=[1, 1]), "one of the two"),
-        (lambda: calibrate([1, 2], [1, 2], weights=[1, 0]), "weights"),
         (lambda: calibrate([1, 2], [1, 2], target="people"), "target"),
     ],
 )
@@ -190,20 +188,16 @@ def test_intervals_of_a_stratified_draw_hold_what_they_say(equal):
     """95 % of 300 draws, but for two Monte Carlo errors; what strata leave out, the plain mean of people misses."""
     rng, runs = np.random.default_rng(6), 300
     truth_of_all = float(np.mean([of_five(np.random.default_rng(at))[2].mean() for at in range(2_000)]))
-    held = {"questions": 0, "answers": 0, "weights": 0}
+    held = {"questions": 0, "answers": 0}
     off = []
     for _ in range(runs):
         judge, human, truth, at = of_five(rng, equal=equal)
         wide, narrow = (
             calibrate(judge, human, at, strata=judge, target=one).corrected for one in ("questions", "answers")
         )
-        seen = np.isfinite(human)
-        stands = np.array([(judge == one).sum() / (seen & (judge == one)).sum() for one in judge])
-        weighted = calibrate(judge, human, at, weights=stands).corrected
-        assert wide.value == narrow.value == pytest.approx(weighted.value)
+        assert wide.value == narrow.value
         held["questions"] += wide.low <= truth_of_all <= wide.high
         held["answers"] += narrow.low <= truth.mean() <= narrow.high
-        held["weights"] += weighted.low <= truth_of_all <= weighted.high
         off.append(np.nanmean(human) - truth.mean())
     assert all(0.925 <= count / runs <= 0.985 for count in held.values()), held
     if equal:
@@ -231,11 +225,9 @@ def test_the_mean_of_strata_is_that_of_the_formulas():
 
 @settings(deadline=None)
 @given(rows=answers)
-def test_equal_weights_and_one_stratum_are_a_random_draw(rows):
+def test_one_stratum_is_a_random_draw(rows):
     judge, human = sides(rows)
     if any(told for *_, told in rows):
-        one = calibrate(judge, human, weights=[3.5] * len(rows)).corrected.value
-        assert one == pytest.approx(mean(judge) + mean(p - j for j, p, told in rows if told))
         whole = calibrate(judge, human, strata=["all"] * len(rows)).corrected.value
         assert whole == pytest.approx(mean(p for _, p, told in rows if told))
 
@@ -247,7 +239,7 @@ def test_a_stratified_draw_without_strata_is_refused_and_a_random_one_is_not():
     for step in STEPS:
         chosen = np.flatnonzero(judge == step)[:12]
         human[chosen] = judge[chosen]
-    with pytest.raises(ValueError, match=r"strata: people scored other shares .*1: 12 of .*strata=.*weights="):
+    with pytest.raises(ValueError, match=r"strata: people scored other shares .*1: 12 of .*strata="):
         calibrate(judge, human)
     assert math.isfinite(calibrate(judge, human, strata=judge).corrected.se)
     for _ in range(200):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import combinations
 from typing import Literal
 
 import msgspec
@@ -18,10 +18,10 @@ from karat.analysis.estimates import estimated, known
 from karat.analysis.model import MetricInfo, Summary
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import kind_of
-from karat.analysis.people import Calibrated, CorrectedDifference, CorrectedMean, Disagreement, MetricAgreement
+from karat.analysis.people import Calibrated, Corrected, Disagreement, MetricAgreement
 from karat.errors import BadOption, did_you_mean
 from karat.journal import RunFolder
-from karat.journal.calibration import Calibrations, Draw, Stratum, read_calibrations
+from karat.journal.calibration import Calibrations, Draw, Scores, Stratum, read_calibrations
 from karat.stats import (
     Interval,
     calibrate,
@@ -39,7 +39,10 @@ __all__ = ["calibrated", "draw_answers", "metrics_for_people", "steps_of", "with
 
 _SHOWN = 10  # disagreements
 _MOST_STEPS = 100
-_REMEDY = "draw some with `karat sample RUN --for-labels 50 --out sheet.csv`, have them scored, and give the sheet to "
+_REMEDY = (
+    "draw some with `karat sample RUN --for-labels 50 --out sheet.csv`, have them scored, and give the sheet to "
+    "`karat calibrate RUN sheet.csv`"
+)
 
 
 def steps_of(info: MetricInfo) -> list[float]:
@@ -113,7 +116,7 @@ def _name(content: bytes) -> str:
 
 
 class _Rows(msgspec.Struct, frozen=True, kw_only=True):
-    """Every answer that could be drawn, in the plan's order."""
+    """Every answer that could be drawn, in the plan's order, as columns."""
 
     names: list[str] = []  # trial ids
     strata: list[int] = []
@@ -122,10 +125,7 @@ class _Rows(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: list[int] = []
     questions: list[str] = []  # excerpts
     judge: dict[str, list[float]]  # metric → scores, NaN where there is none
-
-    def chosen(self, conditions: Iterable[str]) -> list[int]:
-        wanted = set(conditions)
-        return [row for row, name in enumerate(self.conditions) if name in wanted]
+    people: dict[str, dict[str, list[float]]]  # metric → person → scores, NaN where there is none
 
 
 def calibrated(
@@ -143,39 +143,38 @@ def calibrated(
     """
     kept = read_calibrations(run)
     chosen = _draw(kept, draw, summary.run)
-    people = kept.scores.get(chosen.id, {})
-    given: dict[str, dict[str, list[float]]] = {}  # metric → trial → scores
-    for trial, by_person in people.items():
-        for scores in by_person.values():
-            for metric, score in scores.items():
-                given.setdefault(metric, {}).setdefault(trial, []).append(score)
+    scores = kept.scores[chosen.id]
+    given = {metric for by_person in scores.values() for one in by_person.values() for metric in one}
     infos = [info for info in summary.metrics if info.key in given]
-    rows, besides = _rows(run, summary, chosen, infos)
-    means, differences, agreement, apart = [], [], [], []
+    rows, besides = _rows(run, summary, chosen, infos, scores)
+    corrected: list[Corrected] = []
+    disagreements: list[Disagreement] = []
     for info in infos:
-        one = _Metric(info, rows, {name: sum(s) / len(s) for name, s in given[info.key].items()}, target, summary.level)
-        means += [one.mean(condition, half_width) for condition in summary.conditions if condition in rows.conditions]
-        pairs = [(pair.a, pair.b) for pair in summary.differences if pair.metric == info.key]
-        differences += [one.difference(a, b, half_width) for a, b in pairs if {a, b} <= set(rows.conditions)]
-        agreement.append(one.agreement(people))
-        apart += one.disagreements(chosen)
-    apart.sort(key=lambda one: -abs(one.judge - one.people))
+        pairs: list[tuple[str, str | None]] = [(name, None) for name in summary.conditions]
+        pairs += [(pair.b, pair.a) for pair in summary.differences if pair.metric == info.key]
+        corrected += [
+            _corrected(rows, info, b, a, target, summary.level, half_width)
+            for b, a in pairs
+            if {b, a or b} <= set(rows.conditions)
+        ]
+        disagreements += _disagreements(rows, info, chosen)
+    disagreements.sort(key=lambda one: -abs(one.judge - one.people))
+    unknown = sorted(given - {info.key for info in infos})
     return Calibrated(
         draw=chosen.id,
         strata_by=chosen.metric,
         strata=len(chosen.strata),
         target=target,
         level=summary.level,
-        people=tuple(sorted({who for by_person in people.values() for who in by_person})),
+        by=tuple(sorted({who for by_person in scores.values() for who in by_person})),
         drawn=len(chosen.drawn),
-        labelled=len(people),
+        labelled=len(scores),
         answers=len(rows.names),
         half_width=half_width,
-        means=tuple(means),
-        differences=tuple(differences),
-        agreement=tuple(agreement),
-        disagreements=tuple(apart[:_SHOWN]),
-        notes=tuple(_notes(summary, chosen, rows, len(people), besides, sorted(set(given) - {i.key for i in infos}))),
+        corrected=tuple(corrected),
+        agreement=tuple(_agreement(rows, info, summary.level) for info in infos),
+        disagreements=tuple(disagreements[:_SHOWN]),
+        notes=tuple(_notes(rows, corrected, len(chosen.drawn) - len(scores), besides, unknown)),
     )
 
 
@@ -189,14 +188,20 @@ def _draw(kept: Calibrations, name: str | None, run: str) -> Draw:
         raise BadOption("--draw", f"run {run} has no draw '{name}'{did_you_mean(name, kept.draws)}")
     usable = [draw for draw in kept.draws.values() if kept.scores.get(draw.id) and name in (None, draw.id)]
     if not usable:
-        raise BadOption("labels", f"run {run} has no labels of drawn answers: {_REMEDY}`karat calibrate RUN sheet.csv`")
+        raise BadOption("labels", f"run {run} has no labels of drawn answers: {_REMEDY}")
     return usable[-1]
 
 
-def _rows(run: RunFolder, summary: Summary, draw: Draw, infos: Sequence[MetricInfo]) -> tuple[_Rows, int]:
+def _rows(
+    run: RunFolder, summary: Summary, draw: Draw, infos: Sequence[MetricInfo], scores: Scores
+) -> tuple[_Rows, int]:
     """The answers of a draw, and how many scored answers the run has besides."""
     strata = {trial: at for at, stratum in enumerate(draw.strata) for trial in stratum.trials}
-    rows, besides = _Rows(judge={info.key: [] for info in infos}), 0
+    names = sorted({who for by_person in scores.values() for who in by_person})
+    rows = _Rows(
+        judge={info.key: [] for info in infos}, people={info.key: {who: [] for who in names} for info in infos}
+    )
+    besides = 0
     for record in trials(run, summary):
         if record.answer is None or record.answer.trial not in strata:
             besides += record.answer is not None and bool(record.scores)
@@ -206,162 +211,112 @@ def _rows(run: RunFolder, summary: Summary, draw: Draw, infos: Sequence[MetricIn
         rows.conditions.append(record.condition)
         rows.samples.append(record.sample.id)
         rows.repetitions.append(record.repetition)
-        rows.questions.append(formats.excerpt(record.sample.turns[0].question, 80) if record.sample.turns else "")
+        rows.questions.append(formats.excerpt(record.sample.turns[0].question, 80))
+        by_person = scores.get(record.answer.trial, {})
         for info in infos:
             value = record.value(info)
             rows.judge[info.key].append(math.nan if value is None else value)
+            for who, column in rows.people[info.key].items():
+                column.append(by_person.get(who, {}).get(info.key, math.nan))
     return rows, besides
 
 
+def _people(rows: _Rows, info: MetricInfo) -> np.ndarray:
+    """Each answer's mean over the people who scored it."""
+    each = np.array(list(rows.people[info.key].values()))
+    seen = np.isfinite(each)
+    count = seen.sum(axis=0)
+    return np.where(count > 0, np.where(seen, each, 0.0).sum(axis=0) / np.maximum(count, 1), math.nan)
+
+
 def _notes(
-    summary: Summary, draw: Draw, rows: _Rows, labelled: int, besides: int, unknown: Sequence[str]
+    rows: _Rows, corrected: Sequence[Corrected], unlabelled: int, besides: int, unknown: Sequence[str]
 ) -> Iterable[str]:
-    if labelled < len(draw.drawn):
+    if unlabelled:
         yield (
-            f"{formats.plural(len(draw.drawn) - labelled, 'drawn answer')} without a label: they are taken as left out "
-            "at random within their stratum"
+            f"{formats.plural(unlabelled, 'drawn answer')} without a label: taken as left out at random within their "
+            "stratum"
         )
     if besides:
         yield f"{formats.plural(besides, 'answer')} scored after the draw: not in the corrected numbers"
     if unknown:
         yield f"labels on {', '.join(unknown)} are left out: the run shows no such metric"
-    lost = sum(len(stratum.trials) for stratum in draw.strata) - len(rows.names)
-    if lost:
-        yield f"{formats.plural(lost, 'answer')} of the draw no longer in the run"
-    for a, b in combinations(summary.conditions, 2):
-        asked = [{name for name, where in zip(rows.samples, rows.conditions, strict=True) if where == one}
-                 for one in (a, b)]  # fmt: skip
-        if asked[0] and asked[1] and asked[0] != asked[1]:
-            one_sided = len(asked[0] ^ asked[1])
-            yield f"{b} − {a}: {formats.plural(one_sided, 'question')} scored under one of the two only, and counted"
+    asked: dict[str, set[str]] = {}
+    for condition, sample in zip(rows.conditions, rows.samples, strict=True):
+        asked.setdefault(condition, set()).add(sample)
+    for a, b in dict.fromkeys((one.against, one.condition) for one in corrected if one.against is not None):
+        if apart := asked[a] ^ asked[b]:
+            yield f"{b} − {a}: {formats.plural(len(apart), 'question')} scored under one of the two only, and counted"
 
 
-class _Metric:
-    """One metric of a draw."""
+def _corrected(
+    rows: _Rows, info: MetricInfo, b: str, a: str | None, target: Target, level: float, half_width: float | None
+) -> Corrected:
+    mine = [row for row, name in enumerate(rows.conditions) if name in (a, b)]
+    strata, samples, groups = ([column[row] for row in mine] for column in (rows.strata, rows.samples, rows.conditions))
+    people, judge = _people(rows, info)[mine], np.array(rows.judge[info.key])[mine]
 
-    def __init__(
-        self, info: MetricInfo, rows: _Rows, people: Mapping[str, float], target: Target, level: float
-    ) -> None:
-        self.info, self._rows, self._target, self._level = info, rows, target, level
-        self._people = np.array([people.get(name, math.nan) for name in rows.names])
-        self._judge = np.array(rows.judge[info.key])
+    def found(values: np.ndarray, target: Target) -> Interval:
+        if a is None:
+            return stratified_mean(values, strata, samples, target=target, level=level)
+        return stratified_difference(values, strata, samples, groups=groups, a=a, b=b, target=target, level=level)
 
-    def mean(self, condition: str, half_width: float | None) -> CorrectedMean:
-        mine = self._rows.chosen([condition])
-        people, judge = self._people[mine], self._judge[mine]
-        strata, samples = ([column[row] for row in mine] for column in (self._rows.strata, self._rows.samples))
+    made, labelled, needed = found(people, target), int(np.isfinite(people).sum()), None
+    if half_width is not None:
+        now, drawing = ((one.high - one.low) / 2 for one in (made, found(people, "answers")))
+        if drawing > 0:
+            floor = math.sqrt(max(now**2 - drawing**2, 0.0)) if target == "questions" else 0.0
+            needed = labels_needed(half_width, labelled=labelled, answers=len(mine), drawing=drawing, floor=floor)
+        elif now <= half_width:  # an interval that does not come from the draw
+            needed = labelled
+    if made.reason is not None and "stratum" in made.reason:
+        made = replace(made, reason="a stratum has fewer than two labels: label more rows of the sheet")
+    ends = (info.low, info.high) if a is None else (None, None)
+    return Corrected(
+        metric=info.key,
+        condition=b,
+        against=a,
+        judge=known(found(judge, "answers").value),
+        people=estimated(made, *ends),
+        df=known(made.df),
+        bias=estimated(found(judge - people, target), None, None),
+        labelled=labelled,
+        answers=len(mine),
+        labels_needed=needed,
+        percent=info.percent,
+    )
 
-        def found(target: Target, values: np.ndarray) -> Interval:
-            return stratified_mean(values, strata, samples, target=target, level=self._level)
 
-        corrected, labelled = found(self._target, people), int(np.isfinite(people).sum())
-        return CorrectedMean(
-            metric=self.info.key,
-            condition=condition,
-            judge=known(float(judge.mean())),
-            corrected=self._estimate(corrected, self.info.low, self.info.high),
-            df=known(corrected.df),
-            bias=self._estimate(found(self._target, judge - people)),
-            labelled=labelled,
-            answers=len(mine),
-            labels_needed=self._needed(half_width, corrected, found("answers", people), labelled, len(mine)),
-            percent=self.info.percent,
-        )
+def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
+    """Judge and people on the answers that both scored; each answer once, as it was drawn."""
+    people, judge = _people(rows, info), np.array(rows.judge[info.key])
+    both = np.flatnonzero(np.isfinite(people) & np.isfinite(judge)).tolist()
+    samples, steps = [rows.samples[row] for row in both], steps_of(info)
+    scores, labels = (_nearest(column[both], steps) for column in (judge, people))
+    each = [[column[row] for row in both] for column in rows.people[info.key].values()]
+    shared = any(sum(map(math.isfinite, one)) > 1 for one in zip(*each, strict=True))
+    kind: Literal["ordinal", "interval"] = "ordinal" if steps else "interval"
 
-    def difference(self, a: str, b: str, half_width: float | None) -> CorrectedDifference:
-        mine = self._rows.chosen([a, b])
-        people = self._people[mine]
-        strata, samples, named = (
-            [column[row] for row in mine] for column in (self._rows.strata, self._rows.samples, self._rows.conditions)
-        )
+    def alpha(raters: Sequence[Sequence[float]]) -> Estimate:
+        return estimated(krippendorff_alpha(*raters, clusters=samples, level=kind, confidence=level), -1, 1)
 
-        def found(target: Target) -> Interval:
-            return stratified_difference(
-                people, strata, samples, groups=named, a=a, b=b, target=target, level=self._level
-            )
-
-        first, second = (float(self._judge[self._rows.chosen([one])].mean()) for one in (a, b))
-        corrected, labelled = found(self._target), int(np.isfinite(people).sum())
-        return CorrectedDifference(
-            metric=self.info.key,
-            a=a,
-            b=b,
-            judge=known(second - first),
-            corrected=self._estimate(corrected),
-            labelled=labelled,
-            answers=len(mine),
-            labels_needed=self._needed(half_width, corrected, found("answers"), labelled, len(mine)),
-            percent=self.info.percent,
-        )
-
-    def _estimate(self, found: Interval, low: float | None = None, high: float | None = None) -> Estimate:
-        if found.reason is not None and "stratum" in found.reason:
-            reason = "a stratum has fewer than two labels: label more rows of the sheet"
-            return msgspec.structs.replace(estimated(found, low, high), reason=reason)
-        return estimated(found, low, high)
-
-    def _needed(
-        self, half_width: float | None, found: Interval, of_answers: Interval, labelled: int, answers: int
-    ) -> int | None:
-        if half_width is None:
-            return None
-        now, drawing = ((one.high - one.low) / 2 for one in (found, of_answers))
-        floor = math.sqrt(max(now**2 - drawing**2, 0.0)) if self._target == "questions" else 0.0
-        if not math.isfinite(floor) or drawing == 0:  # an interval that does not come from the draw
-            return labelled if now <= half_width else None
-        return labels_needed(half_width, labelled=labelled, answers=answers, drawing=drawing, floor=floor)
-
-    def agreement(self, by_trial: Mapping[str, Mapping[str, Mapping[str, float]]]) -> MetricAgreement:
-        """Judge and people on the answers that both scored; each answer once, as it was drawn."""
-        both = np.flatnonzero(np.isfinite(self._people) & np.isfinite(self._judge)).tolist()
-        samples, steps = [self._rows.samples[row] for row in both], steps_of(self.info)
-        judge, people = (_nearest(column[both], steps) for column in (self._judge, self._people))
-        names = sorted({who for row in both for who in by_trial[self._rows.names[row]]})
-        each = [[by_trial[self._rows.names[row]].get(who, {}).get(self.info.key) for row in both] for who in names]
-        shared = any(sum(score is not None for score in scores) > 1 for scores in zip(*each, strict=True))
-        kind: Literal["ordinal", "interval"] = "ordinal" if steps else "interval"
-
-        def alpha(*raters: Sequence[float | None]) -> Estimate:
-            return estimated(krippendorff_alpha(*raters, clusters=samples, level=kind, confidence=self._level), -1, 1)
-
-        nothing = Interval(
-            value=math.nan, level=self._level, n=0, method="", reason="the metric has no steps" if both else "no labels"
-        )
-        kappa = ac2 = nothing
-        if steps and both:
-            kappa = cohen_kappa(judge, people, samples, categories=steps, level=self._level)
-            ac2 = gwet_ac(judge, people, clusters=samples, categories=steps, level=self._level)
-        table = calibrate(judge, people, categories=steps) if steps and both else None
-        return MetricAgreement(
-            metric=self.info.key,
-            labelled=len(both),
-            questions=len(set(samples)),
-            exact=None if table is None else table.exact,
-            kappa=estimated(kappa, -1, 1),
-            ac2=estimated(ac2, -1, 1),
-            alpha=alpha(judge, people) if both else estimated(nothing, -1, 1),
-            people_alpha=alpha(*each) if shared else None,
-            steps=tuple(steps),
-            confusion=(table.confusion or ()) if table is not None else (),
-        )
-
-    def disagreements(self, draw: Draw) -> list[Disagreement]:
-        places = {trial: at for at, trial in enumerate(draw.drawn, start=1)}
-        gap = np.abs(self._judge - self._people)
-        rows = [row for row in np.argsort(-gap, kind="stable").tolist() if gap[row] > 0][:_SHOWN]
-        return [
-            Disagreement(
-                metric=self.info.key,
-                row=f"{draw.id}-{places[self._rows.names[row]]}",
-                sample=self._rows.samples[row],
-                condition=self._rows.conditions[row],
-                repetition=self._rows.repetitions[row],
-                judge=float(self._judge[row]),
-                people=float(self._people[row]),
-                question=self._rows.questions[row],
-            )
-            for row in rows
-        ]
+    kappa = ac2 = Interval(value=math.nan, level=level, n=0, method="", reason="the metric has no steps")
+    if steps:
+        kappa = cohen_kappa(scores, labels, samples, categories=steps, level=level)
+        ac2 = gwet_ac(scores, labels, clusters=samples, categories=steps, level=level)
+    table = calibrate(scores, labels, categories=steps) if steps else None
+    return MetricAgreement(
+        metric=info.key,
+        labelled=len(both),
+        questions=len(set(samples)),
+        exact=None if table is None else known(table.exact),
+        kappa=estimated(kappa, -1, 1),
+        ac2=estimated(ac2, -1, 1),
+        alpha=alpha([scores, labels]),
+        people_alpha=alpha(each) if shared else None,
+        steps=tuple(steps),
+        confusion=() if table is None else table.confusion or (),
+    )
 
 
 def _nearest(values: np.ndarray, steps: Sequence[float]) -> list[float]:
@@ -369,3 +324,23 @@ def _nearest(values: np.ndarray, steps: Sequence[float]) -> list[float]:
     if not steps:
         return [float(value) for value in values]
     return [min(max(math.floor(value + 0.5), steps[0]), steps[-1]) + 0.0 for value in values.tolist()]
+
+
+def _disagreements(rows: _Rows, info: MetricInfo, draw: Draw) -> list[Disagreement]:
+    places = {trial: at for at, trial in enumerate(draw.drawn, start=1)}
+    people, judge = _people(rows, info), np.array(rows.judge[info.key])
+    gap = np.abs(judge - people)
+    return [
+        Disagreement(
+            metric=info.key,
+            row=f"{draw.id}-{places[rows.names[row]]}",
+            sample=rows.samples[row],
+            condition=rows.conditions[row],
+            repetition=rows.repetitions[row],
+            judge=float(judge[row]),
+            people=float(people[row]),
+            question=rows.questions[row],
+        )
+        for row in np.argsort(-gap, kind="stable").tolist()[:_SHOWN]
+        if gap[row] > 0
+    ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from karat import formats
@@ -22,6 +24,12 @@ __all__ = ["read_sheet", "scale_of", "write_sheet"]
 _TEXTS = ("question", "golden answer", "answer")
 _MOST_BYTES = 256 * 2**20
 _LONGEST = 32_000  # characters that a spreadsheet takes in a cell
+
+_DECIMAL = re.compile(r"^\s*(-?\d+),(\d+)\s*$")
+_NO_ID = (
+    "no column 'id', so it is not known how likely each answer was to be drawn, and corrected means would be biased: "
+    "draw answers with `karat sample RUN --for-labels 50 --out sheet.csv`, and keep that column"
+)
 
 
 def scale_of(info: MetricInfo) -> str:
@@ -57,7 +65,7 @@ def _cut(text: str) -> str:
 
 
 def read_sheet(
-    path: Path, kept: Calibrations, metrics: Sequence[MetricInfo], *, who: str, at: str
+    path: Path, kept: Calibrations, metrics: Sequence[MetricInfo], *, who: str
 ) -> tuple[list[PersonScores], list[str]]:
     """The scores of a filled sheet, and what was left out of it. Empty cells are no scores.
 
@@ -65,75 +73,57 @@ def read_sheet(
     every fault and its line.
     """
     rows = _rows(path)
-    number, head = next(rows, (1, []))
-    names = [name.strip() for name in head]
+    line, head = next(rows, (1, []))
+    names, faults = [name.strip() for name in head], list[Fault]()
+
+    def fault(place: str, message: str) -> None:
+        faults.append(Fault(place=place, message=message, line=line))
+
+    known = {
+        f"{draw.id}-{at}": (draw.id, trial) for draw in kept.draws.values() for at, trial in enumerate(draw.drawn, 1)
+    }
+    columns = [info for info in metrics if info.key in names]
     if "id" not in names:
-        reason = (
-            "no column 'id', so it is not known how likely each answer was to be drawn, and corrected means would be "
-            "biased: draw answers with `karat sample RUN --for-labels 50 --out sheet.csv`, and keep that column"
-        )
-        raise BadLabels(str(path), [Fault(place="columns", message=reason, line=number)])
-    columns = {info: names.index(info.key) for info in metrics if info.key in names}
-    faults = [
-        Fault(place=repr(name), message="the column appears twice", line=number)
-        for name in dict.fromkeys(names)
-        if name and names.count(name) > 1
-    ]
+        fault("columns", _NO_ID)
+        raise BadLabels(str(path), faults)
+    for name in {name for name in names if name and names.count(name) > 1}:
+        fault(repr(name), "the column appears twice")
     if not columns:
-        listed = ", ".join(f"'{info.key}'" for info in metrics)
-        faults.append(Fault(place="columns", message=f"none is named after a metric ({listed})", line=number))
-    scores, seen = [], dict[str, int]()
-    for number, row in rows:
-        cells = dict(zip(names, row, strict=False))
-        name = cells["id"].strip() if "id" in cells else ""
-        given = {info: cells.get(info.key, "").strip() for info in columns}
-        if not name and not any(cell.strip() for cell in row):
+        fault("columns", f"none is named after a metric ({', '.join(info.key for info in metrics)})")
+    scores, seen, now = [], dict[str, int](), datetime.now(UTC).isoformat(timespec="seconds")
+    for line, row in rows:
+        cells = {name: cell.strip() for name, cell in zip(names, row, strict=False)}
+        name, read = cells.get("id", ""), dict[str, float]()
+        if not any(cells.values()):
             continue
-        place = name or "row"
-        draw, _, digits = name.rpartition("-")
-        known = kept.draws.get(draw)
-        if known is None or not (digits.isascii() and digits.isdigit() and 0 < int(digits[:9]) <= len(known.drawn)):
-            faults.append(
-                Fault(place=place, message=f"no answer of this run was drawn as '{name}'{_drawn(kept)}", line=number)
-            )
+        if name not in known:
+            listed = ", ".join(f"{draw.id}-1 to {draw.id}-{len(draw.drawn)}" for draw in kept.draws.values())
+            fault(name or "row", f"no answer of this run was drawn as '{name}' (drawn: {listed or 'none'})")
             continue
         if name in seen:
-            faults.append(Fault(place=place, message=f"is in line {seen[name]} too; keep one of them", line=number))
-        seen.setdefault(name, number)
-        read = {info.key: _score(cell, info) for info, cell in given.items() if cell}
-        for key, value in read.items():
-            if math.isnan(value):
-                info = next(info for info in columns if info.key == key)
-                message = f"{key}: want {scale_of(info)}, got '{formats.excerpt(given[info], 40)}'"
-                faults.append(Fault(place=place, message=message, line=number))
+            fault(name, f"is in line {seen[name]} too; keep one of them")
+        seen.setdefault(name, line)
+        for info in columns:
+            if cell := cells.get(info.key, ""):
+                read[info.key] = _score(cell, info)
+                if math.isnan(read[info.key]):
+                    fault(name, f"{info.key}: want {scale_of(info)}, got '{formats.excerpt(cell, 40)}'")
         if read:
-            trial = known.drawn[int(digits) - 1]
-            scores.append(PersonScores(at=at, who=who, draw=draw, trial=trial, scores=read))
+            draw, trial = known[name]
+            scores.append(PersonScores(at=now, who=who, draw=draw, trial=trial, scores=read))
     if not faults and not scores:
         faults.append(Fault(place="rows", message="no cell under a metric is filled in"))
     if faults:
         raise BadLabels(str(path), faults)
-    return scores, list(_left_out(names, metrics))
-
-
-def _left_out(names: Sequence[str], metrics: Sequence[MetricInfo]) -> Iterable[str]:
     keys = [info.key for info in metrics]
-    for name in names:
-        if name and name not in ("id", *_TEXTS, *keys):
-            yield f"column '{formats.excerpt(name, 60)}' left out: no metric has that name{did_you_mean(name, keys)}"
-
-
-def _drawn(kept: Calibrations) -> str:
-    if not kept.draws:
-        return ": nothing was drawn of it, `karat sample RUN --for-labels 50 --out sheet.csv` draws"
-    spans = ", ".join(f"{draw.id}-1 to {draw.id}-{len(draw.drawn)}" for draw in list(kept.draws.values())[-3:])
-    return f" ({spans}); is the sheet of another run?"
+    others = [name for name in names if name and name not in ("id", *_TEXTS, *keys)]
+    return scores, [f"column '{name}' left out: no metric has that name{did_you_mean(name, keys)}" for name in others]
 
 
 def _score(cell: str, info: MetricInfo) -> float:
     """NaN for what the metric does not take."""
     try:
-        value = float(cell.replace(",", ".") if cell.count(",") == 1 and "." not in cell else cell)
+        value = float(cell)
     except ValueError:
         return math.nan
     steps = steps_of(info)
@@ -153,11 +143,12 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     except (OSError, ValueError) as error:
         raise BadOption("LABELS", f"cannot read {path}: {unreadable(error)}") from error
     first = text.partition("\n")[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+    delimiter = max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     start = 1
     try:
         for row in reader:
-            yield start, row
+            yield start, row if delimiter == "," else [_DECIMAL.sub(r"\1.\2", cell) for cell in row]
             start = reader.line_num + 1
     except csv.Error as error:
         raise BadLabels(str(path), [Fault(place="table", message=str(error), line=start)]) from error

@@ -8,35 +8,22 @@ import msgspec
 
 from karat.analysis.numbers import Estimate
 
-__all__ = ["Calibrated", "CorrectedDifference", "CorrectedMean", "Disagreement", "MetricAgreement"]
+__all__ = ["Calibrated", "Corrected", "Disagreement", "MetricAgreement"]
 
 
-class CorrectedMean(msgspec.Struct, frozen=True, kw_only=True):
-    """What people would give on average to every scored answer of a condition."""
+class Corrected(msgspec.Struct, frozen=True, kw_only=True):
+    """What people would give on average to every answer of `condition`; less those of `against`, where it is named."""
 
     metric: str
     condition: str
-    judge: float | None  # the judge's mean over the same answers
-    corrected: Estimate
+    against: str | None
+    judge: float | None  # the same number by the judge, over the same answers
+    people: Estimate
     df: float | None  # of the t distribution of its interval
     bias: Estimate  # judge minus people, from the labelled answers
     labelled: int  # answers with a person's score
     answers: int
-    labels_needed: int | None = None  # for the wanted half width; None: none was asked for, or labels do not reach it
-    percent: bool = False
-
-
-class CorrectedDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """Condition `b` minus condition `a`, as people would score them."""
-
-    metric: str
-    a: str
-    b: str
-    judge: float | None
-    corrected: Estimate
-    labelled: int
-    answers: int
-    labels_needed: int | None = None
+    labels_needed: int | None = None  # for the wanted half width; None: none is wanted, or labels do not reach it
     percent: bool = False
 
 
@@ -69,20 +56,19 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
-    """A run's judge compared with people, and its means corrected by them."""
+    """A run's judge compared with people, and its means and differences corrected by them."""
 
     draw: str
     strata_by: str  # the metric whose scores made the strata
     strata: int
-    target: Literal["questions", "answers"]  # of what the intervals of means and differences speak
+    target: Literal["questions", "answers"]  # of what the intervals of corrected numbers speak
     level: float
-    people: tuple[str, ...]
+    by: tuple[str, ...]  # people
     drawn: int
     labelled: int  # drawn answers with at least one score
     answers: int  # that could be drawn
-    half_width: float | None  # that was asked for
-    means: tuple[CorrectedMean, ...]
-    differences: tuple[CorrectedDifference, ...]
+    half_width: float | None  # that is wanted
+    corrected: tuple[Corrected, ...]  # means, then differences, metric by metric
     agreement: tuple[MetricAgreement, ...]
     disagreements: tuple[Disagreement, ...]
     notes: tuple[str, ...] = ()

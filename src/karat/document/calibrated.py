@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karat import formats
+from karat.analysis.numbers import Estimate as Found
 from karat.analysis.people import Calibrated, MetricAgreement
-from karat.blocks import Block, Column, Count, Note, Number, Row, Section, Share, Table, Text, columns
-from karat.document.corrected import corrected_blocks, corrected_lines, estimate
+from karat.blocks import Block, Column, Count, Estimate, Note, Number, Row, Section, Share, Table, Text, columns
+from karat.document.corrected import corrected_blocks, corrected_lines
 from karat.document.run import Document
 
 __all__ = ["calibrated_document"]
@@ -18,7 +19,7 @@ def calibrated_document(found: Calibrated, *, name: str) -> Document:
     labelled = f"{formats.count(found.labelled)} of {formats.plural(found.drawn, 'drawn answer')}"
     strata = formats.plural(found.strata, "stratum", "strata")
     facts = [
-        ("Labels", f"{labelled}, by {', '.join(found.people)}"),
+        ("Labels", f"{labelled}, by {', '.join(found.by)}"),
         ("Draw", f"{found.draw}: {formats.plural(found.answers, 'answer')} in {strata} of {found.strata_by}"),
     ]
     return Document(
@@ -55,10 +56,10 @@ def _agreement(found: Calibrated) -> Iterator[Block]:
                 name=one.metric,
                 cells=(
                     Share(one.exact),
-                    estimate(one.kappa),
-                    estimate(one.ac2),
-                    estimate(one.alpha),
-                    *([estimate(one.people_alpha) if one.people_alpha else Text("–")] if people else []),
+                    _estimate(one.kappa),
+                    _estimate(one.ac2),
+                    _estimate(one.alpha),
+                    *([_estimate(one.people_alpha) if one.people_alpha else Text("–")] if people else []),
                     Count(one.labelled),
                 ),
             )
@@ -73,6 +74,10 @@ def _agreement(found: Calibrated) -> Iterator[Block]:
         yield from _confusion(one)
     if found.disagreements:
         yield _disagreements(found)
+
+
+def _estimate(found: Found) -> Estimate:
+    return Estimate(found.value, found.low, found.high)
 
 
 def _confusion(one: MetricAgreement) -> Iterator[Block]:

@@ -20,6 +20,7 @@ __all__ = [
     "Calibrations",
     "Draw",
     "PersonScores",
+    "Scores",
     "Stratum",
     "add_calibration",
     "read_calibrations",
@@ -67,11 +68,15 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="ev
     run: str
 
 
+Scores = dict[str, dict[str, dict[str, float]]]
+"""Trial → person → metric → score."""
+
+
 class Calibrations(msgspec.Struct, frozen=True, kw_only=True):
     """Every draw of a run, the oldest first, and what counts of the scores."""
 
     draws: dict[str, Draw] = {}
-    scores: dict[str, dict[str, dict[str, dict[str, float]]]] = {}  # draw → trial → person → metric → score
+    scores: dict[str, Scores] = {}  # by draw
     lines: int = 0
 
 
@@ -82,7 +87,7 @@ def read_calibrations(run: RunFolder) -> Calibrations:
     """Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger than 64 MB."""
     file, where = run.open_file(CALIBRATION_FILE, at_most=_MOST_BYTES), str(run.path / CALIBRATION_FILE)
     draws: dict[str, Draw] = {}
-    scores: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    scores: dict[str, Scores] = {}
     if file is None:
         return Calibrations()
     count = 0

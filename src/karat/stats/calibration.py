@@ -39,13 +39,12 @@ class Calibration(Struct, frozen=True, kw_only=True):
     dropped: int  # answers that a person scored and the judge did not
 
 
-def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the interval speaks
+def calibrate(
     judge: Iterable[object],
     human: Iterable[object],
     clusters: Iterable[object] | None = None,
     *,
     strata: Iterable[object] | None = None,
-    weights: Iterable[object] | None = None,
     target: Target = "questions",
     categories: Sequence[float] | None = None,
     level: float = 0.95,
@@ -62,11 +61,10 @@ def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the 
     `strata`: from which stratum each answer was drawn for people (the judge's score, say), where they were not drawn
     from all alike: `corrected` is then Σ W_h·ȳ_h over the strata, W_h their shares of what the judge scored. `target`
     says of what its interval speaks: `"questions"` like these, or `"answers"`, these alone, whose interval is narrower
-    (it holds the value for such questions in 38–92 % of cases). `weights`: instead, for how many answers each stands,
-    1/(the probability that people got it); equal weights say that the draw was random. Draws with equal numbers a
-    score give means that are off by .11 to .19 on a scale of five steps, so a labelled share that differs between the
-    judge's scores beyond chance (p < 0.0001) is refused without strata or weights. `people` and `bias` are of the
-    answers that people scored, as they are.
+    (it holds the value for such questions in 38–92 % of cases); see `stratified_mean`. Draws with equal numbers a score
+    give means that are off by .11 to .19 on a scale of five steps, so a labelled share that differs between the judge's
+    scores beyond chance (p < 0.0001) is refused without strata. `people` and `bias` are of the answers that people
+    scored, as they are.
 
     Without strata, it is made for many more answers that were not read than were. With few its interval is wider than
     that of `people`: 100 read and 10 not have an error of about 0.35 where the people's own mean has 0.10. With one
@@ -90,7 +88,7 @@ def calibrate(  # noqa: PLR0913 – how the answers were drawn, and of what the 
     def by_question(values: Floats, rows: Bools) -> Groups:
         return group(values[rows], draw.clusters_of(rows))
 
-    corrected = _of_design(draw, strata, weights, target, level)
+    corrected = _of_strata(draw, strata, target, level)
     if corrected is None:
         _refuse_strata(judged[has_judge], both[has_judge])
         corrected = _corrected(by_question(judged, alone), by_question(told - judged, both), over(told, both))
@@ -116,12 +114,6 @@ class _Draw(Struct, frozen=True):
     told: Floats
     clusters: Sequence[object]
 
-    def rows(self, name: str, values: Sequence[object] | Floats) -> npt.NDArray[np.intp]:
-        """Those that the judge scored. Raises ValueError where `values` are not one an answer."""
-        if len(values) != self.judged.size:
-            raise ValueError(f"{name}: want one an answer ({self.judged.size}), got {len(values)}")
-        return np.flatnonzero(np.isfinite(self.judged))
-
     def clusters_of(self, rows: npt.NDArray[Any]) -> list[object]:
         """The clusters of some answers, given by their places or as a mask."""
         return [self.clusters[row] for row in np.arange(self.judged.size)[rows].tolist()]
@@ -137,21 +129,19 @@ def _read(judge: Iterable[object], human: Iterable[object], clusters: Iterable[o
     return _Draw(judged, told, at)
 
 
-def _of_design(
-    draw: _Draw, strata: Iterable[object] | None, weights: Iterable[object] | None, target: Target, level: float
-) -> Interval | None:
+def _of_strata(draw: _Draw, strata: Iterable[object] | None, target: Target, level: float) -> Interval | None:
     """None where nothing is said of how the answers were drawn."""
     if target not in ("questions", "answers"):
         raise ValueError(f"target: must be questions or answers, got {target!r}")
-    if strata is not None and weights is not None:
-        raise ValueError("weights: strata say them already; give one of the two")
-    if strata is not None:
-        known = list(strata)
-        rows = draw.rows("strata", known)
-        return stratified_mean(
-            draw.told[rows], [known[row] for row in rows.tolist()], draw.clusters_of(rows), target=target, level=level
-        )
-    return None if weights is None else _of_weights(draw, columns("weights", weights), level)
+    if strata is None:
+        return None
+    known = list(strata)
+    if len(known) != draw.judged.size:
+        raise ValueError(f"strata: want one an answer ({draw.judged.size}), got {len(known)}")
+    rows = np.flatnonzero(np.isfinite(draw.judged))
+    return stratified_mean(
+        draw.told[rows], [known[row] for row in rows.tolist()], draw.clusters_of(rows), target=target, level=level
+    )
 
 
 def _refuse_strata(judged: Floats, labelled: Bools) -> None:
@@ -177,34 +167,8 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
         each = ", ".join(f"{score:g}: {int(n)} of {c}" for score, n, c in zip(scores, seen, counts, strict=True))
         raise ValueError(
             f"strata: people scored other shares of some scores than of others ({each}), so their mean is not that of "
-            "all: say from which stratum each answer was drawn (strata=), or for how many it stands (weights=)"
+            "all: say from which stratum each answer was drawn (strata=)"
         )
-
-
-def _of_weights(draw: _Draw, weights: Floats, level: float) -> Interval:
-    """The judge's mean over all, and the weighted mean of person less judge; its error by linearisation."""
-    rows = draw.rows("weights", weights)
-    gap, judged = draw.told[rows] - draw.judged[rows], draw.judged[rows]
-    seen = np.isfinite(gap)
-    mass = np.where(seen, weights[rows], 0.0)
-    if not (np.isfinite(mass[seen]).all() and (mass[seen] > 0).all()):
-        raise ValueError("weights: must be numbers above 0 for every answer that people scored")
-    questions = group(np.zeros(rows.size), draw.clusters_of(rows))
-    told = len({questions.codes[at] for at in np.flatnonzero(seen).tolist()})
-    method = "prediction-powered mean, weighted"
-    bare = Interval(
-        value=math.nan, level=level, n=len(questions.labels), method=method, observations=int(rows.size)
-    )  # fmt: skip
-    if not told:
-        return replace(bare, reason="nobody scored what the judge scored")
-    gap = np.where(seen, gap, 0.0)
-    middle, apart = float(judged.mean()), float(mass @ gap) / float(mass.sum())
-    bare = replace(bare, value=middle + apart)
-    if told < 2:
-        return replace(bare, reason="both scored one question only: its spread cannot be known")
-    moved = (judged - middle) / rows.size + mass * (gap - apart) / float(mass.sum())
-    sums = np.bincount(questions.codes, weights=moved)
-    return around(bare, math.sqrt(told / (told - 1) * float((sums**2).sum())), told - 1.0)
 
 
 def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:

@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     folder = api.open(run, results=results)
     summary = api.summarize(folder)
     if labels is not None:
-        output.say(*_keep(folder, summary, labels, who=who))
+        output.say(*_keep(folder, summary, labels, who))
     found = calibrated(
         folder, summary, draw=draw, target="answers" if target == "answers" else "questions", half_width=width
     )
@@ -82,41 +82,34 @@ def command(  # noqa: PLR0913 - an argument for each option
     return Exit.DONE
 
 
-def _keep(run: RunFolder, summary: Summary, labels: Path, *, who: str | None) -> list[str]:
-    """Keeps the scores of a sheet that are new; what was kept, and what was not."""
-    from datetime import UTC, datetime
+def _keep(run: RunFolder, summary: Summary, labels: Path, who: str | None) -> list[str]:
+    """Keeps the scores of a sheet that are new, and says what was kept."""
+    import getpass
+    from contextlib import suppress
 
     from karat.analysis.label_sheet import read_sheet
     from karat.formats import clean, plural
     from karat.journal.calibration import add_calibration, read_calibrations
 
-    name = " ".join(clean(who or _account()).split())[:60].strip()
+    if who is None:
+        with suppress(OSError, KeyError):  # an account without a name
+            who = getpass.getuser()
+    name = " ".join(clean(who or "").split())[:60].strip()
     if not name:
         raise BadOption("--who", "say who filled in the sheet")
     kept = read_calibrations(run)
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    scores, left_out = read_sheet(labels, kept, summary.metrics, who=name, at=at)
+    scores, left_out = read_sheet(labels, kept, summary.metrics, who=name)
     before = [kept.scores.get(one.draw, {}).get(one.trial, {}).get(name, {}) for one in scores]
     new = [one for one, old in zip(scores, before, strict=True) if {**old, **one.scores} != old]
-    changed = sum(
-        any(metric in old and old[metric] != score for metric, score in one.scores.items())
-        for one, old in zip(scores, before, strict=True)
-    )
+    changed = sum(bool(old) and {**one.scores, **old} != {**old, **one.scores}
+                  for one, old in zip(scores, before, strict=True))  # fmt: skip
     if new:
         add_calibration(run, new)
-    lines = [f"{plural(len(new), 'labelled answer')} of '{name}' kept in the run folder", *left_out]
-    if len(new) < len(scores):
-        lines.append(f"{plural(len(scores) - len(new), 'row')} known already")
+    lines = [
+        f"{plural(len(new), 'labelled answer')} of '{name}' kept, {len(scores) - len(new)} known already",
+        *left_out,
+    ]
     if changed:
         lines.append(f"warning: {plural(changed, 'answer')} had other scores of '{name}', which these replace; "
                      "another person's sheet needs --who NAME")  # fmt: skip
     return lines
-
-
-def _account() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # an account without a name
-        return ""

@@ -178,7 +178,7 @@ def test_where_strata_are_scores_the_bias_is_the_judges_mean_less_the_peoples():
         assert gap.value == pytest.approx(mean(judge) - people.value)
     assert gap.se == pytest.approx(people.se)  # of these answers: the judge's mean is known
     point = stratified_mean([2, 2, N, 4, 4, N], [0, 0, 0, 1, 1, 1], target="answers")
-    assert (point.value, point.low, point.high) == (3.0, 3.0, 3.0)
+    assert (point.value, point.low, point.high) == pytest.approx((3.0, 3.0, 3.0))
     assert point.reason == "nothing varies: the interval is a point"
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from karat.analysis import Comparison, Summary
+    from karat.analysis.gate import Gate
     from karat.config import Experiment
     from karat.execution import Outcome, RunStatus, Selection
     from karat.records import AllowCode
@@ -31,6 +32,7 @@ __all__ = [
     "carry_out",
     "compare",
     "folders",
+    "gate",
     "open",
     "query",
     "relation",
@@ -235,6 +237,60 @@ def compare(
     return summary.compare(
         first, first, condition_a=a, condition_b=b, scorings=scorings, level=level, allow_code=allow_code, right=right
     )
+
+
+def gate(
+    run: RunLike,
+    *,
+    min: Mapping[str, float] | None = None,  # noqa: A002 - the keys of `gate:` in the experiment file
+    max: Mapping[str, float] | None = None,  # noqa: A002 - likewise
+    max_drop: Mapping[str, float] | None = None,
+    baseline: RunLike | None = None,
+    results: str | os.PathLike[str] = "results",
+) -> Gate:
+    """Whether a run keeps its thresholds: `.verdict` is "passed", "failed" or "undecided".
+
+    Thresholds are `[CONDITION.]METRIC` → value, and are laid over those of the run's own experiment file. `baseline`:
+    what `max_drop` compares with; "latest:NAME" is the newest other run of that experiment below `results` that is
+    done and has the same dataset, by content. Raises BadOption for names that the run does not have.
+    """
+    from karat.analysis.gate import gate as decided
+    from karat.analysis.thresholds import Bound, Threshold, thresholds_of
+
+    folder = open(run, results=results)
+    settings = {key: choice.value for key, choice in folder.info.experiment.items()}
+    given: tuple[tuple[Bound, Mapping[str, float] | None], ...] = (("min", min), ("max", max), ("max_drop", max_drop))
+    thresholds = {(one.bound, one.name): one for one in thresholds_of(settings)}
+    for bound, values in given:
+        for name, value in (values or {}).items():
+            thresholds[bound, name] = Threshold(name=name, bound=bound, value=value)
+    drops = any(bound == "max_drop" for bound, _ in thresholds)
+    if baseline is not None and not drops:
+        raise BadOption("--baseline", "nothing is compared with it: name a --max-drop, or `gate.max_drop` in the file")
+    named = settings.get("gate.baseline")
+    against, missing = None, None
+    if drops and (asked := baseline or (named if isinstance(named, str) else None)) is not None:
+        against, missing = _baseline(asked, folder, Path(results))
+    compared = None if against is None else summarize(against)
+    return decided(summarize(folder), list(thresholds.values()), baseline=compared, no_baseline=missing)
+
+
+def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder | None, str | None]:
+    """The run to compare with; without one, why there is none."""
+    newest, colon, name = asked.partition(":") if isinstance(asked, str) else ("", "", "")
+    if newest != "latest" or Path(str(asked)).exists():
+        return open(asked, results=results), None
+    name, others = name if colon else run.info.name, 0
+    for path in reversed(_runs(results)):
+        with suppress(BadRun):  # one run that cannot be read hides no other
+            found = _opened(path)
+            if found.info.run == run.info.run or found.info.name != name or found.info.rehearsed != run.info.rehearsed:
+                continue
+            if found.info.dataset.sha256 == run.info.dataset.sha256 and found.status() == "done":
+                return found, None
+            others += 1
+    why = f" ({others} of it are over another dataset, or have not ended)" if others else ""
+    return None, f"no earlier run of '{name}' in {results} to compare with{why}"
 
 
 def query(run: RunLike, sql: str, *, scorings: Mapping[str, str] | None = None) -> Rows:

@@ -357,3 +357,21 @@ def test_a_file_with_thousands_of_faults_is_read_once_and_each_is_told(read: Rea
     with pytest.raises(BadExperiment) as caught:
         read(f"{GOOD}{unknown}scorers: [{', '.join(['xyzzy'] * 2000)}]\n")
     assert len(caught.value.faults) == 7000
+
+
+@pytest.mark.parametrize(
+    ("gate", "fault"),
+    [
+        ({"min": {"completeness": "much"}}, "gate.min.completeness"),
+        ({"min": {"completeness": True}}, "must be a number, got true"),
+        ({"max_drop": {"completeness": -0.1}}, "gate.max_drop.completeness"),
+        ({"minimum": {"completeness": 4}}, "gate.minimum"),
+        ({"baseline": ""}, "gate.baseline"),
+    ],
+)
+def test_thresholds_are_numbers_by_name(tmp_path, gate, fault):
+    (tmp_path / "q.jsonl").write_text('{"question": "1?", "answer": "1"}\n', encoding="utf-8")
+    keys = {"dataset": {"path": "q.jsonl"}, "agent": {"type": "floor"}, "conditions": {"a": {}}, "folder": tmp_path}
+    with pytest.raises(BadExperiment) as refused:
+        Experiment(**keys, judge={"type": "overlap"}, gate=gate)
+    assert fault in str(refused.value)

@@ -3,52 +3,43 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from karat.analysis.model import MetricInfo, Summary
-from karat.errors import BadOption, did_you_mean
-from karat.stats import adjust, one_sided_bounds
+from karat.analysis.thresholds import Threshold, resolve
+from karat.analysis.verdicts import server_warnings
+from karat.errors import BadOption
+from karat.stats import OneSided, adjust, one_sided_bounds
 
-__all__ = ["Check", "Gate", "Threshold", "gate", "parse_threshold"]
+__all__ = ["Check", "Gate", "gate"]
 
+Floats = NDArray[np.float64]
 Verdict = Literal["passed", "failed", "undecided"]
 LEVEL = 0.95
-TOTALS = {"cost_usd": "the cost of the run, in dollars", "failed": "the share of planned trials without an answer"}
-_TEXT = re.compile(r"(?:(?P<condition>.+)\.)?(?P<metric>[^.=]+)=(?P<value>[^=]+)")
-
-
-class Threshold(msgspec.Struct, frozen=True, kw_only=True):
-    """A bound that a number must keep. `condition` None: each condition of the run must keep it."""
-
-    metric: str  # of the run, or cost_usd, failed
-    bound: Literal["min", "max", "max_drop"]
-    value: float
-    condition: str | None = None
-
-    def __str__(self) -> str:
-        name = f"{self.condition}.{self.metric}" if self.condition else self.metric
-        sign = {"min": "at least", "max": "at most", "max_drop": "drops by at most"}[self.bound]
-        return f"{name} {sign} {self.value:g}"
+_Z95, _Z80 = 1.6449, 0.8416  # points of the normal distribution
+_MOST_QUESTIONS = 1_000_000
+_ROUNDING = 1e-9  # of the scale: a mean of thirds may end beside it
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One threshold under one condition. The bounds are one-sided, at 95 %."""
 
     threshold: Threshold
+    metric: str
     condition: str | None  # None: of the whole run
     verdict: Verdict
-    value: float | None  # of a drop: the new mean minus the baseline's
+    value: float | None  # of a drop: how much better the run is than the baseline
     low: float | None
     high: float | None
-    p_failed: float | None  # one-sided, of "the threshold is kept", after Holm's adjustment
+    p_failed: float | None  # one-sided, of "the threshold is kept", after Holm's adjustment; None: not tested
     questions: int
     missing: int  # planned trials without the number; they count as worst for `low` and best for `high`
-    method: str
+    method: str  # "known": a total, without an error
     percent: bool = False
     needed: int | None = None  # undecided: questions that would decide 80 % of runs, were the value the true one
     reason: str | None = None
@@ -63,46 +54,38 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     checks: tuple[Check, ...]
     level: float = LEVEL
+    warnings: tuple[str, ...] = ()
 
 
-def parse_threshold(text: str, bound: Literal["min", "max", "max_drop"]) -> Threshold:
-    """`[CONDITION.]METRIC=VALUE`. Raises BadOption for anything else.
-
-    >>> parse_threshold("with-docs.completeness=4.2", "min")
-    Threshold(metric='completeness', bound='min', value=4.2, condition='with-docs')
-    """
-    option = f"--{bound.replace('_', '-')}"
-    match = _TEXT.fullmatch(text)
-    try:
-        value = float(match["value"].rstrip("%")) / (100 if match["value"].endswith("%") else 1) if match else math.nan
-    except ValueError:
-        value = math.nan
-    if match is None or not math.isfinite(value):
-        raise BadOption(option, f"want [CONDITION.]METRIC=NUMBER, got '{text}'")
-    return Threshold(metric=match["metric"], bound=bound, value=value, condition=match["condition"])
-
-
-def gate(summary: Summary, thresholds: Sequence[Threshold], *, baseline: Summary | None = None) -> Gate:
+def gate(
+    summary: Summary,
+    thresholds: Sequence[Threshold],
+    *,
+    baseline: Summary | None = None,
+    no_baseline: str | None = None,
+) -> Gate:
     """Decides each threshold under each condition it is for.
 
     Passed: the lower 95 % bound keeps a `min` (of `max` the upper one). Failed: the other bound misses it, after
     Holm's adjustment over all thresholds. A run passes where every threshold does, which needs no adjustment: an
     intersection-union test. Missing trials count as the worst value for one bound and as the best for the other.
 
-    Raises BadOption for names that the run does not have, and for a `max_drop` without `baseline`.
+    Raises BadOption for names that the run does not have, and for a `max_drop` without `baseline`; with `no_baseline`,
+    the reason why there is none, that is undecided.
 
     Berger (1982), Technometrics 24:295.
     """
     if not thresholds:
         raise BadOption("gate", "no threshold: name some with --min, --max or --max-drop, or under `gate:` in the file")
-    checks = [check for threshold in thresholds for check in _checks(summary, threshold, baseline)]
-    adjusted = adjust([math.nan if check.p_failed is None else check.p_failed for check in checks]).tolist()
+    checks = [check for threshold in thresholds for check in _checks(summary, threshold, baseline or no_baseline)]
+    adjusted = adjust([check.p_failed for check in checks]).tolist()
     decided = []
     for check, p in zip(checks, adjusted, strict=True):
-        verdict: Verdict = check.verdict
-        if verdict == "failed" and not p <= 1 - LEVEL and check.p_failed is not None:
-            verdict = "undecided"
-        decided.append(msgspec.structs.replace(check, verdict=verdict, p_failed=None if math.isnan(p) else p))
+        unsure = check.verdict == "failed" and p > 1 - LEVEL  # NaN: a total, which is known
+        verdict: Verdict = "undecided" if unsure else check.verdict
+        reason = check.reason or ("failed by itself, but not among so many thresholds" if unsure else None)
+        p_failed = None if math.isnan(p) else p
+        decided.append(msgspec.structs.replace(check, verdict=verdict, p_failed=p_failed, reason=reason))
     verdicts = {check.verdict for check in decided}
     worst: Verdict = "failed" if "failed" in verdicts else "undecided" if "undecided" in verdicts else "passed"
     return Gate(
@@ -111,167 +94,232 @@ def gate(summary: Summary, thresholds: Sequence[Threshold], *, baseline: Summary
         baseline=None if baseline is None else baseline.run,
         verdict=worst,
         checks=tuple(decided),
+        warnings=summary.warnings,
     )
 
 
-def _checks(summary: Summary, threshold: Threshold, baseline: Summary | None) -> list[Check]:
-    if threshold.metric in TOTALS:
-        return [_total(summary, threshold)]
-    known = [info.key for info in summary.metrics]
-    info = next((info for info in summary.metrics if info.key == threshold.metric), None)
+def _checks(summary: Summary, threshold: Threshold, baseline: Summary | str | None) -> list[Check]:
+    infos = {info.key: info for info in summary.metrics}
+    condition, metric = resolve(threshold.name, summary.conditions, infos)
+    info = infos.get(metric)
     if info is None:
-        names = [*known, *TOTALS]
-        hint = did_you_mean(threshold.metric, names)
-        raise BadOption("gate", f"run {summary.run} has no metric '{threshold.metric}' ({', '.join(names)}){hint}")
-    if threshold.condition is not None and threshold.condition not in summary.conditions:
-        hint = did_you_mean(threshold.condition, summary.conditions)
-        raise BadOption("gate", f"run {summary.run} has no condition '{threshold.condition}'{hint}")
-    chosen = summary.conditions if threshold.condition is None else (threshold.condition,)
+        return [_total(summary, threshold, condition, metric)]
+    chosen = summary.conditions if condition is None else (condition,)
     if threshold.bound != "max_drop":
-        return [_level(summary, threshold, info, condition) for condition in chosen]
+        return [_level(summary, threshold, info, one) for one in chosen]
     if baseline is None:
-        raise BadOption("--max-drop", "needs a run to compare with: --baseline RUN")
-    return [_drop(summary, threshold, info, condition, baseline) for condition in chosen]
+        raise BadOption("--max-drop", "needs a run to compare with: --baseline RUN, or `gate.baseline` in the file")
+    if info.direction == "none":
+        raise BadOption("--max-drop", f"'{metric}' is better in no direction: set a --min or a --max")
+    return [_drop(summary, threshold, info, one, baseline) for one in chosen]
 
 
-def _total(summary: Summary, threshold: Threshold) -> Check:
+def _total(summary: Summary, threshold: Threshold, condition: str | None, metric: str) -> Check:
     """What is known without an error: no interval."""
-    if threshold.condition is not None or threshold.bound == "max_drop":
-        raise BadOption("gate", f"{threshold.metric} is of the whole run and has a `min` or a `max`: {threshold}")
-    ledger, cost = summary.total.ledger, summary.total.cost
-    unknown, reason = 0, None
-    if threshold.metric == "failed":
+    if threshold.bound == "max_drop":
+        raise BadOption("--max-drop", f"{metric} has no drop: set a --max")
+    account = summary.total if condition is None else summary.accounts[condition]
+    ledger, cost = account.ledger, account.cost
+    unknown, value, reason = 0, None, "nothing was planned"
+    if metric == "failed":
         value = (ledger.planned - ledger.scored) / ledger.planned if ledger.planned else None
     else:
         value, unknown = cost.agent.known + cost.judge.known, cost.agent.unknown + cost.judge.unknown
-    if value is None:
-        verdict: Verdict = "undecided"
-    elif threshold.bound == "max":
-        verdict = "failed" if value > threshold.value else "undecided" if unknown else "passed"
-    else:
-        verdict = "passed" if value >= threshold.value else "undecided" if unknown else "failed"
-    if unknown:
         reason = f"{unknown} calls have no known price"
+    verdict: Verdict = "undecided"
+    if value is not None:
+        above = value > threshold.value if threshold.bound == "max" else value >= threshold.value
+        kept = above == (threshold.bound == "min")
+        # Unknown prices can only raise the sum.
+        verdict = "undecided" if unknown and not above else "passed" if kept else "failed"
     return Check(
-        threshold=threshold, condition=None, verdict=verdict, value=value, low=value,
+        threshold=threshold, metric=metric, condition=condition, verdict=verdict, value=value, low=value,
         high=None if unknown else value, p_failed=None, questions=summary.samples, missing=0, method="known",
-        percent=threshold.metric == "failed", reason=reason,
+        percent=metric == "failed", reason=reason if value is None or unknown else None,
     )  # fmt: skip
 
 
-def _filled(summary: Summary, info: MetricInfo, condition: str) -> tuple[dict[str, tuple[float, float, float]], int]:
-    """Question: its mean over the answers there are, the least and the greatest it can be; how many are missing."""
+class _Means(msgspec.Struct, frozen=True, kw_only=True):
+    """Each question's mean under one condition, an entry a question."""
+
+    rows: Floats  # columns: over the answers that there are, the least that it can be, the most; NaN: not known
+    weights: Floats  # what a question counts for in the mean
+    missing: Floats  # planned trials without the number
+    digests: tuple[tuple[str, str], ...]  # id and content
+
+
+def _means(summary: Summary, info: MetricInfo, condition: str) -> _Means:
     table = summary.table_of_samples
-    if table is None:
-        return {}, 0
+    assert table is not None  # a run with metrics has one
     column = next(one for one in table.columns if (one.condition, one.metric) == (condition, info.key))
-    low, high = (math.nan if end is None else end for end in (info.low, info.high))
-    found, missing, k = {}, 0, summary.repetitions
-    for name, mean, n in zip(table.ids, column.mean, column.n, strict=True):
-        gone = k - n
-        missing += gone
-        value = math.nan if mean is None else mean
-        least, most = (value if not gone else ((value * n if n else 0.0) + gone * end) / k for end in (low, high))
-        found[name] = value, least, most
-    return found, missing
+    k = summary.repetitions
+    value, n = np.array(column.mean, dtype=np.float64), np.array(column.n, dtype=np.float64)
+    missing = k - n
+    ends = [np.nan if end is None else end for end in (info.low, info.high)]
+    sums = [np.where(n > 0, value * n, 0.0)] * 2
+    weights = np.ones(n.size)
+    if column.turns is not None and table.weights is not None:  # of conversations: over all turns
+        if info.low == 0:  # some rates count a failed trial as wrong already, which the best case undoes
+            sums[1] = np.minimum(np.where(n > 0, value * k, 0.0), n * ends[1])
+        turns = np.array(column.turns, dtype=np.float64)
+        each = np.divide(turns, n, out=np.full(n.size, np.nan), where=n > 0)
+        known = np.isfinite(each)
+        weights = np.where(known, each, each[known].mean() if known.any() else 1.0) * np.array(table.weights)
+    least, most = (
+        np.where(missing > 0, (there + missing * end) / k, value) for there, end in zip(sums, ends, strict=True)
+    )
+    digests = tuple(zip(table.ids, table.digests, strict=True))
+    return _Means(rows=np.column_stack([value, least, most]), weights=weights, missing=missing, digests=digests)
+
+
+def _spread(values: Floats, weights: Floats) -> Floats:
+    """Values whose plain mean is the weighted one, and whose spread is that of its error (linearised).
+
+    >>> _spread(np.array([1.0, 0.0]), np.array([3.0, 1.0])).tolist()
+    [1.125, 0.375]
+    """
+    if not values.size or np.ptp(weights) == 0:
+        return values
+    mean = float((weights * values).sum() / weights.sum())
+    return np.asarray(mean + weights / weights.mean() * (values - mean))
 
 
 def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: str) -> Check:
-    questions, missing = _filled(summary, info, condition)
-    scale = None if info.low is None or info.high is None else (info.low, info.high)
-    rows = np.array(list(questions.values()), dtype=np.float64).reshape(-1, 3)
-    return _decided(threshold, info, condition, rows, missing, scale)
+    means = _means(summary, info, condition)
+    seen = np.isfinite(means.rows[:, 0])
+    first = _spread(means.rows[seen, 0], means.weights[seen])
+    rows = [first, *(_spread(means.rows[:, side], means.weights) for side in (1, 2))]
+    return _decided(summary, threshold, info, condition, rows, int(means.missing.sum()), (info.low, info.high))
 
 
-def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, baseline: Summary) -> Check:
-    """New minus old over the questions that both runs have, by id and content."""
-    if condition not in baseline.conditions or baseline.result(condition, info.key) is None:
+def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, baseline: Summary | str) -> Check:
+    """How much better the run is, over the questions that both runs have, by id and content."""
+    if isinstance(baseline, str):
+        nothing = [np.empty(0)] * 3
+        check = _decided(summary, threshold, info, condition, nothing, 0, (None, None))
+        return msgspec.structs.replace(check, reason=baseline)
+    theirs = next((one for one in baseline.metrics if one.key == info.key), None)
+    if theirs is None or condition not in baseline.conditions:
         raise BadOption("--baseline", f"run {baseline.run} has no '{info.key}' under '{condition}'")
-    new, missing = _filled(summary, info, condition)
-    old, missing_old = _filled(baseline, info, condition)
-    tables = summary.table_of_samples, baseline.table_of_samples
-    digests = [dict(zip(t.ids, t.digests, strict=True)) if t is not None else {} for t in tables]
-    same = [name for name in new if name in old and digests[0][name] == digests[1][name]]
-    sign = -1.0 if info.direction == "lower" else 1.0
-    pairs = [(new[name], old[name]) for name in same]
-    rows = np.array(
-        [(sign * (a[0] - b[0]), *sorted((sign * (a[1] - b[2]), sign * (a[2] - b[1])))) for a, b in pairs], dtype=float
-    ).reshape(-1, 3)
+    new, old = _means(summary, info, condition), _means(baseline, theirs, condition)
+    place = {one: at for at, one in enumerate(old.digests)}
+    pairs = np.array([(at, place[one]) for at, one in enumerate(new.digests) if one in place], dtype=int).reshape(-1, 2)
+    here, there = pairs.T
+    seen = np.isfinite(new.rows[here, 0]) & np.isfinite(old.rows[there, 0])
+    both = [part.rows[side] for part, side in ((new, here), (old, there))]
+    weights = [part.weights[side] for part, side in ((new, here), (old, there))]
+    sides = [
+        _spread(both[0][seen, 0], weights[0][seen]) - _spread(both[1][seen, 0], weights[1][seen]),
+        # The least of the new run minus the most of the old, and the reverse.
+        *(_spread(both[0][:, a], weights[0]) - _spread(both[1][:, b], weights[1]) for a, b in ((1, 2), (2, 1))),
+    ]
+    rows = sides if info.direction == "higher" else [-sides[0], -sides[2], -sides[1]]
     width = None if info.low is None or info.high is None else info.high - info.low
-    scale = None if width is None else (-width, width)
-    at_least = msgspec.structs.replace(threshold, bound="min", value=-abs(threshold.value))
-    check = _decided(at_least, info, condition, rows, missing + missing_old, scale)
-    other = len(new) - len(same)
-    reason = f"{other} questions are not in the baseline and are left out" if other else check.reason
-    return msgspec.structs.replace(check, threshold=threshold, reason=reason)
+    missing = int(new.missing[here].sum() + old.missing[there].sum())
+    scale = (None, None) if width is None else (-width, width)
+    check = _decided(summary, threshold, info, condition, rows, missing, scale)
+    other = len(new.digests) + len(old.digests) - 2 * len(pairs)
+    reason = f"questions that one of the two runs does not have are left out: {other}" if other else None
+    if theirs.scoring != info.scoring:
+        reason = f"the baseline was scored differently: score both alike with `karat score` ({info.scorer})"
+        check = msgspec.structs.replace(check, verdict="undecided", p_failed=None, needed=None)
+    return msgspec.structs.replace(check, reason="; ".join(filter(None, [reason, check.reason])) or None)
 
 
 def _decided(
-    threshold: Threshold, info: MetricInfo, condition: str, rows: np.ndarray, missing: int,
-    scale: tuple[float, float] | None,
+    summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, rows: Sequence[Floats], missing: int,
+    ends: tuple[float | None, float | None],
 ) -> Check:  # fmt: skip
-    seen = rows[np.isfinite(rows[:, 0]), 0]
-    least, most = rows[:, 1], rows[:, 2]
-    reason = None
-    if not (np.isfinite(least).all() and np.isfinite(most).all()):
-        reason = f"{missing} trials have no number, and the metric has no range that would bound them"
-    sides = [one_sided_bounds(side, scale=scale, level=LEVEL) for side in (least, most)]
-    low, high = sides[0].low, sides[1].high
-    needed = None
-    kept, missed = (low >= threshold.value, high < threshold.value)
-    if threshold.bound == "max":
-        kept, missed = high <= threshold.value, low > threshold.value
+    """`rows`: each question's value, the least that it can be, and the most."""
+    limit = -threshold.value if threshold.bound == "max_drop" else threshold.value
+    sides = rows[1:]
+    known = [bool(np.isfinite(side).all()) for side in sides]
+    reason = None if all(known) else "the metric has no range that would bound the missing trials"
+    scale = None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
+    skewed = scale is None and info.low == 0 and threshold.bound != "max_drop"
+    bounds = _Bounds(sides=sides, scale=scale, skewed=skewed)
+    found = bounds.at(LEVEL)
+    # A pseudo-value, or a conversation that counts for more than others, may lead past the end of the scale.
+    low = found[0].low if ends[0] is None else max(found[0].low, ends[0])
+    high = found[1].high if ends[1] is None else min(found[1].high, ends[1])
+    above = threshold.bound == "max"
+    kept, missed = (high <= limit, low > limit) if above else (low >= limit, high < limit)
+    broken = [one for one in summary.server_problems if one.condition == condition]
+    if broken:  # such scores pass nothing, and a threshold that they miss is missed
+        kept, reason = False, server_warnings(broken)[0]
     verdict: Verdict = "passed" if kept else "failed" if missed else "undecided"
+    if verdict == "undecided" and missing and reason is None:
+        reason = "trials are missing: `karat run FILE --resume RUN --retry-failed` asks them again"
+    seen = rows[0]
     value = float(seen.mean()) if seen.size else math.nan
+    needed = None
     if verdict == "undecided" and seen.size > 1 and not missing:
-        needed = _needed(value - threshold.value, float(seen.std(ddof=1)), seen.size)
+        needed = _needed(value - limit, float(seen.std(ddof=1)), seen.size)
     return Check(
         threshold=threshold,
+        metric=info.key,
         condition=condition,
         verdict=verdict,
         value=_known(value),
         low=_known(low),
         high=_known(high),
-        p_failed=_p_failed(threshold, least, most, scale),
-        questions=int(seen.size),
+        p_failed=bounds.p_missed(limit, above=above) if known[0 if above else 1] and seen.size else None,
+        questions=seen.size,
         missing=missing,
-        method=sides[0].method,
+        method=found[0].method,
         percent=info.percent,
         needed=needed,
-        reason=reason or sides[0].reason,
+        reason=reason or found[0].reason,
     )
+
+
+class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of a mean of which only the least and the most that each question can be are known."""
+
+    sides: Sequence[Floats]
+    scale: tuple[float, float] | None
+    skewed: bool
+
+    def at(self, level: float) -> tuple[OneSided, OneSided]:
+        low, high = (self._one(side, level) for side in self.sides)
+        return low, high
+
+    def _one(self, side: Floats, level: float) -> OneSided:
+        scale = self.scale
+        if scale is not None and side.size and np.isfinite(side).all():
+            slack = _ROUNDING * (scale[1] - scale[0])
+            side = np.where((side < scale[0]) & (side >= scale[0] - slack), scale[0], side)
+            side = np.where((side > scale[1]) & (side <= scale[1] + slack), scale[1], side)
+            # Conversations that count for more than others reach further than the scale.
+            scale = min(scale[0], float(side.min())), max(scale[1], float(side.max()))
+        return one_sided_bounds(side, scale=scale, skewed=self.skewed, level=level)
+
+    def p_missed(self, limit: float, *, above: bool) -> float:
+        """The smallest alpha at which the bound misses the limit, by bisection."""
+
+        def missed(alpha: float) -> bool:
+            bounds = self._one(self.sides[0 if above else 1], 1 - alpha)
+            return bounds.low > limit if above else bounds.high < limit
+
+        least, most = 1e-12, 0.5
+        if not missed(most):
+            return 1.0
+        for _ in range(20):  # to 3 parts in 100,000
+            middle = math.sqrt(least * most)
+            least, most = (least, middle) if missed(middle) else (middle, most)
+        return most
 
 
 def _known(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _p_failed(
-    threshold: Threshold, least: np.ndarray, most: np.ndarray, scale: tuple[float, float] | None
-) -> float | None:
-    """The smallest alpha at which the bound misses the threshold, by bisection."""
-
-    def missed(level: float) -> bool:
-        if threshold.bound == "max":
-            return one_sided_bounds(least, scale=scale, level=level).low > threshold.value
-        return one_sided_bounds(most, scale=scale, level=level).high < threshold.value
-
-    if not np.isfinite(least).all() or not np.isfinite(most).all():
-        return None
-    low, high = 1e-12, 0.5
-    if not missed(1 - high):
-        return 1.0
-    for _ in range(40):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if missed(1 - middle) else (middle, high)
-    return high
-
-
 def _needed(margin: float, sd: float, questions: int) -> int | None:
-    """Questions whose one-sided test decides 80 % of runs, were the observed margin the true one."""
-    from karat.stats import sample_size_ttest
+    """Questions whose one-sided test decides 80 % of runs, were the observed margin the true one.
 
+    Guenther (1981), Am. Stat. 35:243: the normal's, and half the square of its 95 % point for Student's.
+    """
     if not sd > 0 or margin == 0:
         return None
-    n = sample_size_ttest(abs(margin) / sd, alternative="greater").n
-    return n if n is not None and n > questions else None
+    n = math.ceil((_Z95 + _Z80) ** 2 * (sd / margin) ** 2 + _Z95**2 / 2)
+    return n if questions < n <= _MOST_QUESTIONS else None

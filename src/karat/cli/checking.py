@@ -160,7 +160,7 @@ def check(
     `start` gets a line when servers are started; with None they are not, and no agent is loaded.
     Raises OperatorError for the dataset, a plug-in, or a name that is selected and not there.
     """
-    from karat.execution import build_scorers
+    from karat.execution import build_scorers, refuse_unknown_gates
 
     dataset = experiment.load_dataset()
     selected = plan(
@@ -168,6 +168,7 @@ def check(
     )
     samples, conditions = selected.samples, selected.conditions
     scorers = build_scorers(experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices)
+    refuse_unknown_gates(experiment, scorers)
     problems = [fault for scorer in scorers if (fault := _scorer_fault(scorer, dataset.samples[0]))]
     started, notes = asyncio.run(_started(experiment, selected, scorers, start)) if start else ({}, [])
     servers = _servers(selected, started)

@@ -370,6 +370,8 @@ class _Builder:
         }
         if file.baseline is not None:
             settings["baseline"] = file.baseline
+        if gate := file.gate.model_dump(exclude_defaults=True):
+            settings["gate"] = gate
         if file.mcp.record or file.mcp.replay:
             settings["mcp"] = file.mcp.model_dump(exclude_none=True)
         choices = dict(_choices(settings, root))

@@ -48,6 +48,7 @@ __all__ = [
     "ConditionModel",
     "Execution",
     "ExperimentFile",
+    "GateModel",
     "McpTraffic",
     "PriceModel",
     "PromptFile",
@@ -377,6 +378,15 @@ class ConditionModel(Section):
         return self.prompt_file or self.system_prompt
 
 
+class GateModel(Section):
+    """Thresholds that `karat gate` decides; keys are `METRIC` (each condition keeps it) or `CONDITION.METRIC`."""
+
+    min: dict[Name, Number] = {}  # at least this
+    max: dict[Name, Number] = {}  # at most this; also of cost_usd (dollars) and failed (share of trials)
+    max_drop: dict[Name, Annotated[Number, Field(ge=0)]] = {}  # worse than the baseline by at most this
+    baseline: Name | None = None  # a run, or latest:NAME; null: as `karat gate --baseline` says
+
+
 def _as_written(value: object, info: ValidationInfo) -> object:
     """A number as the file spells it: version 1.10 is not version 1.1."""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
@@ -460,6 +470,7 @@ class ExperimentFile(Section):
     )
     baseline: Annotated[TextOrNumber, AfterValidator(_known_condition)] | None = None
     execution: Execution = Field(default=Execution(), examples=[{"num_repetitions": 3}])
+    gate: GateModel = Field(default=GateModel(), examples=[{"min": {"completeness": 4.2}, "max": {"cost_usd": 5}}])
     prices: dict[str, PriceModel] = Field(default={}, examples=[{"openai:my-model": {"input": 2.5, "output": 10}}])
     secrets: list[Variable] = Field(default=[], examples=[["MY_PASSWORD"]])
 

@@ -1,4 +1,4 @@
-"""What a gate decided, as a document and as JUnit XML."""
+"""What a gate decided: as a document, as annotations of a workflow, and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -6,21 +6,36 @@ from xml.etree import ElementTree
 
 from karat import formats
 from karat.analysis.gate import Check, Gate
-from karat.blocks import Column, Count, Estimate, Note, Number, Row, Section, Table, Text, Tone, columns, plain
+from karat.blocks import (
+    Block,
+    Cell,
+    Column,
+    Count,
+    Estimate,
+    Money,
+    Note,
+    Row,
+    Section,
+    Share,
+    Table,
+    Text,
+    Tone,
+    columns,
+    plain,
+)
 from karat.document.run import Document
 
-__all__ = ["gate_document", "github_lines", "junit"]
+__all__ = ["check_line", "gate_document", "github_lines", "junit"]
 
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "undecided": ""}
+_LONGEST = 300  # characters of a name
 
 
 def gate_document(gate: Gate) -> Document:
     """The verdict first, then every threshold with its bounds, then what would decide the undecided."""
     counts = {verdict: sum(check.verdict == verdict for check in gate.checks) for verdict in _TONES}
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    facts = [("Thresholds", listed)]
-    if gate.baseline is not None:
-        facts.append(("Baseline", gate.baseline))
+    drops = any(check.threshold.bound == "max_drop" for check in gate.checks)
     table = Table(
         caption="Thresholds",
         columns=columns(
@@ -29,8 +44,8 @@ def gate_document(gate: Gate) -> Document:
             "verdict",
             Column(
                 "value [bounds]",
-                legend="Bounds: each holds by itself in 95 % of runs, with missing trials at the "
-                "worst value for the lower one and at the best for the upper one.",
+                legend="Missing trials count as the worst for the lower bound, as the best for the upper one."
+                + (" Of a drop: how much better than the baseline." if drops else ""),
             ),
             Column("questions", rank=1),
             Column("missing", rank=1),
@@ -39,38 +54,57 @@ def gate_document(gate: Gate) -> Document:
         rows=tuple(_row(check) for check in gate.checks),
         brief=True,
     )
-    hints = tuple(_hint(check) for check in gate.checks if check.verdict == "undecided" or check.reason)
-    blocks = (table, Note(texts=hints, title="What would decide", brief=True)) if hints else (table,)
+    hints = tuple(f"{_name(check)}: {hint}" for check in gate.checks if (hint := _hint(check)) is not None)
+    notes: tuple[Block, ...] = (Note(texts=hints, title="Notes", brief=True),) if hints else ()
     return Document(
         name=f"{gate.name} {gate.run}",
         verdicts=(f"Gate {gate.verdict}: {listed}",),
-        facts=tuple(facts),
-        sections=(Section(id="gate", title="Gate", blocks=blocks),),
+        facts=(
+            ("Bounds", f"each holds by itself in {100 * gate.level:g} % of runs"),
+            *(() if gate.baseline is None else (("Baseline", gate.baseline),)),
+        ),
+        warnings=gate.warnings,
+        sections=(Section(id="gate", title="Gate", blocks=(table, *notes)),),
     )
 
 
-def _row(check: Check) -> Row:
-    shown: Number | Estimate = Number(check.value)
+def check_line(check: Check) -> str:
+    """One threshold in a line."""
+    return f"{_name(check)}: {check.verdict}, {plain(_value(check))}"
+
+
+def _name(check: Check) -> str:
+    where = f" under {check.condition}" if check.condition else ""
+    return f"{check.metric} {check.threshold.words}{where}"
+
+
+def _value(check: Check) -> Cell:
     if check.method != "known":
         drop = check.threshold.bound == "max_drop"
-        shown = Estimate(check.value, check.low, check.high, percent=check.percent, signed=drop)
+        return Estimate(check.value, check.low, check.high, percent=check.percent, signed=drop)
+    if check.percent:
+        return Share(check.value)
+    return Money(check.value, 0 if check.high is not None else 1)
+
+
+def _row(check: Check) -> Row:
     return Row(
-        name=str(check.threshold),
+        name=f"{check.metric} {check.threshold.words}",
         cells=(
             Text(check.condition or "all"),
             Text(check.verdict, tone=_TONES[check.verdict]),
-            shown,
+            _value(check),
             Count(check.questions),
             Count(check.missing),
         ),
     )
 
 
-def _hint(check: Check) -> str:
-    name = f"{check.threshold}{f' ({check.condition})' if check.condition else ''}"
+def _hint(check: Check) -> str | None:
     if check.needed is not None:
-        return f"{name}: about {formats.plural(check.needed, 'question')} would decide it, if the value stays."
-    return f"{name}: {check.reason or 'the value lies too close to the threshold'}."
+        return f"about {formats.plural(check.needed, 'question')} would decide it, if the value stays"
+    close = "the value is too close to the threshold for so few questions"
+    return check.reason or (close if check.verdict == "undecided" else None)
 
 
 def github_lines(gate: Gate) -> list[str]:
@@ -79,44 +113,37 @@ def github_lines(gate: Gate) -> list[str]:
     for check in gate.checks:
         if check.verdict != "passed":
             kind = "error" if check.verdict == "failed" else "warning"
-            title, text = f"karat gate: {check.verdict}", _sentence(check)
-            lines.append(f"::{kind} title={_escaped(title, property=True)}::{_escaped(text)}")
+            title = _escaped(f"karat gate: {check.verdict}").replace(":", "%3A").replace(",", "%2C")
+            lines.append(f"::{kind} title={title}::{_escaped(check_line(check))}")
     return lines
 
 
-def _escaped(text: str, *, property: bool = False) -> str:  # noqa: A002 - what the workflow commands call it
-    pairs = [("%", "%25"), ("\r", "%0D"), ("\n", "%0A"), *([(":", "%3A"), (",", "%2C")] if property else [])]
-    for old, new in pairs:
-        text = text.replace(old, new)
-    return formats.clean(text)
-
-
-def _sentence(check: Check) -> str:
-    shown = _row(check).cells[2]
-    where = f" under {check.condition}" if check.condition else ""
-    return f"{check.threshold}{where}: {check.verdict}, {plain(shown)}"
+def _escaped(text: str) -> str:
+    """What is one line for GitHub, and holds no command of the older form, `##[command]`."""
+    safe = formats.clean(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return safe.replace("##[", "## [")
 
 
 def junit(gate: Gate) -> str:
-    """JUnit XML: a test case a threshold and condition; undecided ones are skipped tests."""
+    """JUnit XML: a test case a threshold and condition. Undecided ones are errors: a skipped test counts as fine."""
     counts = {verdict: str(sum(check.verdict == verdict for check in gate.checks)) for verdict in _TONES}
-    tests = {"tests": str(len(gate.checks)), "failures": counts["failed"], "errors": "0"}
+    tests = {"tests": str(len(gate.checks)), "failures": counts["failed"], "errors": counts["undecided"], "time": "0"}
     root = ElementTree.Element("testsuites", {"name": "karat gate", **tests})
     suite = ElementTree.SubElement(
-        root, "testsuite", {"name": _xml(gate.name), **tests, "skipped": counts["undecided"]}
+        root, "testsuite", {"name": _xml(f"{gate.name} {gate.run}"), "skipped": "0", **tests}
     )
     for check in gate.checks:
-        case = ElementTree.SubElement(
-            suite, "testcase", {"name": _xml(str(check.threshold)), "classname": _xml(check.condition or "run")}
-        )
-        if check.verdict == "failed":
-            ElementTree.SubElement(case, "failure", {"message": _xml(_sentence(check))})
-        elif check.verdict == "undecided":
-            ElementTree.SubElement(case, "skipped", {"message": _xml(_sentence(check))})
+        names = {"name": _xml(f"{check.metric} {check.threshold.words}"), "classname": _xml(check.condition or "run")}
+        case = ElementTree.SubElement(suite, "testcase", {**names, "time": "0"})
+        if check.verdict != "passed":
+            tag = "failure" if check.verdict == "failed" else "error"
+            fault = ElementTree.SubElement(case, tag, {"message": _xml(check_line(check)), "type": check.verdict})
+            fault.text = _xml(_hint(check) or "")
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _xml(text: str) -> str:
-    """Text without the characters that XML 1.0 cannot hold."""
-    return "".join(char for char in formats.clean(text) if char >= " " and not 0xD800 <= ord(char) <= 0xDFFF)
+    """Text on one line, without the characters that XML 1.0 cannot hold."""
+    line = formats.excerpt(" ".join(formats.clean(text).split()), _LONGEST)
+    return "".join(char for char in line if char >= " " and char not in "\ufffe\uffff")

@@ -3,7 +3,14 @@
 from karat.execution.limits import Limits, refuse_unpriced
 from karat.execution.progress import RunStatus
 from karat.execution.scoring import ScorerInUse
-from karat.execution.setup import agent_notes, build_agents, build_scorers, close_agents, opened_scorers
+from karat.execution.setup import (
+    agent_notes,
+    build_agents,
+    build_scorers,
+    close_agents,
+    opened_scorers,
+    refuse_unknown_gates,
+)
 from karat.execution.start import Outcome, Selection, rescore, run_experiment
 
 __all__ = [
@@ -17,6 +24,7 @@ __all__ = [
     "build_scorers",
     "close_agents",
     "opened_scorers",
+    "refuse_unknown_gates",
     "refuse_unpriced",
     "rescore",
     "run_experiment",

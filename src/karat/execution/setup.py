@@ -14,7 +14,8 @@ import msgspec
 
 from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
-from karat.errors import Caught, described
+from karat.analysis.thresholds import metric_names, resolve, thresholds_of
+from karat.errors import BadExperiment, BadOption, Caught, Fault, described
 from karat.execution.plan import Plan
 from karat.execution.scoring import ScoreCache, ScorerInUse
 from karat.journal import ScorerInfo
@@ -27,7 +28,7 @@ from karat.scorers import ScorerSetting, announced
 if TYPE_CHECKING:
     from karat.config import Experiment
 
-__all__ = ["agent_notes", "build_agents", "build_scorers", "close_agents", "opened_scorers"]
+__all__ = ["agent_notes", "build_agents", "build_scorers", "close_agents", "opened_scorers", "refuse_unknown_gates"]
 
 
 def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
@@ -113,6 +114,20 @@ def build_scorers(
         ScorerSetting(folder=folder, name=spec.name, recall=recall, env=env, prices=prices or {}) for spec in specs
     ]
     return tuple(_scorer_in_use(spec, setting) for spec, setting in zip(specs, settings, strict=True))
+
+
+def refuse_unknown_gates(experiment: Experiment, scorers: Sequence[ScorerInUse]) -> None:
+    """Raises BadExperiment for thresholds of `gate:` on conditions and metrics that the run will not have."""
+    metrics = metric_names([(used.info.name, used.info.metrics) for used in scorers])
+    conditions, faults = [condition.name for condition in experiment.conditions], []
+    for threshold in thresholds_of({key: choice.value for key, choice in experiment.resolved.items()}):
+        try:
+            resolve(threshold.name, conditions, metrics)
+        except BadOption as error:
+            place = f"gate.{threshold.bound}.{threshold.name}"
+            faults.append(Fault(place=place, message=str(error).removeprefix("gate: ")))
+    if faults:
+        raise BadExperiment(str(experiment.path or "experiment"), faults)
 
 
 async def close_agents(agents: Mapping[str, TrialAgent], notice: Callable[[str], None] | None = None) -> None:

@@ -21,7 +21,14 @@ from karat.execution.resume import JournalState, SavedReplies, pending_scores, r
 from karat.execution.retry import AttemptError
 from karat.execution.runner import EndReason, Runner
 from karat.execution.scoring import ScoreCache
-from karat.execution.setup import agent_notes, build_agents, build_scorers, close_agents, opened_scorers
+from karat.execution.setup import (
+    agent_notes,
+    build_agents,
+    build_scorers,
+    close_agents,
+    opened_scorers,
+    refuse_unknown_gates,
+)
 from karat.execution.signals import SignalHandler
 from karat.execution.trial import Work
 from karat.journal import FORMAT_VERSION, Choice, End, Head, Journal, RunFolder, ServerInfo, StudyCopy, create_run
@@ -151,6 +158,7 @@ class _Part:
             experiment.scorers, folder=experiment.folder, memory=self.cache, env=experiment.env,
             prices=experiment.prices,
         )  # fmt: skip
+        refuse_unknown_gates(experiment, self.scorers)
 
     def toolbox(self) -> Toolbox:
         servers = {server.name: server for condition in self.selected.conditions for server in condition.mcp_servers}

@@ -28,7 +28,8 @@ _THRESHOLD = "[CONDITION.]METRIC=VALUE"
     "--max-drop", "drop", multiple=True, metavar=_THRESHOLD,
     help="The metric is worse than in --baseline by at most this. Repeatable.",
 )  # fmt: skip
-@click.option("--baseline", metavar="RUN", help="The run to compare with; latest:NAME for the newest run of that name.")
+@click.option("--baseline", metavar="RUN", help="The run to compare with, or latest:NAME for the newest "
+              "other run of that experiment that is done and has the same dataset.")  # fmt: skip
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML: a test case for each threshold.")
 @click.option("--markdown", type=_FILE, metavar="FILE", help="Write the result as Markdown, for a pull request.")
 @click.option("--github", is_flag=True, help="Print annotations of a GitHub workflow for what did not pass.")
@@ -49,33 +50,43 @@ def command(  # noqa: PLR0913 - an argument for each option
     """Decide whether a run keeps its thresholds: passed, failed or undecided.
 
     Passed means that the lower 95 % bound keeps the threshold, failed that the upper bound misses it; between the two
-    the run has too few questions to say, and the output names how many would do. Thresholds of the experiment file
-    (`gate:`) count too. Exit code 0: passed, 1: failed, 4: undecided.
+    the run has too few questions to say, and the output names how many would do. Thresholds of the run's experiment
+    file (`gate:`) count too; an option for the same name replaces one. Exit code 0: passed, 1: failed, 4: undecided.
     """
     import msgspec
 
     from karat import api
-    from karat.analysis.gate import gate, parse_threshold
+    from karat.analysis.thresholds import Bound, parse_threshold
     from karat.document import gated
     from karat.document.render.markdown import render_markdown
     from karat.document.render.terminal import render_terminal
     from karat.exports import save
     from karat.formats import OUTPUT_FORMAT
 
-    folder = api.open(run, results=results)
-    thresholds = [parse_threshold(text, "min") for text in least]
-    thresholds += [parse_threshold(text, "max") for text in most]
-    thresholds += [parse_threshold(text, "max_drop") for text in drop]
-    against = None if baseline is None else api.summarize(api.open(baseline, results=results))
-    decided = gate(api.summarize(folder), thresholds, baseline=against)
+    given: list[tuple[Bound, tuple[str, ...]]] = [("min", least), ("max", most), ("max_drop", drop)]
+    low, high, drops = (
+        {one.name: one.value for one in (parse_threshold(text, bound) for text in texts)} for bound, texts in given
+    )
+    decided = api.gate(run, min=low, max=high, max_drop=drops, baseline=baseline, results=results)
     document = gated.gate_document(decided)
     if junit is not None:
         save({junit.name: gated.junit(decided)}, junit)
     if markdown is not None:
         save({markdown.name: render_markdown(document)}, markdown)
-    if github:
-        output.complain(*gated.github_lines(decided))
     width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
     text = render_terminal(document, width=width, full=True)
+    if github:
+        text = _annotated(gated.github_lines(decided), text, output)
     output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(decided)})
     return {"passed": Exit.DONE, "failed": Exit.GATE_MISSED, "undecided": Exit.GATE_UNDECIDED}[decided.verdict]
+
+
+def _annotated(lines: list[str], text: str, output: Output) -> str:
+    """The annotations, then the text in which a name of the run cannot be a command to the workflow."""
+    import secrets
+
+    if output.as_json:
+        output.complain(*lines)
+        return text
+    token = secrets.token_hex(16)
+    return "\n".join([*lines, f"::stop-commands::{token}", text.rstrip("\n"), f"::{token}::", ""])

@@ -1,0 +1,105 @@
+"""Thresholds on what a run measures: how they are written, and which number each is about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal, get_args
+
+import msgspec
+
+from karat.errors import BadOption, did_you_mean
+from karat.records import Metric
+
+__all__ = ["TOTALS", "Bound", "Threshold", "metric_names", "parse_threshold", "resolve", "thresholds_of"]
+
+Bound = Literal["min", "max", "max_drop"]
+TOTALS = ("cost_usd", "failed")
+"""Of the run or of a condition, known without an error: dollars, and the share of planned trials without a score."""
+
+
+class Threshold(msgspec.Struct, frozen=True, kw_only=True):
+    """A bound that a number must keep. A `name` without a condition: each condition of the run must keep it."""
+
+    name: str  # [CONDITION.]METRIC
+    bound: Bound
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.words}"
+
+    @property
+    def words(self) -> str:
+        """`at least 4.2`."""
+        sign = {"min": "at least", "max": "at most", "max_drop": "drops by at most"}[self.bound]
+        return f"{sign} {self.value:g}"
+
+
+def parse_threshold(text: str, bound: Bound) -> Threshold:
+    """`[CONDITION.]METRIC=VALUE`. Raises BadOption for anything else.
+
+    >>> parse_threshold("with-docs.completeness=4.2", "min")
+    Threshold(name='with-docs.completeness', bound='min', value=4.2)
+    """
+    option = f"--{bound.replace('_', '-')}"
+    name, _, number = text.rpartition("=")
+    try:
+        value = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        value = math.nan
+    if not name.strip() or not math.isfinite(value):
+        raise BadOption(option, f"want [CONDITION.]METRIC=NUMBER, got '{text}'")
+    if bound == "max_drop" and value < 0:
+        raise BadOption(option, f"a drop is 0 or more, got '{text}'")
+    return Threshold(name=name.strip(), bound=bound, value=value)
+
+
+def thresholds_of(settings: Mapping[str, object]) -> list[Threshold]:
+    """The section `gate` of an experiment: its dotted keys, such as `gate.min.with-docs.completeness`, and values."""
+    found = []
+    for key, value in settings.items():
+        for bound in get_args(Bound):
+            prefix = f"gate.{bound}."
+            if key.startswith(prefix) and isinstance(value, (int, float)):
+                found.append(Threshold(name=key.removeprefix(prefix), bound=bound, value=float(value)))
+    return found
+
+
+def metric_names(scorers: Iterable[tuple[str, tuple[Metric, ...]]]) -> list[str] | None:
+    """What scorers, each a name and its metrics, will measure; None where one of them does not announce it."""
+    named = [(scorer, metric.name) for scorer, metrics in scorers for metric in metrics]
+    if any(metrics == (Metric(name=scorer),) for scorer, metrics in scorers):
+        return None
+    names = [name for _, name in named]
+    return [name if names.count(name) == 1 else f"{scorer}.{name}" for scorer, name in named]
+
+
+def resolve(name: str, conditions: Collection[str], metrics: Collection[str] | None) -> tuple[str | None, str]:
+    """Condition and metric of `[CONDITION.]METRIC`; both may hold dots. Condition None: all of them.
+
+    `metrics` None: not known yet. Raises BadOption for a name that is neither, and for one that is both.
+
+    >>> resolve("gpt-4.1.judge.clarity", ["gpt-4.1"], ["judge.clarity"])
+    ('gpt-4.1', 'judge.clarity')
+    """
+    split = [(one, name.removeprefix(f"{one}.")) for one in conditions if name.startswith(f"{one}.")]
+    if metrics is None:
+        return split[0] if len(split) == 1 else (None, name)
+    known = [*metrics, *TOTALS]
+    meant: list[tuple[str | None, str]] = [(None, name)] if name in known else []
+    meant += [(one, metric) for one, metric in split if metric in known]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        ways = " or ".join(f"'{metric}' {f'under {one!r}' if one else 'of all'}" for one, metric in meant)
+        raise BadOption("gate", f"'{name}' can be read in several ways: {ways}; rename the condition or the scorer")
+    if split:
+        _, metric = split[0]
+        raise BadOption("gate", f"'{name}': no metric is called '{metric}'{did_you_mean(metric, known)}")
+    head, dot, metric = name.rpartition(".")
+    if dot and metric in known:
+        raise BadOption("gate", f"'{name}': no condition is called '{head}'{did_you_mean(head, conditions)}")
+    every = [*known, *(f"{one}.{metric}" for one in conditions for metric in known)]
+    raise BadOption(
+        "gate", f"no metric is called '{name}'{did_you_mean(name, every, listing=False)} ({', '.join(known)})"
+    )

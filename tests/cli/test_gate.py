@@ -1,0 +1,135 @@
+"""`karat gate`: thresholds on a run, from the file and the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from xml.etree import ElementTree
+
+import pytest
+
+FILE_GATE = """
+gate:
+  min: {add.factual_adherence: 1.5}
+  max: {failed: 0.1}
+"""
+
+
+@pytest.fixture
+def with_gate(experiment, karat):
+    """An experiment with thresholds of its own, run."""
+    experiment.write_text(experiment.read_text(encoding="utf-8") + FILE_GATE, encoding="utf-8")
+    assert karat("run", experiment, "-q").code == 0
+    return experiment
+
+
+def test_passed_failed_and_undecided_have_an_exit_code_each(karat, run):
+    assert karat("gate", run, "--max", "failed=0").code == 0
+    assert karat("gate", run, "--min", "guess.factual_adherence=4.9").code == 1
+    assert karat("gate", run, "--min", "add.factual_adherence=4.9").code == 4
+
+
+def test_the_thresholds_of_the_file_count_and_options_replace_them(karat, with_gate):
+    done = karat("gate", "latest", "--json")
+    assert done.code == 0
+    names = [(check["threshold"]["name"], check["threshold"]["value"]) for check in done.json["checks"]]
+    assert names == [("add.factual_adherence", 1.5), ("failed", 0.1)]
+    done = karat("gate", "latest", "--json", "--max", "failed=0.5", "--max", "cost_usd=1")
+    names = [(check["threshold"]["name"], check["threshold"]["value"]) for check in done.json["checks"]]
+    assert names == [("add.factual_adherence", 1.5), ("failed", 0.5), ("cost_usd", 1.0)]
+
+
+def test_the_newest_other_run_is_the_baseline(karat, with_gate, here):
+    first = karat("gate", "latest", "--max-drop", "add.factual_adherence=1", "--baseline", "latest:sums")
+    assert first.code == 4
+    assert "no earlier run of 'sums' in results to compare with" in " ".join(first.out.split())
+    assert karat("run", with_gate, "-q").code == 0
+    done = karat("gate", "latest", "--max-drop", "add.factual_adherence=4", "--baseline", "latest", "--json")
+    assert done.code == 0
+    older = [json.loads(path.read_text(encoding="utf-8"))["run"] for path in here.glob("results/*/run.json")]
+    assert done.json["baseline"] in older
+    assert done.json["baseline"] != done.json["run"]
+
+
+def test_a_run_over_other_questions_is_no_baseline(karat, with_gate, here):
+    questions = here / "questions.jsonl"
+    questions.write_text(questions.read_text(encoding="utf-8").replace("It is 2.", "It is two."), encoding="utf-8")
+    assert karat("run", with_gate, "-q").code == 0
+    done = karat("gate", "latest", "--max-drop", "factual_adherence=4", "--baseline", "latest:sums")
+    assert done.code == 4
+    assert "1 of it are over another dataset, or have not ended" in " ".join(done.out.split())
+
+
+def test_a_folder_can_be_the_baseline(karat, run, here):
+    shutil.copytree(here / run, here / "artifact" / "run")
+    done = karat("gate", run, "--max-drop", "factual_adherence=4", "--baseline", "artifact")
+    assert done.code == 0
+
+
+def test_reports_are_written_as_files(karat, run, here):
+    options = (
+        "--min",
+        "factual_adherence=4.9",
+        "--max",
+        "failed=0",
+        "--junit",
+        "out/gate.xml",
+        "--markdown",
+        "gate.md",
+    )
+    assert karat("gate", run, *options).code == 1
+    suite = ElementTree.fromstring((here / "out" / "gate.xml").read_text(encoding="utf-8"))[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    assert (here / "gate.md").read_text(encoding="utf-8").startswith("### Gate failed: 1 passed, 1 failed, 1 undecided")
+
+
+def test_annotations_come_before_the_text_in_which_nothing_is_a_command(karat, run):
+    lines = karat("gate", run, "--min", "guess.factual_adherence=4.9", "--github").out.splitlines()
+    assert lines[0].startswith("::error title=karat gate%3A failed::factual_adherence at least 4.9 under guess: failed")
+    token = lines[1].removeprefix("::stop-commands::")
+    assert len(token) == 32
+    assert lines[-1] == f"::{token}::"
+    assert not [line for line in lines[2:-1] if line.lstrip().startswith("::")]
+    with_json = karat("gate", run, "--min", "guess.factual_adherence=4.9", "--github", "--json")
+    assert with_json.json["verdict"] == "failed"
+    assert with_json.err.startswith("::error ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "no threshold: name some with --min, --max or --max-drop, or under `gate:` in the file"),
+        (("--min", "adherence"), "--min: want [CONDITION.]METRIC=NUMBER, got 'adherence'"),
+        (("--min", "factual_adherance=4"), "did you mean 'factual_adherence'?"),
+        (("--max-drop", "factual_adherence=1"), "needs a run to compare with: --baseline RUN"),
+        (("--min", "factual_adherence=1", "--baseline", "latest"), "--baseline: nothing is compared with it"),
+        (("--max-drop", "factual_adherence=1", "--baseline", "nowhere"), "nowhere"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(karat, run, options, message):
+    done = karat("gate", run, *options)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+@pytest.mark.parametrize("command", [("check",), ("run",)])
+def test_unknown_names_in_the_file_are_refused_before_anything_is_asked(karat, experiment, here, command):
+    gate = "gate: {min: {ad.factual_adherence: 4, factual_adherance: 4}, max: {failed: 0.1, cost_usd: 5}}\n"
+    experiment.write_text(experiment.read_text(encoding="utf-8") + gate, encoding="utf-8")
+    done = karat(*command, experiment)
+    assert done.code == 2
+    assert "experiment.yaml: 2 faults" in done.err
+    assert (
+        "gate.min.ad.factual_adherence: 'ad.factual_adherence': no condition is called 'ad' (did you mean 'add'?)"
+        in done.err
+    )
+    assert (
+        "gate.min.factual_adherance: no metric is called 'factual_adherance' (did you mean 'factual_adherence'?)"
+        in done.err
+    )
+    assert not (here / "results").exists()
+
+
+def test_a_resumed_run_may_have_other_thresholds(karat, with_gate):
+    with_gate.write_text(with_gate.read_text(encoding="utf-8").replace("1.5", "4.9"), encoding="utf-8")
+    assert karat("run", with_gate, "--resume", "latest", "-q").code == 0

@@ -87,6 +87,7 @@ def experiment_page() -> str:
     parts = [(DOCS / "reference" / "experiment-file.in").read_text(encoding="utf-8").rstrip()]
     blocks: dict[str, type[BaseModel]] = {
         "execution": model.Execution,
+        "gate": model.GateModel,
         "conditions.NAME": model.ConditionModel,
         "mcp_servers.NAME, type stdio": model.StdioServer,
         "mcp_servers.NAME, type http or sse": model.RemoteServer,

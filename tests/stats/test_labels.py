@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from karat.stats import (
+    corrected_bounds,
     draw_for_labels,
     labels_needed,
     mean_interval,
@@ -266,6 +268,44 @@ def test_what_is_not_known_is_said_and_nonsense_is_refused():
     ]:
         with pytest.raises(ValueError, match=told):
             call()
+
+
+@settings(deadline=None)
+@given(values=st.lists(st.integers(1, 5), min_size=3, max_size=60), level=st.sampled_from([0.9, 0.95, 0.99]))
+def test_bounds_are_those_of_the_labels_with_one_more_at_the_end(values, level):
+    n, se = len(values), math.sqrt(variance(values) / len(values))
+    found = corrected_bounds(mean(values), se, n - 1, labels=n, scale=(1, 5), level=level)
+    t = stats.t.ppf(level, n)
+    for end, way, bound in ((1, -1, found.low), (5, 1, found.high)):
+        more = [*values, end]
+        assert bound == pytest.approx(min(5, max(1, mean(more) + way * t * math.sqrt(variance(more) / len(more)))))
+
+
+def crowded(rng, best, worst):
+    """100 questions, three answers each, nearly all the best there are; a judge that misses two bad ones in five."""
+    good = rng.random((100, 3)) < rng.beta(6 * best, 6 * (1 - best), 100)[:, None]
+    truth = np.where(good, 5.0, worst).ravel()
+    judge = np.where(truth == 5, np.where(rng.random(300) < 0.95, 5, 4), np.where(rng.random(300) < 0.6, 3, 5))
+    draw = draw_for_labels(judge, [0] * 300, 50, rng=rng)
+    values = np.full(300, np.nan)
+    values[list(draw.rows)] = truth[list(draw.rows)]
+    return stratified_mean(values, draw.strata, np.repeat(np.arange(100), 3)), len(draw.rows)
+
+
+@pytest.mark.parametrize(("best", "worst"), [(0.9, 2.0), (0.7, 2.0), (0.9, 1.0)])
+def test_a_gate_on_corrected_means_errs_rarely(best, worst):
+    """The threshold is the true mean: passing and failing are both false. 5 % and two Monte Carlo errors of 400."""
+    rng, threshold = np.random.default_rng(11), 5 * best + worst * (1 - best)
+    passed, failed = Counter[str](), Counter[str]()
+    for _ in range(400):
+        found, labels = crowded(rng, best, worst)
+        bounds = corrected_bounds(found.value, found.se, found.df, labels=labels, scale=(1, 5))
+        plain = found.value - stats.t.ppf(0.95, found.df) * found.se
+        passed.update(bounds=int(bounds.low >= threshold), plain=int(plain >= threshold))
+        failed.update(bounds=int(bounds.high < threshold))
+    assert passed["bounds"] / 400 <= 0.072
+    assert failed["bounds"] / 400 <= 0.072
+    assert passed["plain"] > passed["bounds"]
 
 
 def test_intervals_of_few_labels_hold_the_truth():

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from karat.stats.intraclass import icc
     from karat.stats.labels import (
         LabelDraw,
+        corrected_bounds,
         draw_for_labels,
         labels_needed,
         strata_of_scores,
@@ -121,6 +122,7 @@ __all__ = [
     "cohen_kappa",
     "conger_kappa",
     "consistency",
+    "corrected_bounds",
     "cusum_alarm",
     "difference_variances",
     "draw_for_labels",
@@ -178,7 +180,10 @@ __all__ = [
 
 # What each module holds: a name is imported when it is first used.
 _HELD = {
-    "labels": ("LabelDraw draw_for_labels labels_needed strata_of_scores stratified_difference stratified_mean"),
+    "labels": (
+        "LabelDraw corrected_bounds draw_for_labels labels_needed strata_of_scores stratified_difference "
+        "stratified_mean"
+    ),
     "bounds": "OneSided one_sided_bounds",
     "drift": "Alarm ChangePoint change_point cusum_alarm whitened",
     "repeatability": "SameVerdict same_verdict",

@@ -10,12 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from karat.stats._groups import Floats, check_level, columns, group
+from karat.stats._groups import Floats, check_level, columns, group, t_quantile
+from karat.stats.bounds import OneSided
 from karat.stats.results import Interval
 
 __all__ = [
-    "LabelDraw", "Target", "around", "draw_for_labels", "labels_needed", "strata_of_scores", "stratified_difference",
-    "stratified_mean",
+    "LabelDraw", "Target", "around", "corrected_bounds", "draw_for_labels", "labels_needed", "strata_of_scores",
+    "stratified_difference", "stratified_mean",
 ]  # fmt: skip
 
 Target = Literal["questions", "answers"]
@@ -217,6 +218,29 @@ def around(bare: Interval, se: float, df: float) -> Interval:
     if not se > 1e-15 * max(1.0, abs(bare.value)):
         return replace(bare, se=0.0, low=bare.value, high=bare.value, reason="nothing varies: the interval is a point")
     return bare.with_error(se, df)
+
+
+def corrected_bounds(
+    value: float, se: float, df: float, *, labels: int, scale: tuple[float, float], level: float = 0.95
+) -> OneSided:
+    """One-sided bounds of a corrected mean, for a decision against a threshold.
+
+    Each bound is computed with one label more at its own end of the scale: without it, few labels of which nearly all
+    are the best there are pass falsely in 10 to 13 % of cases, with it in at most 2.5 %.
+
+    >>> bounds = corrected_bounds(4.6, 0.1, 99, labels=50, scale=(1, 5))
+    >>> round(bounds.low, 2), round(bounds.high, 2)
+    (4.33, 4.77)
+    """
+    ends = []
+    for end, way in zip(scale, (-1, 1), strict=True):
+        error = math.sqrt(((labels - 1) * se**2 + (value - end) ** 2 / (labels + 1)) / (labels + 1))
+        bound = (labels * value + end) / (labels + 1) + way * t_quantile(level, df + 1) * error
+        ends.append(min(max(bound, scale[0]), scale[1]))
+    return OneSided(
+        value=value, low=ends[0], high=ends[1], level=level, n=labels, method="t with one pseudo-value",
+        reason=None if math.isfinite(se) else "the corrected mean has no interval",
+    )  # fmt: skip
 
 
 def labels_needed(half_width: float, *, labelled: int, answers: int, drawing: float, floor: float = 0.0) -> int | None:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from karat.stats import (
+    corrected_bounds,
     cusum_alarm,
     draw_for_labels,
     minimum_detectable_effect,
@@ -209,6 +210,27 @@ def labels(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, fl
             yield "  half width", float(np.mean(width[name, target])), known
 
 
+def corrected_gates(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
+    """Gates on corrected means at their true value: 100 questions, three answers each, 50 labels, nearly all best."""
+    for best, worst in ((0.9, 2.0), (0.95, 2.0), (0.7, 2.0), (0.9, 1.0), (0.95, 4.0)):
+        threshold, passed, failed, plain = 5 * best + worst * (1 - best), 0, 0, 0
+        for _ in range(experiments):
+            good = rng.random((100, 3)) < rng.beta(6 * best, 6 * (1 - best), 100)[:, None]
+            truth = np.where(good, 5.0, worst).ravel()
+            judge = np.where(truth == 5, np.where(rng.random(300) < 0.95, 5, 4), np.where(rng.random(300) < 0.6, 3, 5))
+            draw = draw_for_labels(judge, [0] * 300, 50, rng=rng)
+            human = np.full(300, np.nan)
+            human[list(draw.rows)] = truth[list(draw.rows)]
+            found = stratified_mean(human, draw.strata, np.repeat(np.arange(100), 3))
+            bounds = corrected_bounds(found.value, found.se, found.df, labels=len(draw.rows), scale=(1, 5))
+            passed += bounds.low >= threshold
+            failed += bounds.high < threshold
+            plain += found.value - stats.t.ppf(0.95, found.df) * found.se >= threshold
+        yield f"gate, corrected, {best:.0%} give 5, others {worst:g}: falsely passed", passed / experiments, FALSE
+        yield "  falsely failed", failed / experiments, FALSE
+        yield "  falsely passed without the pseudo-label", plain / experiments, ""
+
+
 def history(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
     """Alarms over 100 runs."""
     for name, series in (
@@ -235,7 +257,7 @@ def _correlated(rng: np.random.Generator, n: int, r: float) -> Floats:
 
 
 Part = Callable[[np.random.Generator, int], Iterator[tuple[str, float, str]]]
-PARTS: tuple[Part, ...] = (stopping, gates, repeats, plans, labels, history)
+PARTS: tuple[Part, ...] = (stopping, gates, repeats, plans, labels, corrected_gates, history)
 
 
 def main() -> None:

@@ -247,12 +247,14 @@ def gate(
     max_drop: Mapping[str, float] | None = None,
     baseline: RunLike | None = None,
     results: str | os.PathLike[str] = "results",
+    corrected: bool = False,
 ) -> Gate:
     """Whether a run keeps its thresholds: `.verdict` is "passed", "failed" or "undecided".
 
     Thresholds are `[CONDITION.]METRIC` → value, and are laid over those of the run's own experiment file. `baseline`:
     what `max_drop` compares with; "latest:NAME" is the newest other run of that experiment below `results` that is
-    done and has the same dataset, by content. Raises BadOption for names that the run does not have.
+    done and has the same dataset, by content. `corrected`: decides on what people would give (`karat calibrate`).
+    Raises BadOption for names that the run does not have.
     """
     from karat.analysis.gate import gate as decided
     from karat.analysis.thresholds import Bound, Threshold, thresholds_of
@@ -272,7 +274,12 @@ def gate(
     if drops and (asked := baseline or (named if isinstance(named, str) else None)) is not None:
         against, missing = _baseline(asked, folder, Path(results))
     compared = None if against is None else summarize(against)
-    return decided(summarize(folder), list(thresholds.values()), baseline=compared, no_baseline=missing)
+    summary = summarize(folder)
+    if corrected:
+        from karat.analysis.calibration import with_corrected
+
+        summary = with_corrected(folder, summary)
+    return decided(summary, list(thresholds.values()), baseline=compared, no_baseline=missing)
 
 
 def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder | None, str | None]:

@@ -12,7 +12,7 @@ from tests.analysis.journals import table
 
 from karat.journal.calibration import read_calibrations
 from karat.records import Sample, Turn
-from karat.stats import stratified_difference, stratified_mean
+from karat.stats import corrected_bounds, stratified_difference, stratified_mean
 
 HEAD = ["id", "question", "golden answer", "answer", "completeness"]
 
@@ -226,3 +226,45 @@ def test_reports_show_corrected_numbers_where_that_is_asked_for(karat, judged, s
     refused = karat("report", "latest", "--corrected", "--to", "csv")
     assert (refused.code, refused.out) == (2, "")
     assert "csv has no corrected numbers" in refused.err
+
+
+def test_the_gate_decides_on_what_people_would_give(karat, judged, sheet):
+    """The judge gives 3 to 5, people one point less."""
+    [draw] = read_calibrations(judged).draws.values()
+    score_of = {trial: stratum.low for stratum in draw.strata for trial in stratum.trials}
+    place = filled(sheet, Path("less.csv"), lambda at: f"{score_of[draw.drawn[at - 1]] - 1:g}")
+    refused = karat("gate", "latest", "--min", "docs.completeness=4.2", "--corrected")
+    assert (refused.code, "no labels of drawn answers" in refused.err) == (2, True)
+    assert karat("calibrate", "latest", place, "--who", "ann").code == 0
+    assert karat("gate", "latest", "--min", "docs.completeness=4.2").code == 0
+    done = karat("gate", "latest", "--min", "docs.completeness=4.2", "--corrected", "--json")
+    [check] = done.json["checks"]
+    [mean] = [one for one in karat("calibrate", "latest", "--json").json["corrected"] if one["condition"] == "docs"][:1]
+    assert (done.code, check["verdict"]) == (1, "failed")
+    assert check["value"] == mean["people"]["value"] == pytest.approx(mean["judge"] - 1)
+    people = mean["people"]
+    bounds = corrected_bounds(people["value"], people["se"], mean["df"], labels=mean["labelled"], scale=(1, 5))
+    assert (check["low"], check["high"]) == (bounds.low, bounds.high)
+    assert check["p_failed"] < 0.05
+    assert "means as people would score, from 40 labels by ann" in done.json["warnings"][-1]
+    assert karat("gate", "latest", "--min", "docs.completeness=3", "--corrected").code == 0
+    unsure = karat("gate", "latest", "--min", f"docs.completeness={people['value']:.3f}", "--corrected")
+    assert (unsure.code, "more labels, or more questions, would decide it" in unsure.out) == (4, True)
+    drop = karat("gate", "latest", "--max-drop", "completeness=0.1", "--baseline", "latest", "--corrected")
+    assert (drop.code, "is for --min and --max" in drop.err) == (2, True)
+
+
+def test_missing_trials_bound_a_corrected_mean(karat, here):
+    """One trial in ten has no answer: the lower bound counts it as the worst, the upper one as the best."""
+    rows: list[list[float | None]] = [[None if at % 10 == 0 else float(3 + at % 3)] for at in range(60)]
+    table(here / "results" / "run", {"plain": rows})
+    assert karat("sample", "latest", "--for-labels", "30", "--out", "sheet.csv").code == 0
+    karat("calibrate", "latest", filled(Path("sheet.csv"), Path("a.csv"), lambda at: str(3 + at % 2)), "--who", "ann")
+    [check] = karat("gate", "latest", "--min", "completeness=3", "--corrected", "--json").json["checks"]
+    [mean] = karat("calibrate", "latest", "--json").json["corrected"]
+    people = mean["people"]
+    bounds = corrected_bounds(people["value"], people["se"], mean["df"], labels=mean["labelled"], scale=(1, 5))
+    assert (check["low"], check["high"]) == (
+        pytest.approx(0.9 * bounds.low + 0.1),
+        pytest.approx(0.9 * bounds.high + 0.5),
+    )

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.analysis.model import MetricInfo, Summary
+from karat.analysis.people import Corrected
 from karat.analysis.thresholds import Threshold, resolve
 from karat.analysis.verdicts import server_warnings
 from karat.errors import BadOption
-from karat.stats import OneSided, adjust, one_sided_bounds
+from karat.stats import OneSided, adjust, corrected_bounds, one_sided_bounds
 
 __all__ = ["Check", "Gate", "gate"]
 
@@ -94,7 +95,17 @@ def gate(
         baseline=None if baseline is None else baseline.run,
         verdict=worst,
         checks=tuple(decided),
-        warnings=summary.warnings,
+        warnings=(*summary.warnings, *_corrections(summary)),
+    )
+
+
+def _corrections(summary: Summary) -> tuple[str, ...]:
+    people = summary.calibrated
+    if people is msgspec.UNSET:
+        return ()
+    return (
+        f"corrected: means as people would score, from {people.labelled} labels by {', '.join(people.by)}",
+        *people.notes,
     )
 
 
@@ -105,6 +116,8 @@ def _checks(summary: Summary, threshold: Threshold, baseline: Summary | str | No
     if info is None:
         return [_total(summary, threshold, condition, metric)]
     chosen = summary.conditions if condition is None else (condition,)
+    if threshold.bound == "max_drop" and summary.calibrated is not msgspec.UNSET:
+        raise BadOption("--corrected", "is for --min and --max: the baseline has labels of its own")
     if threshold.bound != "max_drop":
         return [_level(summary, threshold, info, one) for one in chosen]
     if baseline is None:
@@ -189,7 +202,19 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
     seen = np.isfinite(means.rows[:, 0])
     first = _spread(means.rows[seen, 0], means.weights[seen])
     rows = [first, *(_spread(means.rows[:, side], means.weights) for side in (1, 2))]
-    return _decided(summary, threshold, info, condition, rows, int(means.missing.sum()), (info.low, info.high))
+    missing, ends = int(means.missing.sum()), (info.low, info.high)
+    if summary.calibrated is msgspec.UNSET:
+        return _decided(summary, threshold, info, condition, rows, missing, ends)
+    every = summary.calibrated.corrected
+    alike = [one for one in every if (one.metric, one.condition, one.against) == (info.key, condition, None)]
+    if not alike or info.low is None or info.high is None:
+        check = _decided(summary, threshold, info, condition, rows, missing, ends)
+        reason = "not corrected: people did not score it" if not alike else "not corrected: the metric has no range"
+        return msgspec.structs.replace(check, reason="; ".join(filter(None, [reason, check.reason])))
+    [people], share = alike, missing / max(summary.samples * summary.repetitions, 1)
+    check = _decided(summary, threshold, info, condition, rows, missing, ends, people=(people, share))
+    hint = "more labels, or more questions, would decide it" if check.verdict == "undecided" else None
+    return msgspec.structs.replace(check, value=people.people.value, needed=None, reason=check.reason or hint)
 
 
 def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, baseline: Summary | str) -> Check:
@@ -226,18 +251,21 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
     return msgspec.structs.replace(check, reason="; ".join(filter(None, [reason, check.reason])) or None)
 
 
-def _decided(
+def _decided(  # noqa: PLR0913 - a threshold, what it is of, and all that bounds it
     summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, rows: Sequence[Floats], missing: int,
-    ends: tuple[float | None, float | None],
+    ends: tuple[float | None, float | None], people: tuple[Corrected, float] | None = None,
 ) -> Check:  # fmt: skip
-    """`rows`: each question's value, the least that it can be, and the most."""
+    """`rows`: each question's value, the least that it can be, and the most.
+
+    `people`: decide on the mean that people would give; with it the share of planned trials that are missing.
+    """
     limit = -threshold.value if threshold.bound == "max_drop" else threshold.value
     sides = rows[1:]
     known = [bool(np.isfinite(side).all()) for side in sides]
     reason = None if all(known) else "the metric has no range that would bound the missing trials"
     scale = None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
     skewed = scale is None and info.low == 0 and threshold.bound != "max_drop"
-    bounds = _Bounds(sides=sides, scale=scale, skewed=skewed)
+    bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people)
     found = bounds.at(LEVEL)
     # A pseudo-value, or a conversation that counts for more than others, may lead past the end of the scale.
     low = found[0].low if ends[0] is None else max(found[0].low, ends[0])
@@ -279,6 +307,7 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
     sides: Sequence[Floats]
     scale: tuple[float, float] | None
     skewed: bool
+    people: tuple[Corrected, float] | None
 
     def at(self, level: float) -> tuple[OneSided, OneSided]:
         low, high = (self._one(side, level) for side in self.sides)
@@ -286,6 +315,8 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
     def _one(self, side: Floats, level: float) -> OneSided:
         scale = self.scale
+        if self.people is not None and scale is not None:
+            return _corrected(*self.people, scale, level)
         if scale is not None and side.size and np.isfinite(side).all():
             slack = _ROUNDING * (scale[1] - scale[0])
             side = np.where((side < scale[0]) & (side >= scale[0] - slack), scale[0], side)
@@ -308,6 +339,16 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
             middle = math.sqrt(least * most)
             least, most = (least, middle) if missed(middle) else (middle, most)
         return most
+
+
+def _corrected(people: Corrected, missing: float, scale: tuple[float, float], level: float) -> OneSided:
+    found = people.people
+    value, se = (math.nan if number is None else number for number in (found.value, found.se))
+    bounds = corrected_bounds(value, se, people.df or math.nan, labels=people.labelled, scale=scale, level=level)
+    low, high = (
+        (1 - missing) * end + missing * worst for end, worst in zip((bounds.low, bounds.high), scale, strict=True)
+    )
+    return msgspec.structs.replace(bounds, low=low, high=high, reason=found.reason or bounds.reason)
 
 
 def _known(number: float) -> float | None:

@@ -226,7 +226,7 @@ def corrected_bounds(
     """One-sided bounds of a corrected mean, for a decision against a threshold.
 
     Each bound is computed with one label more at its own end of the scale: without it, few labels of which nearly all
-    are the best there are pass falsely in 10 to 13 % of cases, with it in at most 2.5 %.
+    are the best there are pass falsely in 4 to 13 % of cases, with it in at most 3.5 % (`benchmarks/decisions.py`).
 
     >>> bounds = corrected_bounds(4.6, 0.1, 99, labels=50, scale=(1, 5))
     >>> round(bounds.low, 2), round(bounds.high, 2)

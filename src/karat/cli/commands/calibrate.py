@@ -51,8 +51,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     """Compare the judge of RUN with people, and correct its means and differences.
 
     LABELS is a sheet of `karat sample` with scores in it; several people each give their own, and a sheet may be given
-    again. The scores are kept in the run folder; without LABELS those that are there are used. `karat report
-    --corrected` shows the corrected numbers.
+    again. The scores are kept in the run folder; without LABELS those that are there are used. `karat report` shows
+    the corrected numbers with --corrected, and `karat gate` decides on them.
     """
     import shutil
 

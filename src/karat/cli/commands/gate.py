@@ -30,6 +30,7 @@ _THRESHOLD = "[CONDITION.]METRIC=VALUE"
 )  # fmt: skip
 @click.option("--baseline", metavar="RUN", help="The run to compare with, or latest:NAME for the newest "
               "other run of that experiment that is done and has the same dataset.")  # fmt: skip
+@click.option("--corrected", is_flag=True, help="Decide on means as people would score (`karat calibrate`).")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML: a test case for each threshold.")
 @click.option("--markdown", type=_FILE, metavar="FILE", help="Write the result as Markdown, for a pull request.")
 @click.option("--github", is_flag=True, help="Print annotations of a GitHub workflow for what did not pass.")
@@ -41,6 +42,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     most: tuple[str, ...],
     drop: tuple[str, ...],
     baseline: str | None,
+    corrected: bool,
     junit: Path | None,
     markdown: Path | None,
     github: bool,
@@ -67,7 +69,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     low, high, drops = (
         {one.name: one.value for one in (parse_threshold(text, bound) for text in texts)} for bound, texts in given
     )
-    decided = api.gate(run, min=low, max=high, max_drop=drops, baseline=baseline, results=results)
+    decided = api.gate(run, min=low, max=high, max_drop=drops, baseline=baseline, results=results, corrected=corrected)
     document = gated.gate_document(decided)
     if junit is not None:
         save({junit.name: gated.junit(decided)}, junit)

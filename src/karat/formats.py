@@ -16,6 +16,7 @@ __all__ = [
     "POINT",
     "UNKNOWN",
     "brief",
+    "chance",
     "clean",
     "count",
     "csv_cell",
@@ -116,6 +117,18 @@ def estimate(value: float | None, low: float | None, high: float | None, *, digi
     ('4.21 [3.90, 4.52]', '4.00', '–')
     """
     return f"{number(value, digits=digits)} {interval(low, high, digits=digits)}".rstrip()
+
+
+def chance(value: float | None) -> str:
+    """A probability that is itself an estimate, in whole percent.
+
+    >>> chance(0.574), chance(1.0), chance(0.9999), chance(0.001), chance(math.nan)
+    ('57 %', '100 %', '>99 %', '<1 %', '–')
+    """
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    text = f"{100 * value:.0f}"
+    return ">99 %" if text == "100" and value < 1 else "<1 %" if text == "0" and value > 0 else f"{text} %"
 
 
 def share(value: float | None) -> str:

@@ -97,7 +97,7 @@ def summarize(
         raise BadOption("level", f"must lie between 0 and 1, got {level}")
     with trusted(run):
         compared = _Asked(_baseline(run, baseline), pairs == "all", *kind_of(run.info.kind).right_rule(run, right))
-        return _with_problems(run, _summary(run, scorings or {}, level, compared, allow_code))
+        return _with_problems(run, _with_repeats(_summary(run, scorings or {}, level, compared, allow_code)))
 
 
 class _Asked(NamedTuple):
@@ -107,6 +107,19 @@ class _Asked(NamedTuple):
     every: bool  # whether every pair of conditions is compared
     right: str  # of conversations: the match that makes a turn right
     unknown: str | None  # of conversations: a warning that the run has a rule of its own that is unknown
+
+
+def _with_repeats(summary: Summary) -> Summary:
+    """The summary; each difference says whether its verdict would come out the same again."""
+    if not summary.differences:
+        return summary
+    from karat.analysis.planning import would_repeat
+
+    differences = tuple(
+        structs.replace(one, again=would_repeat(one, ((summary, one.a), (summary, one.b))))
+        for one in summary.differences
+    )
+    return structs.replace(summary, differences=differences)
 
 
 def _with_problems(run: RunFolder, summary: Summary) -> Summary:

@@ -226,6 +226,7 @@ def _pairings(
     import numpy as np
 
     from karat.analysis.estimates import paired
+    from karat.analysis.planning import would_repeat
     from karat.stats import adjust, ratio_difference
 
     ids = [_table(a).ids[row] for row in rows[0]]
@@ -240,16 +241,25 @@ def _pairings(
             sums = (first, second) if first is not None and second is not None else None
             found = ratio_difference(*sums, level=level) if sums else paired(one, two, level=level)
             work.append((metric, left, right, (one, two, _sides(one, two, sums)), found))
-    told = [_tested(a, metric) for metric, *_ in work]
-    adjusted = adjust([one[-1].p if told else math.nan for one, told in zip(work, told, strict=True)]).tolist()
+    tested = [_tested(a, metric) for metric, *_ in work]
+    adjusted = adjust([one[-1].p if test else math.nan for one, test in zip(work, tested, strict=True)]).tolist()
     labels = _unlike(a, b, pairs)
     made = [
         _pairing(metric, labels[left, right], ids, sides, (found, p))
         for (metric, left, right, sides, found), p in zip(work, adjusted, strict=True)
     ]
+    made = [
+        structs.replace(
+            one,
+            difference=structs.replace(
+                one.difference, again=would_repeat(one.difference, ((a, left), (b, right)), rows) if test else None
+            ),
+        )
+        for one, (_, left, right, *_), test in zip(made, work, tested, strict=True)
+    ]
     unused = {one.condition for one in _problems(a, b, pairs)}
     made = [structs.replace(one, difference=unmeasured(one.difference, unused)) for one in made]
-    return [one if tested else _untested(one) for one, tested in zip(made, told, strict=True)]
+    return [one if test else _untested(one) for one, test in zip(made, tested, strict=True)]
 
 
 def _problems(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> tuple[ServerProblem, ...]:

@@ -8,7 +8,7 @@ import msgspec
 
 from karat import formats, plugins
 from karat.analysis.format_metric import POINT_LEGEND, is_point, measured, signed_estimate
-from karat.analysis.model import Difference, MetricInfo, ServerProblem
+from karat.analysis.model import Difference, MetricInfo, Repeat, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, installed
 
 __all__ = ["Comparison", "Flip", "Pairing", "Side"]
@@ -136,6 +136,12 @@ def _text(found: Comparison) -> str:
     return "\n".join(formats.clean(line) for line in lines) + "\n"
 
 
+def _chances(again: Repeat, unit: str) -> str:
+    same = again.same_questions
+    more = "" if same is None else f", {formats.chance(same)} with the same {unit}s"
+    return f"{formats.chance(again.new_questions)} of runs with new {unit}s{more}"
+
+
 def _pairing_lines(one: Pairing, unit: str, *, percent: bool) -> list[str]:
     found = one.difference
     by = signed_estimate(found.estimate, percent=percent)
@@ -148,6 +154,8 @@ def _pairing_lines(one: Pairing, unit: str, *, percent: bool) -> list[str]:
         f"  {by}, {tested}, d {formats.number(found.effect)}: {found.verdict}",
         f"  better {one.better}, worse {one.worse}, equal {one.equal}",
     ]
+    if found.again is not None and found.again.new_questions is not None:
+        lines.append(f"  same verdict again: {_chances(found.again, unit)}")
     for flip in one.flips:
         label = formats.excerpt(flip.sample, 24)
         lines.append(

@@ -221,6 +221,24 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool = False
 
 
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to settle a verdict."""
+
+    what: str  # "question", "repetition" or "judge repeat"
+    more: int  # than the run has
+    cost: float | None  # of these, in dollars
+
+
+class Repeat(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the verdict of a comparison would come out the same again; see `karat.stats.same_verdict`."""
+
+    shown: bool  # the verdict: a difference is shown, after the adjustment for several comparisons
+    new_questions: float | None
+    same_questions: float | None  # None: each question was answered once
+    settle: tuple[Step, ...] = ()  # for 80 % power if the difference is as large as it looks, the cheapest first
+    reason: str | None = None  # why one is None
+
+
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Condition `b` minus condition `a` on one metric, over the questions answered under both."""
 
@@ -239,6 +257,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     offline: bool = False
     reason: str | None = None  # why there is no p-value
+    again: Repeat | None = None
 
 
 class LowCell(msgspec.Struct, frozen=True, kw_only=True):

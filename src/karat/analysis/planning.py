@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from karat.analysis.model import Difference, MetricInfo, Money, Summary
+from karat.analysis.model import Difference, MetricInfo, Money, Repeat, SampleColumn, Step, Summary
 from karat.errors import BadOption, did_you_mean
 from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, repetitions_needed, same_verdict
 
@@ -16,15 +16,15 @@ __all__ = [
     "Design",
     "Pilot",
     "Plan",
-    "Repeat",
-    "Step",
+    "Sides",
     "comparison_of",
     "pilot_of",
     "plan",
     "probable_flips",
-    "repeats",
+    "would_repeat",
 ]
 
+Sides = tuple[tuple[Summary, str], tuple[Summary, str]]  # the run and the condition of each side
 POWER = 0.8
 REPETITIONS = (1, 2, 3, 5, 8)
 
@@ -54,27 +54,6 @@ class Pilot(msgspec.Struct, frozen=True, kw_only=True):
         return 2 * questions * repetitions * (self.cost_answer + self.scores * self.cost_score)
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to settle a verdict."""
-
-    what: str  # "question", "repetition" or "judge repeat"
-    more: int  # than the run has
-    cost: float | None  # of these, in dollars
-
-
-class Repeat(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the verdict of a comparison would come out the same again; see `karat.stats.same_verdict`."""
-
-    metric: str
-    a: str
-    b: str
-    shown: bool  # the verdict: a difference is shown, after the adjustment for several comparisons
-    new_questions: float | None
-    same_questions: float | None
-    settle: tuple[Step, ...] = ()  # for 80 % power if the difference is as large as it looks, the cheapest first
-    reason: str | None = None
-
-
 class Design(msgspec.Struct, frozen=True, kw_only=True):
     """One possible experiment."""
 
@@ -99,14 +78,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pilot_of(summary: Summary, difference: Difference) -> Pilot:
-    """What a run tells of one of its comparisons. `between` is NaN where it cannot be known, and `reason` says why."""
-    names = difference.a, difference.b
-    columns = summary.table_of_samples.columns if summary.table_of_samples else ()
-    pair = [next(c for c in columns if (c.condition, c.metric) == (name, difference.metric)) for name in names]
-    means = np.array([column.mean for column in pair], dtype=np.float64)
+    """What a run says about one of its comparisons. `between` is NaN where it cannot be known; `reason` says why."""
+    return _pilot(difference.metric, ((summary, difference.a), (summary, difference.b)))
+
+
+def _pilot(metric: str, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] | None = None) -> Pilot:
+    """Of a comparison of two sides, over `rows` of their tables (default: all)."""
+    pair = [_column(summary, name, metric) for summary, name in sides]
+    chosen: tuple[Sequence[int] | slice, ...] = rows or (slice(None), slice(None))
+    read = [(np.array(values, dtype=np.float64)[at] for values in (one.mean, one.n, one.sd))
+            for one, at in zip(pair, chosen, strict=True)]  # fmt: skip
+    means, counts, deviations = (np.stack(arrays) for arrays in zip(*read, strict=True))
     both = np.isfinite(means).all(axis=0)
-    counts = np.array([column.n for column in pair], dtype=np.float64)[:, both]
-    spreads = np.array([column.sd for column in pair], dtype=np.float64)[:, both] ** 2
+    counts, spreads = counts[:, both], deviations[:, both] ** 2
     spare = np.where(np.isfinite(spreads), counts - 1, 0.0)
     questions = int(both.sum())
     total = float(np.var(means[1, both] - means[0, both], ddof=1)) if questions > 1 else math.nan
@@ -118,11 +102,12 @@ def pilot_of(summary: Summary, difference: Difference) -> Pilot:
         total = max(0.0, total - float((np.array(within) @ (1 / counts)).mean()))
     elif questions > 1:
         reason = "each question was answered once: what repetitions would change is not known"
-    results = [result for name in names if (result := summary.result(name, difference.metric)) is not None]
-    accounts = [summary.accounts[name] for name in names]
+    results = [result for summary, name in sides if (result := summary.result(name, metric)) is not None]
+    accounts = [summary.accounts[name] for summary, name in sides]
     answers = sum(result.n_answers for result in results)
-    repeats = next((info.repeats for info in summary.metrics if info.key == difference.metric), 1)
-    judges = next((max(len(info.judges), 1) for info in summary.metrics if info.key == difference.metric), 1)
+    repeats, judges = next(
+        ((info.repeats, max(len(info.judges), 1)) for info in sides[0][0].metrics if info.key == metric), (1, 1)
+    )
     seconds = [account.latency.median for account in accounts if account.latency.median is not None]
     return Pilot(
         between=total,
@@ -136,6 +121,11 @@ def pilot_of(summary: Summary, difference: Difference) -> Pilot:
         repetitions=max(1, round(float(counts.mean()))) if questions else 1,
         reason=reason,
     )
+
+
+def _column(summary: Summary, condition: str, metric: str) -> SampleColumn:
+    columns = summary.table_of_samples.columns if summary.table_of_samples else ()
+    return next(column for column in columns if (column.condition, column.metric) == (condition, metric))
 
 
 def comparison_of(
@@ -155,7 +145,12 @@ def comparison_of(
             hint = did_you_mean(name, summary.conditions)
             raise BadOption("--pair", f"run {summary.run} has no condition '{name}'{hint}")
     of_metric = [one for one in summary.differences if metric is None or one.metric == metric]
-    found = next((one for one in of_metric if pair is None or {one.a, one.b} == set(pair)), None)
+    of_pair = [one for one in of_metric if pair is None or {one.a, one.b} == set(pair)]
+    found = next((one for one in of_pair if one.estimate.value is not None), None)
+    if of_pair and found is None:
+        where = f" of {' and '.join(pair)}" if pair else ""
+        on = f" on {metric}" if metric else ""
+        raise BadOption("run", f"no comparison{where}{on} in run {summary.run} has a question scored under both")
     if found is None:
         raise BadOption("--pair", "these two conditions were not compared on that metric; `--pairs all` compares all")
     return found, next(info for info in summary.metrics if info.key == found.metric)
@@ -167,40 +162,37 @@ def _price(spent: Sequence[Money], units: int) -> float | None:
     return None if unknown or not units else sum(money.known for money in spent) / units
 
 
-def repeats(summary: Summary) -> tuple[Repeat, ...]:
-    """Whether each comparison of a summary would come out the same again, in their order."""
-    found = []
-    for difference in summary.differences:
-        estimate, pilot = difference.estimate, pilot_of(summary, difference)
-        value, se = (math.nan if number is None else number for number in (estimate.value, estimate.se))
-        once = pilot.reason is not None
-        agent = math.nan if once else sum(pilot.within) / (pilot.repetitions * pilot.questions)
-        level = estimate.level
-        if (
-            difference.p and difference.p_adjusted
-        ):  # the level at which this comparison alone decides as Holm's rule does
-            level = 1 - (1 - level) * min(1.0, difference.p / difference.p_adjusted)
-        chance = same_verdict(value, se, estimate.n - 1, agent_variance=agent, level=level)
-        new, same = (None if math.isnan(p) else p for p in (chance.new_questions, chance.same_questions))
-        found.append(
-            Repeat(
-                metric=difference.metric,
-                a=difference.a,
-                b=difference.b,
-                shown=chance.significant,
-                new_questions=new,
-                same_questions=same,
-                settle=_settle(pilot, abs(value), 1 - level),
-                reason=chance.reason,
-            )
-        )
-    return tuple(found)
+def would_repeat(
+    difference: Difference, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] | None = None
+) -> Repeat | None:
+    """Whether a comparison of two sides would come out the same again; None where it has no value.
+
+    `rows`: of the tables of both sides, those that were compared; by default all.
+    """
+    estimate = difference.estimate
+    if estimate.value is None:
+        return None
+    pilot = _pilot(difference.metric, sides, rows)
+    agent = math.nan if pilot.reason else sum(pilot.within) / (pilot.repetitions * pilot.questions)
+    level = estimate.level
+    if difference.p and difference.p_adjusted:  # the level at which this comparison alone decides as Holm's rule does
+        level = 1 - (1 - level) * min(1.0, difference.p / difference.p_adjusted)
+    se = math.nan if estimate.se is None else estimate.se
+    chance = same_verdict(estimate.value, se, estimate.n - 1, agent_variance=agent, level=level)
+    new, same = (None if math.isnan(p) else p for p in (chance.new_questions, chance.same_questions))
+    return Repeat(
+        shown=chance.significant,
+        new_questions=new,
+        same_questions=same,
+        settle=_settle(pilot, abs(estimate.value), 1 - level),
+        reason=chance.reason,
+    )
 
 
-def probable_flips(found: Sequence[Repeat]) -> float | None:
-    """How many of these verdicts a repeat on new questions would change, on average; None where none is known."""
-    known = [1 - one.new_questions for one in found if one.new_questions is not None]
-    return math.fsum(known) if known else None
+def probable_flips(differences: Sequence[Difference]) -> tuple[float, int] | None:
+    """How many of these verdicts a repeat on new questions would change on average, of how many; None: not known."""
+    chances = [one.again.new_questions for one in differences if one.again and one.again.new_questions is not None]
+    return (math.fsum(1 - chance for chance in chances), len(chances)) if chances else None
 
 
 def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:

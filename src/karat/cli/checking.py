@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     Started = dict[str, ToolList | ServerFault]
 
-__all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "check"]
+__all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "can_show", "check"]
 
 _TOOLS_SHOWN = 20
 _SCORER_SECONDS = 10.0  # for one call of a scorer; a slow one is not wrong
@@ -112,6 +113,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]  # why it is not ready
     warnings: tuple[str, ...]
     studies: tuple[DatasetPart, ...] = ()  # human studies only
+    can_show: str | None = None  # which difference between two conditions; None: nothing is compared
 
     def __str__(self) -> str:
         repetitions = formats.plural(self.repetitions, "repetition")
@@ -140,6 +142,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
             "scored by": list(map(str, self.scorers)) or ["nothing: answers are kept, none is scored"],
             "MCP servers": list(map(str, self.servers)) or ["none"],
             "running": [", ".join(limits)],
+            "can show": [self.can_show] if self.can_show else [],
             "results": [f"{self.results}/"],
         }
         lines = [f"{self.name}: {size} × {times} = {calls}", ""]
@@ -216,6 +219,26 @@ def check(
         problems=tuple(problems),
         warnings=(*notes, *experiment.warnings, *_tool_advice(experiment, selected, started)),
         studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
+        can_show=can_show(len(samples), len(conditions), dataset.kind),
+    )
+
+
+def can_show(questions: int, conditions: int, kind: str) -> str | None:
+    """Which difference between two of its conditions an experiment can show; None where it compares nothing.
+
+    In standard deviations of the differences, which only answers could tell: `karat plan` says it in points.
+    """
+    if not kinds.of(kind).compared or conditions < 2:
+        return None
+    from karat.stats import minimum_detectable_effect
+
+    least = minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1).value if questions > 1 else math.nan
+    unit = kinds.of(kind).unit
+    if math.isnan(least):
+        return f"no difference between conditions: {formats.plural(questions, unit)} are too few"
+    return (
+        f"a difference between two conditions of {formats.number(least)} standard deviations (over {unit}s) or more, "
+        "in 80 % of runs; `karat plan RUN` says it in points"
     )
 
 

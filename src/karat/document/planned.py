@@ -60,9 +60,12 @@ def sentence(plan: Plan, design: Design, *, percent: bool = False) -> str:
     if design.detectable is None:
         return f"{size} cannot show a difference: {plan.pilot.reason or 'too few questions'}."
     return (
-        f"{size} show a difference of {_points(design.detectable, percent)} or more in {formats.share(plan.power)} of "
-        "runs."
+        f"{size} show a difference of {_points(design.detectable, percent)} or more in {_percent(plan.power)} of runs."
     )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"
 
 
 def _points(value: float, percent: bool) -> str:
@@ -116,9 +119,7 @@ def _row(design: Design, percent: bool, *, delta: bool) -> Row:
 
 def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
     unit = " (points)" if percent else ""
-    legend = (
-        f"Detectable: the smallest difference that {formats.share(plan.power)} of runs show at alpha {plan.alpha:g}."
-    )
+    legend = f"Detectable: the smallest difference that {_percent(plan.power)} of runs show at alpha {plan.alpha:g}."
     asked = f"power for {_points(plan.delta, percent)}" if delta and plan.delta is not None else ""
     return columns(
         "questions",
@@ -177,7 +178,7 @@ def plan_chart(plan: Plan, *, percent: bool = False) -> Chart:
     )
     return Chart(
         name="plan",
-        title=f"Smallest difference that {formats.share(plan.power)} of runs show",
+        title=f"Smallest difference that {_percent(plan.power)} of runs show",
         description="Lines fall as the number of questions grows; one line for each number of repetitions.",
         panels=(panel,),
         table=_table(plan, percent),

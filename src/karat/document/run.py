@@ -8,7 +8,7 @@ import msgspec
 
 from karat import formats, kinds
 from karat.analysis import Summary
-from karat.analysis.planning import probable_flips, repeats
+from karat.analysis.planning import probable_flips
 from karat.blocks import Block, Chart, Fold, KindBlocks, Note, Section, Table, limited
 from karat.document import failing, scores, spending, variation
 from karat.document.charts import gaps, spread, with_names_apart
@@ -105,13 +105,10 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
     known, unknown = cost.agent.known + cost.judge.known, cost.agent.unknown + cost.judge.unknown
     yield "Cost", formats.dollars(known, unknown=unknown)
     yield "Median time", formats.duration(total.latency.median)
-    found = [one for one in repeats(summary) if one.new_questions is not None] if kind.differences is None else []
-    flips = probable_flips(found)
+    flips = probable_flips(summary.differences) if kind.differences is None else None
     if flips is not None:
-        yield (
-            "If run again",
-            f"about {formats.number(flips, digits=1)} of {formats.plural(len(found), 'verdict')} would change",
-        )
+        count = formats.number(flips[0], digits=1)
+        yield "If run again", f"about {count} of {formats.plural(flips[1], 'verdict')} would change"
 
 
 def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:

@@ -7,21 +7,20 @@ from collections.abc import Iterator, Sequence
 from karat import blocks, formats
 from karat.analysis import Summary
 from karat.analysis.format_metric import POINT_LEGEND, estimated, is_point
-from karat.analysis.model import Difference, MetricInfo, Result
-from karat.analysis.planning import Repeat, repeats
+from karat.analysis.model import Difference, MetricInfo, Repeat, Result
 from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words, said
 from karat.blocks import Block, Column, Count, Group, KindBlocks, Note, PValue, Row, Scale, Table, Text
 from karat.kinds import of
 
-__all__ = ["differences", "means", "measured", "note_of"]
+__all__ = ["SAME_AGAIN", "differences", "means", "measured", "note_of", "same_again"]
 
 _MOST_REASONS = 6
 _MOST_BRIEF = 24  # rows of means on a first screen
 _MOST_OPEN = 60  # rows of differences that a page shows unfolded
 
 
-_SAME_AGAIN = (
-    "Same again: the chance that a run with new {unit}s gives the same verdict (in brackets: with the same {unit}s), "
+SAME_AGAIN = (
+    "Same again: the chance that a run with new {unit}s gives the same verdict (in brackets: the same {unit}s again), "
     "if effects of all sizes are equally likely; “no difference” is steadier than this where nothing differs."
 )
 
@@ -167,12 +166,11 @@ def differences(summary: Summary) -> Iterator[Block]:
     if not tested:
         return
     rows: list[Row | Group] = []
-    again = {(one.metric, one.a, one.b): one for one in repeats(summary)}
     for info in summary.metrics:
         alike = [pair for pair in tested if pair.metric == info.key]
         if alike:
             rows.append(Group(info.key, note_of(info, summary, share="in percentage points")))
-            rows += [_difference(pair, info, alike, again[pair.metric, pair.a, pair.b]) for pair in alike]
+            rows += [_difference(pair, info, alike) for pair in alike]
     unit = of(summary.kind).unit
     yield Table(
         caption="Differences between conditions",
@@ -185,7 +183,7 @@ def differences(summary: Summary) -> Iterator[Block]:
             Column("d", rank=2, legend="d: the difference over its standard deviation."),
             Column(f"{unit}s", rank=1),
             Column("verdict", number=False),
-            Column("same again", rank=1, legend=_SAME_AGAIN.format(unit=unit)),
+            Column("same again", legend=SAME_AGAIN.format(unit=unit)),
         ),
         rows=tuple(rows),
         legend=_differences_legend(summary, tested),
@@ -193,26 +191,26 @@ def differences(summary: Summary) -> Iterator[Block]:
         chart="differences",
         finding=said(tested, summary.metrics, unit=unit),
     )
-    steps = [line for pair in tested if (line := _settled(again[pair.metric, pair.a, pair.b], unit))]
+    steps = [line for pair in tested if (line := _settled(pair, unit))]
     if steps:
         yield Note(
             texts=tuple(steps[:_MOST_REASONS]), title="What would show a difference, if it is as large as it looks"
         )
 
 
-def _settled(again: Repeat, unit: str) -> str:
+def _settled(pair: Difference, unit: str) -> str:
     """What would settle a verdict, the cheapest first."""
-    if again.shown or not again.settle:
+    if pair.again is None or pair.again.shown or not pair.again.settle:
         return ""
     ways = [
         f"{formats.plural(step.more, f'more {step.what}' if step.what != 'question' else f'more {unit}')}"
         f"{f' ({formats.dollars(step.cost)})' if step.cost else ''}"
-        for step in again.settle
+        for step in pair.again.settle
     ]
-    return f"{again.b} − {again.a} on {again.metric}: {' or '.join(ways)}."
+    return f"{pair.b} − {pair.a} on {pair.metric}: {' or '.join(ways)}."
 
 
-def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference], again: Repeat) -> Row:
+def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference]) -> Row:
     found = pair.estimate
     ends = [end for each in alike for end in (each.estimate.value, each.estimate.low, each.estimate.high) if end]
     reach = 1.05 * max(map(abs, ends), default=1.0)
@@ -232,13 +230,17 @@ def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference],
             Count(pair.n_pairs, below=f"{formats.count(lost)} lost" if lost else ""),
             Text(verdict, below=pair.reason or "", tone="good" if pair.winner is not None
                  else "quiet" if pair.verdict == NO_DIFFERENCE else ""),
-            blocks.Share(again.new_questions, below=_same_questions(again)),
+            same_again(pair.again),
         ),
     )  # fmt: skip
 
 
-def _same_questions(again: Repeat) -> str:
-    return "" if again.same_questions is None else f"({formats.share(again.same_questions)})"
+def same_again(again: Repeat | None) -> Text:
+    """The chance that a repeat gives the same verdict; below, with the same questions."""
+    if again is None:
+        return Text(formats.UNKNOWN)
+    same = "" if again.same_questions is None else formats.chance(again.same_questions)
+    return Text(formats.chance(again.new_questions), below=same)
 
 
 def _adjusted(tests: int) -> str:

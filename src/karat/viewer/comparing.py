@@ -15,6 +15,7 @@ from karat.analysis.comparison import Pairing
 from karat.analysis.model import MetricInfo
 from karat.blocks import (
     Block,
+    Column,
     Count,
     Estimate,
     Number,
@@ -27,6 +28,7 @@ from karat.blocks import (
     Text,
     columns,
 )
+from karat.document.scores import SAME_AGAIN, same_again
 from karat.errors import OperatorError
 from karat.index.cache import is_large
 from karat.kinds._views import address
@@ -117,11 +119,14 @@ def _result(comparison: Comparison) -> Table:
                     write(pairing.mean_b),
                     PValue(difference.p_adjusted),
                     Count(difference.n_pairs),
+                    same_again(difference.again),
                 ),
             )
         )  # fmt: skip
     level = f"difference, {formats.level(comparison.level)} interval"
-    heads = ("metric", level, "verdict", "first", "second", "p (Holm)", f"{comparison.unit}s")
+    unit = comparison.unit
+    again = Column("same again", legend=SAME_AGAIN.format(unit=unit))
+    heads = ("metric", level, "verdict", "first", "second", "p (Holm)", f"{unit}s", again)
     return Table(caption="Differences", columns=columns(*heads, text=("verdict",)), rows=tuple(rows))
 
 

@@ -47,6 +47,7 @@ def command(
     import asyncio
 
     from karat import api
+    from karat.cli.checking import can_show
     from karat.cli.live import following
     from karat.cli.printed import aside
     from karat.cli.run_footer import show_outcome
@@ -70,6 +71,9 @@ def command(
         )
         outcome = asyncio.run(carrying)
     code = show_outcome(outcome, output)
+    info = outcome.run.info
+    shows = can_show(info.plan.samples, len(info.plan.conditions), info.kind)
+    output.say(*([f"for real it can show {shows}"] if shows else []))
     again = typed("run", str(source.file))
     output.say(f"{rehearsed.server.asked} requests were answered by scripts; for real: {again}")
     return code

@@ -108,3 +108,24 @@ def test_too_few_runs_say_so(values):
     assert "looked for from 10 runs on" in (found.reason or "")
     assert "from run 11 on" in (cusum_alarm(values).reason or "")
     assert "equal" in (cusum_alarm([2.0] * 20).reason or "")
+
+
+@pytest.mark.parametrize("size", [2.0, 4.0, 9.0])
+def test_a_large_shift_does_not_hide_as_correlation(size):
+    rng = np.random.default_rng(8)
+    found = 0
+    for _ in range(40):
+        series = np.append(rng.standard_normal(15), size + rng.standard_normal(15))
+        found += change_point(whitened(series)[0], rng=rng, draws=199).p <= 0.05
+    assert found >= 30
+
+
+def test_correlated_runs_without_a_shift_raise_few_alarms():
+    rng = np.random.default_rng(9)
+    alarms = 0
+    for _ in range(300):
+        series = [rng.standard_normal()]
+        for step in rng.standard_normal(99):
+            series.append(0.4 * series[-1] + math.sqrt(1 - 0.16) * step)
+        alarms += cusum_alarm(whitened(series)[0]).index is not None
+    assert alarms <= 0.064 * 300

@@ -237,8 +237,8 @@ def can_show(questions: int, conditions: int, kind: str) -> str | None:
     if math.isnan(least):
         return f"no difference between conditions: {formats.plural(questions, unit)} are too few"
     return (
-        f"a difference between two conditions of {formats.number(least)} standard deviations (over {unit}s) or more, "
-        "in 80 % of runs; `karat plan RUN` says it in points"
+        f"differences of {formats.number(least)} standard deviations over {unit}s or more, in 80 % of runs; "
+        "in points: karat plan RUN"
     )
 
 

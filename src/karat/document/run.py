@@ -107,8 +107,10 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
     yield "Median time", formats.duration(total.latency.median)
     flips = probable_flips(summary.differences) if kind.differences is None else None
     if flips is not None:
-        count = formats.number(flips[0], digits=1)
-        yield "If run again", f"about {count} of {formats.plural(flips[1], 'verdict')} would change"
+        yield (
+            "If run again",
+            f"about {formats.number(flips[0], digits=1)} of {formats.plural(flips[1], 'verdict')} would change",
+        )
 
 
 def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:

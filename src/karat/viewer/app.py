@@ -18,7 +18,7 @@ from karat.errors import BadRun, KaratError
 from karat.viewer.comparing import compare_page, flips_page
 from karat.viewer.jobs import NotYet
 from karat.viewer.open_run import OpenRun
-from karat.viewer.overview import kind_page, overview_page, runs_page, state
+from karat.viewer.overview import history_page, kind_page, overview_page, runs_page, state
 from karat.viewer.queries import TooSlow
 from karat.viewer.reviews_page import reviews_page, save
 from karat.viewer.samples_page import found_page, sample_page, samples_page, text_page
@@ -39,6 +39,7 @@ def application(site: Site) -> Starlette:
             Route("/", _plain(site, runs_page)),
             Route("/compare", _plain(site, compare_page)),
             Route("/compare/flips", _plain(site, flips_page)),
+            Route("/history", _plain(site, history_page)),
             Route("/static/{mark}/{name}", _static),
             Route(run, _of_run(site, overview_page)),
             Route(f"{run}/state", _of_run(site, lambda _, request, opened: state(request, opened))),

@@ -10,9 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from karat.analysis import summarize
 from karat.analysis.cached import cached_summary
+from karat.analysis.model import Summary
 from karat.document.verdicts import verdicts
 from karat.errors import BadRun, KaratError
 from karat.journal import End, RunFolder, RunInfo, RunLock, labels_path
@@ -70,7 +72,7 @@ class Library:
         self._open: dict[str, tuple[str, OpenRun]] = {}
         self._infos: dict[str, tuple[str, RunInfo | str]] = {}
         self._statuses: dict[str, tuple[str, str]] = {}
-        self._results: dict[str, tuple[str, Future[str]]] = {}
+        self._results: dict[str, tuple[str, Future[tuple[str, Summary | None]]]] = {}
         # Of its own: opening a run does not wait for the results of a hundred others.
         self._results_pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="karat-view-results")
         self._guard = threading.Lock()
@@ -89,7 +91,26 @@ class Library:
 
         Results that take longer than a list may are computed by one thread, and shown when the page is loaded again.
         """
-        jobs: dict[str, Future[str]] = {}
+        waiting = "being computed: reload the page"
+        done = {name: (job.result()[0] if job.done() else waiting) for name, job in self._computed(names).items()}
+        return {name: done.get(name, "") for name in names}
+
+    def history_of(self, name: str) -> tuple[list[Summary], int]:
+        """Summaries, without their questions, of all runs of the experiment of a run; how many are not there yet.
+
+        Large runs count whose summary is in the cache. Raises BadRun where there is no such run.
+        """
+        info = self._info(name) if name in self._names() else "there is no such run in this folder"
+        if not isinstance(info, RunInfo):
+            raise BadRun(name, info)
+        alike = [other for other in self._names()[:_MOST_RUNS]
+                 if isinstance(known := self._info(other), RunInfo) and known.name == info.name]  # fmt: skip
+        jobs = self._computed(alike)
+        ready = [job.result()[1] for job in jobs.values() if job.done()]
+        return [summary for summary in ready if summary is not None], sum(not job.done() for job in jobs.values())
+
+    def _computed(self, names: Sequence[str]) -> dict[str, Future[tuple[str, Summary | None]]]:
+        jobs: dict[str, Future[tuple[str, Summary | None]]] = {}
         for name in names:
             info, path = self._info(name), self.root / name
             stamp = _stamp(path / "journal.jsonl")
@@ -100,19 +121,20 @@ class Library:
                     self._results[name] = known
                 jobs[name] = known[1]
         wait(jobs.values(), timeout=_RESULTS_SECONDS)
-        waiting = "being computed: reload the page"
-        done = {name: job.result() if job.done() else waiting for name, job in jobs.items()}
-        return {name: done.get(name, "") for name in names}
+        return jobs
 
-    def _result(self, run: RunFolder) -> str:
+    def _result(self, run: RunFolder) -> tuple[str, Summary | None]:
+        """The result in a sentence, and the summary without what grows with the run."""
         if self.closing.is_set():
-            return ""
+            return "", None
         try:
             large = run.journal.stat().st_size > _MOST_SUMMARIZED
             summary = cached_summary(run) if large else summarize(run)
         except (KaratError, OSError, RecursionError):
-            return "cannot be computed: open the run to see why"
-        return "open the run to compute" if summary is None else verdicts(summary)[0]
+            return "cannot be computed: open the run to see why", None
+        if summary is None:
+            return "open the run to compute", None
+        return verdicts(summary)[0], structs.replace(summary, table_of_samples=None, lowest=(), parts={})
 
     def open(self, name: str) -> OpenRun:
         """Raises BadRun where there is no such run here."""

@@ -9,12 +9,15 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from karat import formats, kinds
 from karat.analysis import Summary
+from karat.analysis.history import history
+from karat.document.followed import history_document
+from karat.errors import BadOption
 from karat.kinds._views import address
 from karat.viewer.open_run import OpenRun
 from karat.viewer.samples_page import unit_of
 from karat.viewer.web import Site, asked, whole_asked
 
-__all__ = ["kind_page", "overview_page", "runs_page", "state"]
+__all__ = ["history_page", "kind_page", "overview_page", "runs_page", "state"]
 
 _PAGE = 100
 _MOST_TAGS = 300
@@ -84,6 +87,34 @@ def overview_page(site: Site, request: Request, opened: OpenRun) -> Response:
     return page
 
 
+def history_page(site: Site, request: Request) -> Response:
+    """A metric over the runs of the experiment of `run`."""
+    name = asked(request, "run")
+    summaries, waiting = site.library.history_of(name)
+    metric, condition = asked(request, "metric") or None, asked(request, "condition") or None
+    newest = max(summaries, key=lambda summary: summary.created, default=None)
+    if newest is None:
+        return site.problem(request, 503, "Not computed yet", "Reload the page in a few seconds.")
+    try:
+        made_of = history_document(history(summaries, metric=metric, condition=condition))
+    except BadOption as error:
+        return site.problem(request, 400, "No such history", str(error))
+    more = (f"{formats.plural(waiting, 'run')} being computed: reload the page",) if waiting else ()
+    return site.page(
+        request,
+        "history.html.j2",
+        title=made_of.name,
+        run=name,
+        name=newest.name,
+        made_of=made_of,
+        warnings=more,
+        metrics=[info.key for info in newest.metrics],
+        metric=metric or newest.metrics[0].key,
+        conditions=newest.conditions,
+        condition=condition or "",
+    )
+
+
 def kind_page(site: Site, request: Request, opened: OpenRun) -> Response:
     """A page that only runs of this kind have."""
     summary, group, name = opened.summary(), request.path_params["group"], request.path_params["name"]
@@ -129,5 +160,6 @@ def _doors(opened: OpenRun, summary: Summary) -> list[tuple[str, str, str]]:
     found += [("Failures", listed(failure="any"), formats.plural(failed, "trial"))] if failed else []
     several = len(summary.conditions) > 1 and summary.metrics
     found += [("Compare conditions", address("compare", run=opened.name), "")] if several else []
+    found += [("History", address("history", run=opened.name), "over runs")] if summary.metrics else []
     found += [("Reviews", address("runs", opened.name, "reviews"), "")]
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
+from karat.errors import BadOption
 
 if TYPE_CHECKING:
     from karat.errors import BadRun
@@ -20,22 +22,42 @@ __all__ = ["command"]
 
 @click.command("compare")
 @click.argument("first", metavar="RUN[:CONDITION]")
-@click.argument("second", metavar="RUN[:CONDITION]")
+@click.argument("second", metavar="RUN[:CONDITION]", required=False)
+@click.argument("others", metavar="[RUN[:CONDITION]]...", nargs=-1)
+@click.option(
+    "--metric", metavar="NAME", help="Of three or more: rank on this metric; default: the first that all have."
+)
 @options.gathered("shown", options.Shown)
 @options.results
 @options.output()
-def command(first: str, second: str, shown: options.Shown, results: Path, output: Output) -> Exit:
-    """Show what changed from the first to the second, question by question.
+def command(
+    first: str,
+    second: str | None,
+    others: tuple[str, ...],
+    metric: str | None,
+    shown: options.Shown,
+    results: Path,
+    output: Output,
+) -> Exit:
+    """Show what changed from the first to the second, question by question; rank three or more.
 
     For each metric: the mean difference with its interval, p (Holm, over all comparisons), and the
     questions that changed most. For human studies: PAS and ECS of the second minus the first, paired
     by participant whatever wording they read, and the tests that changed, reversed ones first.
     Without conditions, those that both runs have are compared. For two conditions of one run leave
     out the second RUN: `karat compare RUN:baseline :with-docs`.
+
+    Three or more are ranked on one metric, over the questions that all have: conditions that share a letter cannot
+    be told apart. A RUN without a condition brings all of its conditions, so one RUN alone ranks these.
     """
     from karat.analysis import compare
     from karat.cli.printed import aside
 
+    if second is None or others:
+        texts = [first, *([second] if second else []), *others]
+        return _ranked(texts, metric, shown, results=results, output=output)
+    if metric is not None:
+        raise BadOption("--metric", "is for three or more conditions; two are compared on every metric")
     run_a, condition_a = _split(first, results=results)
     run_b, condition_b = _split(second, results=results, otherwise=run_a)
     with aside():
@@ -52,13 +74,38 @@ def command(first: str, second: str, shown: options.Shown, results: Path, output
     return Exit.DONE
 
 
+def _ranked(texts: Sequence[str], metric: str | None, shown: options.Shown, *, results: Path, output: Output) -> Exit:
+    import shutil
+
+    import msgspec
+
+    from karat import api
+    from karat.analysis.leaderboard import leaderboard
+    from karat.cli.printed import aside
+    from karat.document.ranked import leaderboard_document
+    from karat.document.render.terminal import render_terminal
+    from karat.formats import OUTPUT_FORMAT
+
+    sides, run = [], None
+    with aside():
+        for text in texts:
+            run, condition = _split(text, results=results, otherwise=run)
+            summary = api.summarize(run, scorings=shown.scorings, allow_code=shown.code, right=shown.right)
+            sides.append((summary, condition))
+        made = leaderboard(sides, metric=metric)
+    width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
+    text = render_terminal(leaderboard_document(made), width=width, full=True)
+    output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(made)})
+    return Exit.DONE
+
+
 def _split(text: str, *, results: Path, otherwise: RunFolder | None = None) -> tuple[RunFolder, str | None]:
     """The run of `RUN:CONDITION`, and the condition where one is named; both may hold a colon themselves.
 
     `otherwise` is the run of a text that begins with the colon. Raises BadRun, BadOption.
     """
     from karat import api
-    from karat.errors import BadOption, BadRun
+    from karat.errors import BadRun
 
     if text.startswith(":"):
         if otherwise is None:

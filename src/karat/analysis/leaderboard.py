@@ -1,0 +1,178 @@
+"""Conditions of many runs in one order, and which of them cannot be told apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.analysis.estimates import estimated, paired
+from karat.analysis.model import Estimate, MetricInfo, Summary
+from karat.errors import BadOption, did_you_mean
+from karat.stats import adjust, mean_interval
+
+__all__ = ["Entry", "Leaderboard", "leaderboard", "letters"]
+
+_MOST = 40  # conditions; 780 comparisons
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition of one run."""
+
+    run: str
+    name: str  # of the experiment
+    condition: str
+    mean: Estimate  # over the shared questions
+    groups: str  # letters; entries that share one cannot be told apart
+
+
+class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
+    """Conditions, the best first. Questions count that every entry has a score for, with the same content."""
+
+    metric: str
+    percent: bool
+    direction: str
+    level: float
+    questions: int
+    left_out: int  # questions that some entry lacks, or that differ in content between runs
+    tests: int  # pairs of entries, by paired t tests under Holm's adjustment
+    entries: tuple[Entry, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def leaderboard(
+    sides: Sequence[tuple[Summary, str | None]], *, metric: str | None = None, level: float = 0.95
+) -> Leaderboard:
+    """Ranks conditions of several runs on one metric, by default the first that all have.
+
+    `sides`: summaries, each with the condition that is meant (None: all of it). Every pair is compared by a paired t
+    test over the questions that all share; p-values are adjusted by Holm's method over all pairs. Entries get letters
+    by Piepho's insert-and-absorb method: two entries share a letter if and only if no difference is shown between
+    them. Raises BadOption where there is nothing to rank.
+
+    Piepho (2004), Journal of Computational and Graphical Statistics 13:456.
+    """
+    entries = list(
+        dict.fromkeys(
+            (index, name)
+            for index, (summary, condition) in enumerate(sides)
+            for name in (summary.conditions if condition is None else (condition,))
+        )
+    )
+    for summary, condition in sides:
+        if condition is not None and condition not in summary.conditions:
+            hint = did_you_mean(condition, summary.conditions)
+            raise BadOption("condition", f"run {summary.run} has no condition '{condition}'{hint}")
+    if not 2 <= len(entries) <= _MOST:
+        raise BadOption("compare", f"ranks 2 to {_MOST} conditions, got {len(entries)}")
+    summaries = [summary for summary, _ in sides]
+    info = _metric(summaries, metric)
+    rows, total = _shared(summaries)
+    scores = np.array([_means(summaries[index], name, info.key, rows[index]) for index, name in entries])
+    there = np.isfinite(scores).all(axis=0)
+    scores = scores[:, there]
+    if not scores.shape[1]:
+        raise BadOption("compare", f"no question has a score on {info.key} under every condition; name fewer of them")
+    means = scores.mean(axis=1)
+    order = np.argsort(means if info.direction == "lower" else -means, kind="stable").tolist()
+    pairs = list(combinations(range(len(order)), 2))
+    tested = [paired(scores[order[a]], scores[order[b]], level=level).p for a, b in pairs]
+    adjusted = adjust(tested).tolist()
+    apart = {pair for pair, p in zip(pairs, adjusted, strict=True) if p <= 1 - level}
+    groups = letters(len(order), apart)
+    questions = np.arange(scores.shape[1])
+    return Leaderboard(
+        metric=info.key,
+        percent=info.percent,
+        direction=info.direction,
+        level=level,
+        questions=scores.shape[1],
+        left_out=total - scores.shape[1],
+        tests=sum(not math.isnan(p) for p in tested),
+        entries=tuple(
+            Entry(
+                run=summaries[entries[at][0]].run,
+                name=summaries[entries[at][0]].name,
+                condition=entries[at][1],
+                mean=estimated(mean_interval(scores[at], questions, level=level), info.low, info.high),
+                groups=groups[place],
+            )
+            for place, at in enumerate(order)
+        ),
+        warnings=tuple(_warnings(summaries, info)),
+    )
+
+
+def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
+    """Letters for entries 0 to count - 1: two share one exactly where their pair (lower first) is not in `apart`.
+
+    >>> letters(3, {(0, 2)})
+    ['a', 'ab', 'b']
+    """
+    columns: list[set[int]] = [set(range(count))]
+    for a, b in sorted(apart):
+        for column in [column for column in columns if a in column and b in column]:
+            columns.remove(column)
+            columns += [column - {a}, column - {b}]
+        columns = [
+            column
+            for at, column in enumerate(columns)
+            if not any(column < other or (column == other and at > before) for before, other in enumerate(columns))
+        ]
+    columns.sort(key=sorted)
+    return ["".join(_letter(at) for at, column in enumerate(columns) if entry in column) for entry in range(count)]
+
+
+def _letter(at: int) -> str:
+    return chr(ord("a") + at % 26) + (str(at // 26) if at >= 26 else "")
+
+
+def _metric(summaries: Sequence[Summary], metric: str | None) -> MetricInfo:
+    shared = [
+        info for info in summaries[0].metrics if all(info.key in {m.key for m in one.metrics} for one in summaries)
+    ]
+    if not shared:
+        raise BadOption("compare", "the runs share no metric; score them alike with `karat score`")
+    names = [info.key for info in shared]
+    if metric is not None and metric not in names:
+        raise BadOption("--metric", f"not every run has a metric '{metric}'{did_you_mean(metric, names)}")
+    return shared[0 if metric is None else names.index(metric)]
+
+
+def _shared(summaries: Sequence[Summary]) -> tuple[list[list[int]], int]:
+    """Rows of the questions that every run has with the same content, and how many questions there are in all."""
+    tables = []
+    for summary in summaries:
+        if summary.table_of_samples is None:
+            raise BadOption("compare", f"run {summary.run} has no scores; `karat score` makes some")
+        if summary.table_of_samples.weights is not None:
+            raise BadOption("compare", f"run {summary.run} is over conversations, which are compared two at a time")
+        tables.append(summary.table_of_samples)
+    keys = [list(zip(table.ids, table.digests, strict=True)) for table in tables]
+    places = [{key: row for row, key in enumerate(of_run)} for of_run in keys]
+    shared = [key for key in keys[0] if all(key in place for place in places)]
+    if not shared:
+        raise BadOption("compare", "no question, by id and content, is in every run")
+    return [[place[key] for key in shared] for place in places], len({name for table in tables for name in table.ids})
+
+
+def _means(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -> NDArray[np.float64]:
+    assert summary.table_of_samples is not None
+    column = next(one for one in summary.table_of_samples.columns if (one.condition, one.metric) == (condition, metric))
+    return np.array(column.mean, dtype=np.float64)[rows]
+
+
+def _warnings(summaries: Sequence[Summary], info: MetricInfo) -> list[str]:
+    found = [
+        f"run {summary.run} is not complete (status: {summary.status})"
+        for summary in summaries
+        if summary.status != "done"
+    ]
+    scorings = {one.scoring for summary in summaries for one in summary.metrics if one.key == info.key}
+    if len(scorings) > 1:
+        found.append(f"{info.key} was scored differently in some runs: score them alike with `karat score`")
+    return list(dict.fromkeys(found))

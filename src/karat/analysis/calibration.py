@@ -17,6 +17,7 @@ from karat.analysis.details import trials
 from karat.analysis.estimates import estimated, known
 from karat.analysis.model import MetricInfo, Summary
 from karat.analysis.numbers import Estimate
+from karat.analysis.panels import nearest_steps, steps_of
 from karat.analysis.parts import kind_of
 from karat.analysis.people import Calibrated, Corrected, Disagreement, MetricAgreement
 from karat.errors import BadOption, did_you_mean
@@ -35,25 +36,13 @@ from karat.stats import (
 )
 from karat.stats.labels import Target
 
-__all__ = ["calibrated", "draw_answers", "metrics_for_people", "steps_of", "with_corrected"]
+__all__ = ["calibrated", "draw_answers", "metrics_for_people", "with_corrected"]
 
 _SHOWN = 10  # disagreements
-_MOST_STEPS = 100
 _REMEDY = (
     "draw some with `karat sample RUN --for-labels 50 --out sheet.csv`, have them scored, and give the sheet to "
     "`karat calibrate RUN sheet.csv`"
 )
-
-
-def steps_of(info: MetricInfo) -> list[float]:
-    """What a person can give on a metric; empty: any number of its scale."""
-    if info.percent:
-        return [0.0, 1.0]
-    if info.kind != "ordinal" or info.low is None or info.high is None or info.low != int(info.low):
-        return []
-    return (
-        [float(step) for step in range(int(info.low), int(info.high) + 1)] if info.high - info.low < _MOST_STEPS else []
-    )
 
 
 def metrics_for_people(summary: Summary, names: Sequence[str] = ()) -> list[MetricInfo]:
@@ -292,7 +281,7 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
     people, judge = _people(rows, info), np.array(rows.judge[info.key])
     both = np.flatnonzero(np.isfinite(people) & np.isfinite(judge)).tolist()
     samples, steps = [rows.samples[row] for row in both], steps_of(info)
-    scores, labels = (_nearest(column[both], steps) for column in (judge, people))
+    scores, labels = (nearest_steps(column[both], steps) for column in (judge, people))
     each = [[column[row] for row in both] for column in rows.people[info.key].values()]
     shared = any(sum(map(math.isfinite, one)) > 1 for one in zip(*each, strict=True))
     kind: Literal["ordinal", "interval"] = "ordinal" if steps else "interval"
@@ -317,13 +306,6 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
         steps=tuple(steps),
         confusion=() if table is None else table.confusion or (),
     )
-
-
-def _nearest(values: np.ndarray, steps: Sequence[float]) -> list[float]:
-    """Each value at the nearest step, halfway at the upper one."""
-    if not steps:
-        return [float(value) for value in values]
-    return [min(max(math.floor(value + 0.5), steps[0]), steps[-1]) + 0.0 for value in values.tolist()]
 
 
 def _disagreements(rows: _Rows, info: MetricInfo, draw: Draw) -> list[Disagreement]:

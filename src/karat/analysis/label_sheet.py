@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from karat import formats
-from karat.analysis.calibration import steps_of
 from karat.analysis.details import trials
 from karat.analysis.model import MetricInfo, Summary
+from karat.analysis.panels import steps_of
 from karat.errors import BadLabels, BadOption, Fault, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.journal import RunFolder

@@ -171,6 +171,7 @@ class JudgePair(msgspec.Struct, frozen=True, kw_only=True):
     exact: float | None  # share of the answers that both put on the same step; None without any
     within_one: float | None  # … at most one step apart
     answers: int  # that both scored
+    ac2: Estimate | msgspec.UnsetType = msgspec.UNSET  # Gwet's, quadratic weights, over questions
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):

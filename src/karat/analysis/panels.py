@@ -5,12 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
+import msgspec
 import numpy as np
 
+from karat.analysis.estimates import estimated
 from karat.analysis.grids import Grid
-from karat.analysis.model import JudgePair
+from karat.analysis.model import JudgePair, MetricInfo
+from karat.analysis.numbers import Estimate
 
-__all__ = ["judge_pairs"]
+__all__ = ["judge_pairs", "nearest_steps", "steps_of"]
+
+_MOST_STEPS = 100
+
+
+def steps_of(info: MetricInfo) -> list[float]:
+    """What one answer can have on a metric; empty: any number of its scale."""
+    if info.percent:
+        return [0.0, 1.0]
+    if info.kind != "ordinal" or info.low is None or info.high is None or info.low != int(info.low):
+        return []
+    if info.high - info.low >= _MOST_STEPS:
+        return []
+    return [float(step) for step in range(int(info.low), int(info.high) + 1)]
+
+
+def nearest_steps(values: np.ndarray, steps: Sequence[float]) -> list[float]:
+    """Each value at the nearest step, halfway at the upper one; without steps as it is."""
+    rounded = np.clip(np.floor(values + 0.5), steps[0], steps[-1]) + 0.0 if steps else values
+    return [float(value) for value in rounded]
+
+
+def _ac2(first: np.ndarray, second: np.ndarray, questions: list[int], steps: Sequence[float]) -> Estimate:
+    from karat.stats import gwet_ac
+
+    judges = (nearest_steps(one, steps) for one in (first, second))
+    return estimated(gwet_ac(*judges, clusters=questions, categories=steps), -1, 1)
 
 
 def judge_pairs(found: Sequence[Grid]) -> list[JudgePair]:
@@ -24,6 +53,8 @@ def judge_pairs(found: Sequence[Grid]) -> list[JudgePair]:
             # A judge's mean over repeats counts at the nearest step, as in the distribution.
             apart = np.abs(np.floor(first[both] + 0.5) - np.floor(second[both] + 0.5))
             n = int(both.sum())
+            questions = np.nonzero(both)[0].tolist()
+            steps = steps_of(grid.info)
             pairs.append(
                 JudgePair(
                     metric=grid.info.key,
@@ -32,6 +63,7 @@ def judge_pairs(found: Sequence[Grid]) -> list[JudgePair]:
                     exact=float(np.mean(apart == 0)) if n else None,
                     within_one=float(np.mean(apart <= 1)) if n else None,
                     answers=n,
+                    ac2=_ac2(first[both], second[both], questions, steps) if steps else msgspec.UNSET,
                 )
             )
     return pairs

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from karat import formats
 from karat.analysis import Summary
-from karat.analysis.model import MetricInfo, Quantity, Result
+from karat.analysis.model import JudgePair, MetricInfo, Quantity, Result
 from karat.blocks import (
     Bar,
     Block,
@@ -122,16 +124,27 @@ def _panel(summary: Summary) -> Iterator[Block]:
         rows += [
             Row(
                 name=f"{one.a} – {one.b}",
-                cells=(Share(one.exact), Share(one.within_one), Count(one.answers)),
+                cells=(Share(one.exact), Share(one.within_one), _ac2(one), Count(one.answers)),
             )
             for one in own
         ]
     yield Table(
         caption="How far judges agree",
-        columns=columns("judges", "same step", "at most one apart", "answers"),
+        columns=columns(
+            "judges",
+            "same step",
+            "at most one apart",
+            Column("AC2", legend="AC2: Gwet's, with quadratic weights: 1 is full agreement, 0 that of chance."),
+            "answers",
+        ),
         rows=tuple(rows),
         legend="The share of the answers that two judges put on one step, or at most one apart.",
     )
+
+
+def _ac2(pair: JudgePair) -> Estimate:
+    found = pair.ac2
+    return Estimate(None) if found is msgspec.UNSET else Estimate(found.value, found.low, found.high)
 
 
 def _by_judge(summary: Summary) -> Table:

@@ -192,6 +192,17 @@ def test_what_is_missing_is_said(karat, judged):
     assert "text (line 2): is not UTF-8" in karat("calibrate", "latest", "old.csv").err
 
 
+def test_answers_of_several_turns_are_not_drawn(karat, here):
+    turns = (Turn(question="First?"), Turn(question="Then?", golden="Yes."))
+    asked = [Sample(id=str(at), position=at, digest=f"{at:032x}", turns=turns) for at in range(4)]
+    table(here / "results" / "run", {"plain": [[3.0]] * 4}, samples=asked)
+    done = karat("sample", "latest", "--for-labels", "4")
+    assert (done.code, "no answer of run 1234abcd to a single question has a score" in done.err) == (2, True)
+    table(here / "results" / "talks", {"plain": [[3.0]] * 4}, samples=asked, kind="conversation", run="deadbeef")
+    done = karat("sample", "results/talks", "--for-labels", "4")
+    assert (done.code, "are reviewed turn by turn: use `karat view`" in done.err) == (2, True)
+
+
 def test_formulas_of_answers_are_no_formulas_in_the_sheet(karat, here):
     formula = '=cmd|"/c calc"!A1'
     asked = [Sample(id=str(at), position=at, digest=f"{at:032x}", turns=(Turn(question=formula, golden="@SUM(A1)"),))

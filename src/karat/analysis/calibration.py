@@ -52,7 +52,7 @@ def metrics_for_people(summary: Summary, names: Sequence[str] = ()) -> list[Metr
     """
     kind = kind_of(summary.kind)
     if kind.by_turn or not kind.compared:
-        raise BadOption("sample", f"answers of {kind.unit}s are reviewed turn by turn: use `karat view`")
+        raise BadOption("sample", f"answers to a {summary.kind} dataset are reviewed turn by turn: use `karat view`")
     if not summary.metrics:
         raise BadOption("sample", f"run {summary.run} has no scores: score it first, `karat score RUN --judge MODEL`")
     keys = [info.key for info in summary.metrics]
@@ -70,9 +70,10 @@ def draw_answers(run: RunFolder, summary: Summary, size: int, *, metric: MetricI
     Raises BadOption where no answer has a score.
     """
     rows = [(one.answer.trial, one.condition, value) for one in trials(run, summary)
-            if one.answer is not None and (value := one.value(metric)) is not None]  # fmt: skip
+            if one.answer is not None and len(one.sample.turns) == 1 and (value := one.value(metric)) is not None
+            ]  # fmt: skip
     if not rows:
-        raise BadOption("sample", f"no answer of run {summary.run} has a score on '{metric.key}'")
+        raise BadOption("sample", f"no answer of run {summary.run} to a single question has a score on '{metric.key}'")
     names, conditions, scores = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
     draw = draw_for_labels(scores, conditions, size, rng=np.random.default_rng(seed))
     members: list[list[int]] = [[] for _ in draw.sizes]

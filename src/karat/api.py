@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from karat.analysis import Comparison, Summary
     from karat.analysis.gate import Gate
+    from karat.analysis.thresholds import Threshold
     from karat.config import Experiment
     from karat.execution import Outcome, RunStatus, Selection
     from karat.records import AllowCode
@@ -35,6 +36,7 @@ __all__ = [
     "gate",
     "open",
     "query",
+    "refuse_thresholds",
     "relation",
     "run",
     "summarize",
@@ -257,16 +259,11 @@ def gate(
     Raises BadOption for names that the run does not have.
     """
     from karat.analysis.gate import gate as decided
-    from karat.analysis.thresholds import Bound, Threshold, thresholds_of
 
     folder = open(run, results=results)
     settings = {key: choice.value for key, choice in folder.info.experiment.items()}
-    given: tuple[tuple[Bound, Mapping[str, float] | None], ...] = (("min", min), ("max", max), ("max_drop", max_drop))
-    thresholds = {(one.bound, one.name): one for one in thresholds_of(settings)}
-    for bound, values in given:
-        for name, value in (values or {}).items():
-            thresholds[bound, name] = Threshold(name=name, bound=bound, value=value)
-    drops = any(bound == "max_drop" for bound, _ in thresholds)
+    thresholds = _thresholds(settings, min, max, max_drop)
+    drops = any(threshold.bound == "max_drop" for threshold in thresholds)
     if baseline is not None and not drops:
         raise BadOption("--baseline", "nothing is compared with it: name a --max-drop, or `gate.max_drop` in the file")
     named = settings.get("gate.baseline")
@@ -279,7 +276,42 @@ def gate(
         from karat.analysis.calibration import with_corrected
 
         summary = with_corrected(folder, summary)
-    return decided(summary, list(thresholds.values()), baseline=compared, no_baseline=missing)
+    return decided(summary, thresholds, baseline=compared, no_baseline=missing)
+
+
+def refuse_thresholds(
+    experiment: Experiment,
+    *,
+    min: Mapping[str, float] | None = None,  # noqa: A002 - as in `gate`
+    max: Mapping[str, float] | None = None,  # noqa: A002 - likewise
+    max_drop: Mapping[str, float] | None = None,
+) -> None:
+    """Raises BadExperiment, before anything is asked, for thresholds that no run of the experiment can be held to."""
+    from karat.errors import BadExperiment, Fault
+    from karat.execution import build_scorers, refuse_unknown_gates
+
+    thresholds = _thresholds({key: one.value for key, one in experiment.resolved.items()}, min, max, max_drop)
+    if not thresholds:
+        raise BadExperiment(str(experiment.path or "experiment"), [Fault(place="gate", message="names no threshold")])
+    scorers = build_scorers(experiment.scorers, folder=experiment.folder, env=experiment.env, prices=experiment.prices)
+    refuse_unknown_gates(experiment, scorers, thresholds)
+
+
+def _thresholds(
+    settings: Mapping[str, object],
+    least: Mapping[str, float] | None,
+    most: Mapping[str, float] | None,
+    drop: Mapping[str, float] | None,
+) -> list[Threshold]:
+    """Those of the experiment, with what was given laid over them."""
+    from karat.analysis.thresholds import Bound, Threshold, thresholds_of
+
+    given: tuple[tuple[Bound, Mapping[str, float] | None], ...] = (("min", least), ("max", most), ("max_drop", drop))
+    thresholds = {(one.bound, one.name): one for one in thresholds_of(settings)}
+    for bound, values in given:
+        for name, value in (values or {}).items():
+            thresholds[bound, name] = Threshold(name=name, bound=bound, value=value)
+    return list(thresholds.values())
 
 
 def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder | None, str | None]:

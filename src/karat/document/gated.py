@@ -25,7 +25,7 @@ from karat.blocks import (
 )
 from karat.document.run import Document
 
-__all__ = ["check_line", "gate_document", "github_lines", "junit"]
+__all__ = ["check_line", "check_parts", "gate_document", "github_lines", "junit"]
 
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "undecided": ""}
 _LONGEST = 300  # characters of a name
@@ -70,7 +70,13 @@ def gate_document(gate: Gate) -> Document:
 
 def check_line(check: Check) -> str:
     """One threshold in a line."""
-    return f"{_name(check)}: {check.verdict}, {plain(_value(check))}"
+    verdict, value, name = check_parts(check)
+    return f"{name}: {verdict}, {value}"
+
+
+def check_parts(check: Check) -> tuple[str, str, str]:
+    """Verdict, value with its bounds, and what was asked."""
+    return check.verdict, plain(_value(check)), formats.excerpt(_name(check), _LONGEST)
 
 
 def _name(check: Check) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
-from karat.analysis.thresholds import metric_names, resolve, thresholds_of
+from karat.analysis.thresholds import Threshold, metric_names, resolve, thresholds_of
 from karat.errors import BadExperiment, BadOption, Caught, Fault, described
 from karat.execution.plan import Plan
 from karat.execution.scoring import ScoreCache, ScorerInUse
@@ -116,11 +116,15 @@ def build_scorers(
     return tuple(_scorer_in_use(spec, setting) for spec, setting in zip(specs, settings, strict=True))
 
 
-def refuse_unknown_gates(experiment: Experiment, scorers: Sequence[ScorerInUse]) -> None:
-    """Raises BadExperiment for thresholds of `gate:` on conditions and metrics that the run will not have."""
+def refuse_unknown_gates(
+    experiment: Experiment, scorers: Sequence[ScorerInUse], thresholds: Sequence[Threshold] | None = None
+) -> None:
+    """Raises BadExperiment for thresholds, `gate:` unless given, on names that the run will not have."""
+    if thresholds is None:
+        thresholds = thresholds_of({key: choice.value for key, choice in experiment.resolved.items()})
     metrics = metric_names([(used.info.name, used.info.metrics) for used in scorers])
     conditions, faults = [condition.name for condition in experiment.conditions], []
-    for threshold in thresholds_of({key: choice.value for key, choice in experiment.resolved.items()}):
+    for threshold in thresholds:
         try:
             resolve(threshold.name, conditions, metrics)
         except BadOption as error:

@@ -219,6 +219,7 @@ def test_what_is_imported_is_declared():
 
 OPTIONAL = {
     "pandas",  # used where somebody has it: `Summary.to_frame`
+    "pytest",  # imports the plug-in itself
     "uvicorn",  # comes with mcp, as what its HTTP servers run on
 }
 

@@ -32,7 +32,9 @@ _LONGEST = 300  # characters of a name
 
 
 def gate_document(gate: Gate) -> Document:
-    """The verdict first, then every threshold with its bounds, then what would decide the undecided."""
+    """The verdict first, then every threshold, the failed ones first, then what would decide the undecided."""
+    order = ("failed", "undecided", "passed")
+    checks = sorted(gate.checks, key=lambda check: order.index(check.verdict))
     counts = {verdict: sum(check.verdict == verdict for check in gate.checks) for verdict in _TONES}
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     drops = any(check.threshold.bound == "max_drop" for check in gate.checks)
@@ -51,10 +53,10 @@ def gate_document(gate: Gate) -> Document:
             Column("missing", rank=1),
             text=("condition", "verdict"),
         ),
-        rows=tuple(_row(check) for check in gate.checks),
+        rows=tuple(_row(check) for check in checks),
         brief=True,
     )
-    hints = tuple(f"{_name(check)}: {hint}" for check in gate.checks if (hint := _hint(check)) is not None)
+    hints = tuple(f"{_name(check)}: {hint}" for check in checks if (hint := _hint(check)) is not None)
     notes: tuple[Block, ...] = (Note(texts=hints, title="Notes", brief=True),) if hints else ()
     return Document(
         name=f"{gate.name} {gate.run}",

@@ -198,16 +198,7 @@ def check(
         dataset=str(dataset.path),
         dataset_kind=dataset.kind,
         sha256=dataset.sha256,
-        scorers=tuple(
-            CheckedScorer(
-                name=scorer.info.name,
-                type=scorer.info.type,
-                offline=scorer.info.offline,
-                metrics=tuple(metric.name for metric in scorer.info.metrics),
-                models=tuple(getattr(scorer.scorer, "routes", ())),
-            )
-            for scorer in scorers
-        ),
+        scorers=tuple(_checked_scorer(scorer) for scorer in scorers),
         servers=servers,
         max_concurrent=execution.max_concurrent,
         timeout_seconds=execution.timeout_seconds,
@@ -220,6 +211,16 @@ def check(
         warnings=(*notes, *experiment.warnings, *_tool_advice(experiment, selected, started)),
         studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
         can_show=can_show(len(samples), len(conditions), dataset.kind),
+    )
+
+
+def _checked_scorer(used: ScorerInUse) -> CheckedScorer:
+    return CheckedScorer(
+        name=used.info.name,
+        type=used.info.type,
+        offline=used.info.offline,
+        metrics=tuple(metric.name for metric in used.info.metrics),
+        models=tuple(getattr(used.scorer, "routes", ())),
     )
 
 

@@ -6,6 +6,7 @@ import difflib
 import importlib.util
 import ipaddress
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -119,11 +120,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips tests marked with a kind that is not there."""
+    """Skips tests marked with a kind that is not there; with `cases`, those whose parameters' id matches it."""
     for marker in item.iter_markers("needs_kind"):
-        for kind in marker.args:
-            if not installed(kind):
-                pytest.skip(f"the kind {kind} is not installed")
+        concerned = re.search(marker.kwargs.get("cases", ""), item.name.partition("[")[2])
+        missing = [kind for kind in marker.args if not installed(kind)]
+        if concerned and missing:
+            pytest.skip(f"the kind {' and '.join(missing)} is not installed")
 
 
 @pytest.fixture(autouse=True)

@@ -75,6 +75,7 @@ def anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", markdown(), ids=place)
+@pytest.mark.needs_kind("study", cases="examples/(framing|trust-pairs)")
 def test_links_lead_somewhere(page):
     prose = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     prose = re.sub(r"`[^`\n]*`", "", prose)
@@ -93,6 +94,7 @@ def test_links_lead_somewhere(page):
     assert broken == []
 
 
+@pytest.mark.needs_kind("study", "conversation")
 def test_generated_pages_say_what_the_code_says():
     done = subprocess.run(
         [sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True, check=False
@@ -234,6 +236,7 @@ def test_the_guides_mcp_server_answers_as_it_is_pasted(workplace):
 
 
 @pytest.mark.parametrize("page", pages_with("python"), ids=place)
+@pytest.mark.needs_kind("study", cases="write-a-study")
 def test_python_examples_run(page, workplace):
     """The blocks of a page run in order, as one program, beside an experiment.yaml and its dataset."""
     write_files(page, workplace)
@@ -253,6 +256,7 @@ def test_the_readmes_example_runs_as_it_is_pasted(tmp_path):
     assert len(answers) == 2
 
 
+@pytest.mark.needs_kind("study", "conversation")
 def test_the_tutorial_shows_what_its_commands_print():
     command = [sys.executable, ROOT / "docs" / "outputs.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -268,6 +272,7 @@ for path in sys.argv[2:]:
 
 
 @pytest.mark.parametrize("page", [*pages_with("yaml"), ROOT / "docs" / "reference" / "experiment-file.md"], ids=place)
+@pytest.mark.needs_kind("study", cases="check-for-memory|compare-agent-designs|run-human-studies")
 def test_experiment_examples_are_valid(page, workplace, monkeypatch):
     """A block may be a whole experiment file or some of its keys; what it leaves out is taken from a valid one."""
     write_files(page, workplace)

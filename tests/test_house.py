@@ -80,6 +80,7 @@ def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return length
 
 
+@pytest.mark.needs_kind("study")
 def test_broad_catches_are_those_that_style_lists():
     """By module and function: `except Exception`, `suppress(Exception)` and `Caught`."""
     found = {f"{place(path)}: {name}" for path in modules() for name in _broad_catches(parsed(path), ())}

@@ -113,6 +113,12 @@ def test_help_loads_nothing_heavy(tmp_path, arguments):
     assert sorted(loaded & HEAVY) == []
 
 
+def test_help_of_score_loads_the_kinds_of_datasets_but_nothing_that_computes(tmp_path):
+    """Kinds say which files of answers they take."""
+    loaded = loaded_by("score", "--help", folder=tmp_path)
+    assert sorted(loaded & HEAVY) == ["msgspec", "pydantic", "yaml"]
+
+
 def test_importing_karat_loads_nothing_heavy(tmp_path):
     code = "import sys, karat; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -16,6 +16,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.needed_kinds import needed_kinds
 from tests.viewer.serving import Viewer
 
 import karat
@@ -24,6 +25,7 @@ PACKAGE = Path(karat.__file__).resolve().parent
 ROOT = PACKAGE.parent.parent
 RUNS = ROOT / "tests" / "corpus" / "runs"
 OF_KIND = {"study": "framing-designs", "conversation": "recorded-conversations"}
+KINDS = [pytest.param(kind, marks=pytest.mark.needs_kind(kind)) for kind in sorted(OF_KIND)]
 
 
 def python(path: Path | str, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -31,7 +33,7 @@ def python(path: Path | str, folder: Path, *arguments: str | Path) -> subprocess
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "COVERAGE"))}
     env |= {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"}
     command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=600)
 
 
 def told(done: subprocess.CompletedProcess[str], *, code: int = 0) -> str:
@@ -46,7 +48,7 @@ def copy_without(kind: str, folder: Path) -> Path:
     return folder / "src"
 
 
-@pytest.fixture(scope="module", params=sorted(OF_KIND))
+@pytest.fixture(scope="module", params=KINDS)
 def without(request, tmp_path_factory) -> tuple[str, Path]:
     """A kind, and a copy of the package without it."""
     return request.param, copy_without(request.param, tmp_path_factory.mktemp("without"))
@@ -109,17 +111,37 @@ def test_the_import_contracts_hold_without_the_kind(without, tmp_path):
     told(python(source, source.parent, "-c", command))
 
 
+def tree_without(kind: str, folder: Path) -> Path:
+    """A copy of the whole tree without the folder of a kind, and without the modules of tests that import it."""
+    for name in ("src", "tests", "docs", "scripts", "examples", "benchmarks"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "results"))
+    for name in ("pyproject.toml", "mkdocs.yml", "README.md", "STYLE.md"):
+        shutil.copy(ROOT / name, folder)
+    shutil.rmtree(folder / "src" / "karat" / "kinds" / kind)
+    for module in (ROOT / "tests").rglob("*.py"):
+        if kind in needed_kinds(module):
+            (folder / module.relative_to(ROOT)).unlink()
+    return folder
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", sorted(OF_KIND))
-def test_types_hold_without_the_kind(kind, tmp_path):
-    """mypy, strict, over the package; in an environment that knows no other copy of it."""
-    source = copy_without(kind, tmp_path)
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tree_without_the_kind_passes_lint_and_finds_its_remaining_tests(kind, tmp_path):
+    """Mypy in an environment that knows no other copy of the package."""
+    tree = tree_without(kind, tmp_path / "tree")
     told(subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], capture_output=True,
                         text=True, check=False))  # fmt: skip
     (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
     (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
-    told(python(source, tmp_path, "-m", "mypy", "--python-executable", tmp_path / "env" / "bin" / "python", "src"))
+    source = tree / "src"
+    told(python(source, tree, "-m", "ruff", "check", "--no-cache", "."))
+    told(python(source, tree, "-m", "ruff", "format", "--no-cache", "--check", "."))
+    told(python(source, tree, "-m", "mypy", "--python-executable", tmp_path / "env" / "bin" / "python"))
+    collected = told(python(source, tree, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q"))
+    assert int(re.findall(r"(\d+) tests collected", collected)[0]) > 6000
+    quick = ("-m", "pytest", "-p", "no:cacheprovider", "-q", "-m", "not slow")
+    told(python(source, tree, *quick, "tests/tables", "tests/config", "tests/scorers"))
 
 
 TOY = '''

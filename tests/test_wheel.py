@@ -21,6 +21,7 @@ def wanted() -> set[str]:
     }
 
 
+@pytest.mark.needs_kind("study")
 def test_there_is_something_to_be_sent():
     found = wanted()
     for name in (

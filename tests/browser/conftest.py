@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.browser.looking import Tab, looking
 from tests.browser.made import all_kinds
+from tests.needed_kinds import installed
 from tests.viewer.serving import Viewer
 
 HERE = Path(__file__).parent
@@ -32,6 +33,9 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def results(chromium: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one run of each kind; made once, however many processes share the tests."""
+    for kind in ("study", "conversation"):
+        if not installed(kind):
+            pytest.skip(f"the kind {kind} is not installed")
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent

@@ -44,6 +44,7 @@ def test_the_first_help(golden):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.needs_kind("study", "conversation", cases="score")
 def test_the_help_of_a_command(golden, name):
     command = cli.get_command(click.Context(cli), name)
     assert command is not None

@@ -12,6 +12,8 @@ from tests.importers.folders import said_as, whole, written
 from karat.__main__ import main
 from karat.cli import cli
 
+pytestmark = pytest.mark.needs_kind("study")
+
 
 def imported(*words: str) -> Result:
     return CliRunner().invoke(cli, ["import", *words], catch_exceptions=False)

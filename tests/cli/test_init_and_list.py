@@ -160,6 +160,7 @@ def test_shipped_studies_are_listed(karat):
     assert (framing["wordings"], framing["relabelled"]) == (["paraphrase"], True)
 
 
+@pytest.mark.needs_kind("study")
 def test_one_study_is_shown_with_its_arms_and_tests(karat):
     page = karat("list", "studies", "beauty_contest")
     assert "166 participants in 10 groups, 664 questions" in page.out
@@ -176,12 +177,14 @@ def test_one_study_is_shown_with_its_arms_and_tests(karat):
         (["study"], "'study' is not one of"),
     ],
 )
+@pytest.mark.needs_kind("study", cases="words[01]")
 def test_a_name_that_is_not_there(karat, words, said):
     done = karat("list", *words)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
 
 
+@pytest.mark.needs_kind("study")
 def test_presets_are_listed_with_their_text(karat):
     assert [line.split()[0] for line in karat("list", "presets").out.splitlines()] == list(presets())
     assert str(presets()["human"].text) in karat("list", "presets", "human").out

@@ -161,6 +161,7 @@ def test_studies_show_the_numbers_that_nothing_checks(karat):
     assert found["doubted"][0]["id"].startswith("beauty_contest: ")
 
 
+@pytest.mark.needs_kind("study")
 def test_a_study_without_doubts(karat):
     assert karat("lint", "trust", "--set", "findings=F1").code == 0
     assert karat("lint", "impressions").out == "impressions: 376 samples; nothing contradicts itself\n"
@@ -177,6 +178,7 @@ def test_a_study_without_doubts(karat):
         (["framing", "--set", "arm=x"], "no such key (did you mean 'arms'?)"),
     ],
 )
+@pytest.mark.needs_kind("study")
 def test_what_is_no_study_to_be_looked_at(karat, here, words, said):
     (here / "plain").mkdir()
     (here / "e.yaml").write_text("dataset: {path: x}\nagent: {type: floor}\n", encoding="utf-8")

@@ -104,6 +104,7 @@ def test_real_conversations_have_charts_that_say_what_was_found(karat, here, sha
     assert titles["first-wrong-turn"].startswith("answers: 91 of 421 conversations go wrong first at turn 0")
 
 
+@pytest.mark.needs_kind("study")
 def test_study_tests_have_charts_beside_their_text(karat, tests_file, here):
     done = karat("score", tests_file, "--kind", "study-tests", "--plot", "charts")
     assert done.code == 0
@@ -112,6 +113,7 @@ def test_study_tests_have_charts_beside_their_text(karat, tests_file, here):
     assert names == ["agreement-agent.svg", "effect-differences-agent.svg", "effects-agent.svg"]
 
 
+@pytest.mark.needs_kind("study")
 def test_charts_of_study_tests_go_with_their_files_too(karat, tests_file, here):
     asked = ("--kind", "study-tests", "--to", "humanstudy", "--out", "files", "--plot", "charts")
     assert karat("score", tests_file, *asked).code == 0
@@ -119,6 +121,7 @@ def test_charts_of_study_tests_go_with_their_files_too(karat, tests_file, here):
     assert (here / "charts" / "effects-agent.svg").exists()
 
 
+@pytest.mark.needs_kind("study")
 def test_flags_of_study_tests_are_not_for_answers(karat, here):
     (here / "answers.jsonl").write_text('{"id": "1", "answer": "a"}\n', encoding="utf-8")
     done = karat("score", "answers.jsonl", "--plot", "charts")

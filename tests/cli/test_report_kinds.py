@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.needed_kinds import installed
 
 from karat import plugins
 from karat.__main__ import main
@@ -36,7 +37,7 @@ MAY_BE_EMPTY = {"errors.csv", "validation.csv"}
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A run of each kind, as `karat init` begins it."""
     found = {}
-    for kind in KINDS:
+    for kind in filter(installed, KINDS):
         folder = tmp_path_factory.mktemp(kind)
         assert main(["init", kind, str(folder), "-q"]) == 0
         assert main(["run", str(folder / "experiment.yaml"), "-q", "--results", str(folder / "results")]) == 0
@@ -47,6 +48,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.quick(9)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", plugins.names("exports"))
+@pytest.mark.needs_kind("study", cases="-study")
+@pytest.mark.needs_kind("conversation", cases="-conversation")
 def test_a_report_says_something_of_a_run_or_is_refused(
     karat: Callable[..., Any], here: Path, runs: dict[str, str], kind: str, name: str
 ) -> None:
@@ -73,6 +76,8 @@ def _require_something(path: Path) -> None:
         assert len(text) > 2, file
 
 
+@pytest.mark.needs_kind("study", cases="-study")
+@pytest.mark.needs_kind("conversation", cases="-conversation")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows", ["summary", "scores", "servers", "rates", "tests"])
 def test_rows_that_a_run_cannot_have_are_refused(

@@ -10,6 +10,8 @@ import pytest
 
 from karat.__main__ import main
 
+pytestmark = pytest.mark.needs_kind("study")
+
 EXPERIMENT = """\
 name: side-effects
 dataset: {kind: study, path: side_effects, per_arm: 6}

@@ -83,6 +83,7 @@ def test_of_a_scorer_that_measures_otherwise_than_announced_the_first_measured_i
     assert (running.metric.name, running.kind) == ("m", "share")
 
 
+@pytest.mark.needs_kind("study")
 def test_a_study_has_no_mean():
     running = following("study")
     add(running, "t", sample("q"), score("t", 1.0))

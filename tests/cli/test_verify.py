@@ -229,6 +229,7 @@ GIVEN: dict[str, tuple[str, tuple[str, ...]]] = {
 @pytest.mark.quick(6)
 @pytest.mark.parametrize("shape", ["fifo", "endless", "folder"])
 @pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.needs_kind("study", cases="material")
 def test_no_command_waits_for_a_file_that_is_given(process, experiment, here, given, shape):
     file, words = GIVEN[given]
     path = here / file

@@ -82,6 +82,7 @@ def faults_of(text: str, folder: Path) -> BadExperiment:
 
 
 @pytest.mark.parametrize("name", [*CASES, *(f"study: {name}" for name in STUDY_CASES)])
+@pytest.mark.needs_kind("study", cases="study: ")
 def test_each_fault_that_a_schema_can_see_is_marked(
     schema: jsonschema.Draft202012Validator, name: str, folder: Path
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_file_that_is_not_seen_to_be_wrong_is_accepted(schema: jsonschema.Draf
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.needs_kind("study", cases="framing|trust-pairs|studies")
 def test_every_experiment_of_the_tree_is_accepted(schema: jsonschema.Draft202012Validator, path: Path) -> None:
     document = parse(path.read_bytes())
     assert document.root is not None
@@ -137,6 +139,7 @@ VALID = {
 
 
 @pytest.mark.parametrize("name", VALID)
+@pytest.mark.needs_kind("study", cases="a study")
 def test_what_karat_takes_the_schema_takes(schema: jsonschema.Draft202012Validator, name: str) -> None:
     document = parse(VALID[name].encode())
     assert document.root is not None

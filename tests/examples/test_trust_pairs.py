@@ -7,8 +7,12 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 import karat
 from karat.__main__ import main
+
+pytestmark = pytest.mark.needs_kind("study")
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "trust-pairs"
 

@@ -17,6 +17,8 @@ from karat.redact import Redactor
 
 from .games import write_game
 
+pytestmark = pytest.mark.needs_kind("study")
+
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]
 

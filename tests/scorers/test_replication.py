@@ -10,6 +10,8 @@ from karat.errors import JudgeFault
 from karat.records import NOT_ASKED, Answer, Reply, Sample, Turn
 from karat.scorers.replication import Replication
 
+pytestmark = pytest.mark.needs_kind("study")
+
 CHOICE = {"choice": {"type": "choice", "options": ["A", "B"]}}
 RATING = {"rating": {"type": "likert", "range": [1.0, 7.0]}, "why": {"type": "text", "optional": True}}
 

@@ -273,6 +273,7 @@ for path in sys.argv[2:]:
 
 @pytest.mark.parametrize("page", [*pages_with("yaml"), ROOT / "docs" / "reference" / "experiment-file.md"], ids=place)
 @pytest.mark.needs_kind("study", cases="check-for-memory|compare-agent-designs|run-human-studies")
+@pytest.mark.needs_kind("conversation", cases="prepare-conversations|score-conversations")
 def test_experiment_examples_are_valid(page, workplace, monkeypatch):
     """A block may be a whole experiment file or some of its keys; what it leaves out is taken from a valid one."""
     write_files(page, workplace)

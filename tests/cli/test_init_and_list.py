@@ -59,6 +59,7 @@ def test_the_example_shows_how_an_mcp_server_is_measured(process, here):
     assert "notes (stdio, scope trial): 1 tool: look_up" in done.out
 
 
+@pytest.mark.needs_kind("conversation")
 def test_init_writes_conversations_that_run_as_they_stand(process, here):
     made = process("init", "conversation", "mine")
     assert made.out.splitlines() == [

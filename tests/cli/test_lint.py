@@ -37,12 +37,14 @@ def conversations(here):
     return path
 
 
+@pytest.mark.needs_kind("conversation")
 def test_what_contradicts_itself_is_shown_as_a_table(karat, conversations, golden):
     done = karat("lint", conversations.name)
     assert (done.code, done.err) == (0, "")
     golden("lint.txt", done.out)
 
 
+@pytest.mark.needs_kind("conversation")
 def test_the_same_as_json(karat, conversations):
     found = karat("lint", conversations.name, "--json").json
     assert {key: found[key] for key in ("format", "kind", "samples", "turns", "reasons", "faults")} == {
@@ -63,6 +65,7 @@ def test_the_same_as_json(karat, conversations):
     }
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_run_can_name_the_quarantine(karat, conversations, here):
     done = karat("lint", conversations.name, "--quarantine", "doubts.jsonl")
     assert done.err == "wrote doubts.jsonl: name it in the experiment as `dataset.quarantine`\n"
@@ -82,6 +85,7 @@ def test_a_run_can_name_the_quarantine(karat, conversations, here):
     assert checked.json["samples"] == 3
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_dataset_that_says_nothing_against_itself(karat, here):
     (here / "dev.json").write_text(json.dumps([conversation("c", turn_program=[None, None])]), encoding="utf-8")
     done = karat("lint", "dev.json")
@@ -95,6 +99,7 @@ def test_a_file_that_cannot_be_read_is_not_said_to_be_in_order(karat, here):
     assert "line 1: byte 0xe9 is not UTF-8" in done.err
 
 
+@pytest.mark.needs_kind("conversation")
 def test_what_a_run_would_refuse_is_a_fault_and_the_rest_is_looked_at(karat, here):
     records = [conversation("c"), conversation("c"), conversation("d", conv_questions=["a?", ""])]
     (here / "dev.json").write_text(json.dumps(records), encoding="utf-8")
@@ -136,12 +141,14 @@ def test_questions_with_golden_answers_are_looked_at_too(karat, here):
         (["dev.json", "--set", "split=test"], "dataset.split: there is no list 'test' in the file"),
     ],
 )
+@pytest.mark.needs_kind("conversation")
 def test_what_cannot_be_looked_at_says_why(karat, conversations, arguments, message):
     done = karat("lint", *arguments)
     assert done.code == 2
     assert message in done.err
 
 
+@pytest.mark.needs_kind("conversation")
 def test_many_findings_are_counted_and_the_first_are_shown(karat, here):
     records = [conversation(f"c{number}", conv_answers=["-60.94", "27%"]) for number in range(30)]
     (here / "dev.json").write_text(json.dumps(records), encoding="utf-8")

@@ -30,6 +30,7 @@ def test_a_report_of_several_files_wants_a_folder(karat, run, here):
     assert sorted(done.json["paths"]) == sorted(f"files/{path.name}" for path in (here / "files").iterdir())
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_folder_full_of_files_is_one_line(karat, here):
     asked = [{"conversation_id": f"c{number}", "question": "how much?", "answer": number} for number in range(12)]
     (here / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
@@ -134,6 +135,7 @@ def conversations(here, **answers):
         (here / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+@pytest.mark.needs_kind("conversation")
 def test_conversations_are_compared_by_the_rates_whose_difference_is_shown(karat, here):
     conversations(here, before=[1, 2, 0, 0, 0, 0], after=[1, 2, 3, 0, 0, 0])
     runs = [
@@ -148,6 +150,7 @@ def test_conversations_are_compared_by_the_rates_whose_difference_is_shown(karat
     assert numerical["difference"]["estimate"]["value"] == pytest.approx(1 / 6)
 
 
+@pytest.mark.needs_kind("conversation")
 def test_the_same_answers_under_other_weights_differ_by_nothing(karat, here):
     conversations(here, given=[1, 0, 3, 0, 5, 0])
     runs = []
@@ -165,6 +168,7 @@ def test_the_same_answers_under_other_weights_differ_by_nothing(karat, here):
     assert "compared without weights" in " ".join(found["warnings"])
 
 
+@pytest.mark.needs_kind("conversation")
 def test_what_golden_history_changes_can_be_compared(karat, here):
     conversations(here)
     runs = []

@@ -158,6 +158,7 @@ def test_at_the_end_of_a_run_over_questions_it_is_what_the_summary_says(here, ju
 CONVERSATIONS = Path(__file__).parents[2] / "examples" / "convfinqa" / "conversations.json"
 
 
+@pytest.mark.needs_kind("conversation")
 def test_at_the_end_of_a_run_over_conversations_it_is_what_the_summary_says(here):
     """Turns that were never reached are wrong, and repetitions of a conversation stay together."""
     (here / "agent.py").write_text(

@@ -69,6 +69,7 @@ def right(here, run):
     }
 
 
+@pytest.mark.needs_kind("conversation")
 def test_one_row_a_turn_becomes_one_answer_a_conversation(score, here):
     done = score(ROWS, "--json")
     assert done.code == 0, done.err
@@ -79,6 +80,7 @@ def test_one_row_a_turn_becomes_one_answer_a_conversation(score, here):
     assert "columns: conversation_id=record_id turn=turn_idx answer=predicted_answer" in done.err
 
 
+@pytest.mark.needs_kind("conversation")
 def test_columns_are_named_with_map(score, here):
     rows = [{"doc": row["record_id"], "k": row["turn_idx"], "final": row["predicted_answer"]} for row in ROWS]
     named = [f"--map={target}" for target in ("conversation_id=doc", "turn=k", "answer=final")]
@@ -96,6 +98,7 @@ def test_columns_are_named_with_map(score, here):
         pytest.param(["--map", "first_turn=7"], "first_turn", id="turns from 7"),
     ],
 )
+@pytest.mark.needs_kind("conversation")
 def test_what_is_named_wrongly_is_refused(score, here, flags, said):
     done = score(ROWS, *flags)
     assert done.code == 2
@@ -103,6 +106,7 @@ def test_what_is_named_wrongly_is_refused(score, here, flags, said):
     assert not (here / "results").exists()
 
 
+@pytest.mark.needs_kind("conversation")
 def test_columns_of_plain_answers_are_named_with_map_as_well(karat, here):
     (here / "asked.jsonl").write_text('{"key": "a", "question": "?", "answer": "yes"}\n', encoding="utf-8")
     (here / "said.csv").write_text("key,output\na,yes\n", encoding="utf-8")
@@ -129,6 +133,7 @@ TOLD = [
 ]
 
 
+@pytest.mark.needs_kind("conversation")
 def test_faults_of_the_file_are_listed_at_once_counted_and_scored(score, here, karat):
     done = score(FAULTY)
     assert done.code == 0, done.err
@@ -152,6 +157,7 @@ def test_faults_of_the_file_are_listed_at_once_counted_and_scored(score, here, k
     assert list(counts.values()) == ["5", "3", "5", "1", "1", "2"]
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_turn_without_a_row_is_wrong_and_counted(score, here):
     done = score(FAULTY, "--json", "-q")
     assert done.err == ""
@@ -160,6 +166,7 @@ def test_a_turn_without_a_row_is_wrong_and_counted(score, here):
     assert (condition["turns"], condition["unreached"]) == (5, 2)
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_file_of_which_no_row_fits_is_no_file_of_answers(score, here):
     ended = score([{**row, "record_id": "elsewhere"} for row in ROWS])
     assert ended.code == 2
@@ -167,6 +174,7 @@ def test_a_file_of_which_no_row_fits_is_no_file_of_answers(score, here):
     assert not (here / "results").exists()
 
 
+@pytest.mark.needs_kind("conversation")
 def test_strict_refuses_a_file_with_faults(score, here):
     done = score(FAULTY, "--strict")
     assert done.code == 2
@@ -184,6 +192,7 @@ def test_strict_refuses_plain_answers_to_unknown_samples(karat, here):
     assert "1 answer left out: the dataset has no sample called '7'" in done.err
 
 
+@pytest.mark.needs_kind("conversation")
 def test_events_tell_the_faults_too(score):
     done = score(FAULTY, "--events")
     events = [json.loads(line) for line in done.err.splitlines()]
@@ -191,6 +200,7 @@ def test_events_tell_the_faults_too(score):
     assert all(text in told for text in TOLD)
 
 
+@pytest.mark.needs_kind("conversation")
 def test_the_programs_of_a_leaderboard_file_are_scored(score, here):
     programs = {
         "a.pdf-1_0": ["110", "EOF"],
@@ -207,6 +217,7 @@ def test_the_programs_of_a_leaderboard_file_are_scored(score, here):
     assert matches == [True] * 5
 
 
+@pytest.mark.needs_kind("conversation")
 def test_the_file_s_own_verdicts_stand_beside_ours(score):
     rows = [{**row, "correct": row["turn_idx"] != 1} for row in ROWS]
     done = score(rows, "--json")
@@ -215,6 +226,7 @@ def test_the_file_s_own_verdicts_stand_beside_ours(score):
     assert (verdicts["n"], verdicts["right"], verdicts["agreement"]["numerical"]) == (5, 3, 0.8)
 
 
+@pytest.mark.needs_kind("conversation")
 def test_printed_answers_may_be_the_golden_ones(score, here):
     rows = [
         {**row, "predicted_answer": "10%" if row["predicted_answer"] == "0.1" else row["predicted_answer"]}
@@ -224,6 +236,7 @@ def test_printed_answers_may_be_the_golden_ones(score, here):
     assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)
 
 
+@pytest.mark.needs_kind("conversation")
 def test_turns_that_are_asked_apart_find_their_rows(score, here):
     done = score(ROWS, "--set", "dataset.history=golden", "--json")
     assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)
@@ -291,6 +304,7 @@ def test_predictions_with_programs_are_read_as_they_are(karat, here, shared_data
     assert sum("program" in reply for reply in replies) == 354  # one turn ended in an error
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_forgotten_kind_is_named_instead_of_a_fault_a_row(karat, here):
     (here / "dev.json").write_text(json.dumps({"dev": CONVERSATIONS}), encoding="utf-8")
     (here / "said.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
@@ -308,6 +322,7 @@ PROSE = {
 PROSE_ROWS = [{"record_id": name, "turn_idx": turn, "predicted_answer": said} for (name, turn), said in PROSE.items()]
 
 
+@pytest.mark.needs_kind("conversation")
 def test_extract_reads_the_number_in_an_answer_that_is_more_than_a_number(score, here, karat):
     done = score(PROSE_ROWS, "--extract", "last_number", "--json")
     assert done.code == 0, done.err
@@ -317,12 +332,14 @@ def test_extract_reads_the_number_in_an_answer_that_is_more_than_a_number(score,
     assert "Answers: 4 by last_number, 1 as given." in " ".join(shown.out.split())
 
 
+@pytest.mark.needs_kind("conversation")
 def test_without_extract_prose_stays_what_was_answered(score, here):
     done = score(PROSE_ROWS, "--json")
     assert sum(right(here, done.json["run"]).values()) == 1
     assert done.json["summary"]["conversation"]["conditions"][0]["extraction"] == {"reply": 5}
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_run_is_scored_again_with_another_extraction(score, here, karat):
     first = score(PROSE_ROWS, "--json").json["run"]
     again = karat("score", first, "--extract", r"regex:(\d+%?)", "--json")
@@ -332,11 +349,13 @@ def test_a_run_is_scored_again_with_another_extraction(score, here, karat):
 
 
 @pytest.mark.parametrize("how", ["number", "regex", "regex:", "json:x"])
+@pytest.mark.needs_kind("conversation")
 def test_an_unknown_extraction_is_refused(score, how):
     done = score(PROSE_ROWS, "--extract", how)
     assert (done.code, "want json, last_number or regex:PATTERN" in done.err) == (2, True)
 
 
+@pytest.mark.needs_kind("conversation")
 def test_an_answer_column_with_an_object_is_read_like_a_reply(score, here):
     told = [{**row, "predicted_answer": json.dumps({"answer": row["predicted_answer"]})} for row in ROWS]
     done = score(told, "--json")
@@ -363,6 +382,7 @@ def score_text(karat, here):
     return run
 
 
+@pytest.mark.needs_kind("conversation")
 def test_golden_text_is_judged_turn_by_turn_and_numbers_say_nothing_of_it(score_text, here):
     done = score_text(TEXTS, SAID)
     assert done.code == 0, done.err
@@ -377,6 +397,7 @@ def test_golden_text_is_judged_turn_by_turn_and_numbers_say_nothing_of_it(score_
     assert "factual_adherence" in summary["headline"]
 
 
+@pytest.mark.needs_kind("conversation")
 def test_only_turns_with_numbers_count_in_the_rates_of_numbers(score_text):
     number = {"conversation_id": "c", "turn_idx": 2, "question": "by how much?", "answer": "5"}
     done = score_text([*TEXTS, number], [*SAID, {"conversation_id": "c", "turn_idx": 2, "answer": "5"}])
@@ -390,11 +411,13 @@ def test_only_turns_with_numbers_count_in_the_rates_of_numbers(score_text):
     assert numerical["mean"]["value"] == 1.0
 
 
+@pytest.mark.needs_kind("conversation")
 def test_text_without_a_judge_is_not_called_wrong(score_text):
     done = score_text(TEXTS, SAID, "--scorer", "numeric")
     assert "none scored: no golden answer is a number" in done.json["summary"]["headline"]
 
 
+@pytest.mark.needs_kind("conversation")
 def test_equals_and_contains_look_at_each_turn(score_text, here):
     done = score_text(TEXTS, SAID, "--scorer", "equals", "--scorer", "contains")
     found = {(row["scorer"], row["turn"]): row["values"] for row in journalled(here, done.json["run"], "score")}

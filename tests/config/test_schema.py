@@ -110,6 +110,7 @@ def test_a_file_that_is_not_seen_to_be_wrong_is_accepted(schema: jsonschema.Draf
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 @pytest.mark.needs_kind("study", cases="framing|trust-pairs|studies")
+@pytest.mark.needs_kind("conversation", cases="convfinqa|conversations")
 def test_every_experiment_of_the_tree_is_accepted(schema: jsonschema.Draft202012Validator, path: Path) -> None:
     document = parse(path.read_bytes())
     assert document.root is not None

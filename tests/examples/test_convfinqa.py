@@ -13,6 +13,8 @@ from karat.__main__ import main
 from karat.numeric import execute
 from karat.numeric.diagnosis import LABELS
 
+pytestmark = pytest.mark.needs_kind("conversation")
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "convfinqa"
 SUSPECT = ("Single_IVO/2004/page_17.pdf-1", 2)
 """The golden answer that contradicts itself on purpose."""

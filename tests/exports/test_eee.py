@@ -263,6 +263,7 @@ def test_the_main_numbers_of_a_study_are_results(tmp_path, published, study_run,
             assert (interval.get("lower"), interval.get("upper")) == (number.low, number.high)
 
 
+@pytest.mark.needs_kind("conversation")
 def test_conversations_that_are_right_as_a_whole_are_a_result(tmp_path, published):
     example = ROOT / "examples" / "convfinqa" / "experiment.yaml"
     run = karat.run(karat.load(example), results=tmp_path / "results", samples=4)

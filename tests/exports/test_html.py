@@ -194,6 +194,7 @@ def test_a_metric_in_which_lower_is_better_and_one_in_percent(tmp_path, journals
     assert "50.0 %" in text
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_run_over_conversations_shows_where_the_chain_breaks(tmp_path, journals):
     samples = [
         journals.asked(
@@ -226,6 +227,7 @@ def test_judges_of_a_panel_stand_beside_each_other(tmp_path, journals):
     assert "33.3 %" in text
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_hostile_conversation_stays_text(tmp_path, journals):
     text = hostile.written(hostile.ALL)
     turn = Turn(

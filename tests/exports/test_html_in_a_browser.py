@@ -93,6 +93,7 @@ def test_every_chart_is_drawn_and_its_table_folded(browser, golden_page):
         assert page.locator("figure.chart h3").first.is_visible()
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_run_over_conversations_is_drawn(browser, tmp_path, journals):
     path, names = written(tmp_path, talk(tmp_path, journals))
     with opened(browser, path) as page:

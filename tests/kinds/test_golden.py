@@ -237,6 +237,7 @@ def test_a_file_with_many_faults_shows_the_first_and_counts_the_rest(folder: Pat
     assert len(shown) == 52
 
 
+@pytest.mark.needs_kind("conversation")
 def test_conversations_are_recognised_where_questions_were_wanted(folder: Path) -> None:
     file = folder / "turns.jsonl"
     file.write_text(lines([{"conversation_id": "c", "turn_idx": 0, "question": "How many?", "answer": 3}]))

@@ -167,7 +167,7 @@ def test_a_chi_square_beside_a_share_is_compared_with_its_z(tmp_path: Path) -> N
     text = changed(text, "findings:\n", "derive: SELECT percentile > 50 AS above FROM responses\nfindings:\n")
     wanted = (
         "means or counts give z = 1.861 or 1.736, 'χ²(1) = 9.1, p < .07' is printed; "
-        "mend the numbers, or say which holds: `use:` with a `reason`"
+        "fix the numbers, or say which holds: `use:` with a `reason`"
     )
     assert faults(tmp_path / "wrong", text) == [wanted]
     assert read(tmp_path / "right", changed(text, "9.1", "3.46"), MATERIALS).warnings == ()
@@ -180,7 +180,7 @@ def test_a_chi_square_is_compared_with_the_counts(tmp_path: Path, chi2: str, wan
     text = changed(text, "findings:\n", "derive: SELECT *, liking > 4 AS likes FROM responses\nfindings:\n")
     text = text[: text.index("human: {F")] + f"human: {{tea: {{k: 40}}, rum: {{k: 20}}, chi2: {chi2}}}"
     if wanted is None:
-        said = "the counts give chi2 = 13.333 or 13.592 or 12.033, the file says 15.3; mend it, or say why in `reason`"
+        said = "the counts give chi2 = 13.333 or 13.592 or 12.033, the file says 15.3; fix it, or say why in `reason`"
         assert faults(tmp_path, text) == [said]
     else:
         assert read(tmp_path, text, MATERIALS).study == "rated"
@@ -192,7 +192,7 @@ def test_sizes_of_two_groups_are_compared_with_all_people(tmp_path: Path) -> Non
     text = changed(text, "        reason: all drank all\n", "")
     assert read(tmp_path / "right", text, MATERIALS).study == "rated"
     found = faults(tmp_path / "wrong", changed(text, "n2 = 60", "n2 = 61"))
-    assert found == ["N = 121 is printed, the groups have 120; mend it, or say why in `reason`"]
+    assert found == ["N = 121 is printed, the groups have 120; fix it, or say why in `reason`"]
 
 
 @pytest.mark.parametrize(

@@ -457,6 +457,7 @@ def test_one_call_a_metric_pays_for_none_twice_when_a_later_one_fails(bench: Ben
     assert judge_bill(summarize(outcome.run)) == (0.03, 0)
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_conversation_of_texts_is_judged_turn_by_turn_and_each_turn_paid_once(bench: Bench) -> None:
     """The judge sees each turn's own question, golden answer and reply, after the questions that came before."""
     turns = [("Who built it?", "Wren built it."), ("And when?", "In 1675."), ("And why?", "After the fire.")]

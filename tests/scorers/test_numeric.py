@@ -245,6 +245,7 @@ def test_a_constant_zero_is_right_almost_never(convfinqa):
         ({"scorers": ["equals"]}, ["equals"]),
     ],
 )
+@pytest.mark.needs_kind("conversation")
 def test_conversations_are_scored_by_it_where_the_file_names_no_scorer(tmp_path, keys, names):
     rows = [{"conversation_id": "c", "turn": 0, "question": "how much?", "answer": "5"}]
     path = tmp_path / "turns.jsonl"

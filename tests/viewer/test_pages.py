@@ -245,6 +245,7 @@ def test_answers_are_shown_rendered_plain_and_against_the_golden_one(viewer):
     assert "<del>" in diff
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_conversation_lays_programs_beside_each_other_and_proves_its_diagnosis(viewer):
     text = viewer.get("/runs/talk/samples/1").text
     told = " ".join(outline(text).said.split())

@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,7 @@ _DIGITS = 400  # of a whole number; beyond 4,300 Python refuses, and no float is
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1  # what a number can be in the memory of samples and in the journal
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
+class Unfit(msgspec.Struct, frozen=True):
     """Stands where a number stood that cannot be kept."""
 
     written: str
@@ -86,15 +84,14 @@ _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\x0b\x0c"
 
 
-@dataclass(slots=True)
-class Rows:
+class Rows(msgspec.Struct):
     """The rows of a file that could be read, and the faults of the others."""
 
     sha256: str
     unit: str  # what a row is called: "line", "item", "row"
-    rows: Iterable[tuple[int, Row]] = field(default_factory=list)  # (1-based line or count, row); again and again
+    rows: Iterable[tuple[int, Row]] = []  # (1-based line or count, row); again and again
     count: int = 0
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[Fault] = []
 
     def add(self, number: int, row: Row) -> None:
         """Keeps one row, or notes what in it cannot be kept."""
@@ -198,8 +195,7 @@ def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield number, stripped
 
 
-@dataclass(frozen=True, slots=True)
-class _Within:
+class _Within(msgspec.Struct, frozen=True):
     """An object may stand around the list: which of its lists is meant; None: the only one."""
 
     section: str | None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from karat.documents.validation import shown
 from karat.formats import count, plural
@@ -109,8 +110,7 @@ _LONGEST_DIALOGUE = 200_000  # characters of questions, answers and programs: ea
 _LONGEST_DOCUMENT = 2_000_000  # characters: more than any model reads
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DraftTurn:
+class DraftTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One question with whatever golden answers there are."""
 
     question: str
@@ -121,8 +121,7 @@ class DraftTurn:
     unit: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """One conversation."""
 
     number: int  # of its row, as the file's faults count
@@ -131,7 +130,7 @@ class Draft:
     pre_text: str = ""
     post_text: str = ""
     table: Table | None = None  # None: there is none
-    features: Mapping[str, Any] = field(default_factory=dict)  # what the file says of the whole
+    features: Mapping[str, Any] = {}  # what the file says of the whole
 
 
 class Record:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from karat.documents.validation import shown
 from karat.errors import BadDataset, Fault, did_you_mean
@@ -184,8 +185,7 @@ def column_names(rows: Rows, given: Mapping[str, str | None]) -> tuple[dict[str,
     return names, faults if rows.count else []
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(msgspec.Struct):
     """One row, read."""
 
     number: int
@@ -341,8 +341,7 @@ _NO_FORM = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Drafts:
+class Drafts(msgspec.Struct, frozen=True, kw_only=True):
     """The conversations that could be read, and what is wrong with the others."""
 
     form: Form

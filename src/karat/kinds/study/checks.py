@@ -6,8 +6,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from karat.documents.nodes import Node, Place, fault_at
 from karat.documents.validation import shown
@@ -318,13 +319,12 @@ _CLOSED = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _MOST = 1e15  # of a number in a profile
 
 
-@dataclass(slots=True)
-class Checked:
+class Checked(msgspec.Struct):
     """Faults with their lines, and notes: what cannot be checked."""
 
     root: Node
-    faults: list[Fault] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    faults: list[Fault] = []
+    notes: list[str] = []
 
     def fault(self, place: Place, message: str) -> None:
         """Notes a fault."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from karat.kinds.study.format import Answered
 from karat.kinds.study.prompts import described
@@ -116,12 +117,11 @@ _REVOKED = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Read:
+class Read(msgspec.Struct, frozen=True, kw_only=True):
     """The answers of one reply. A field is in exactly one of the two."""
 
-    values: dict[str, float | str | list[str]] = field(default_factory=dict)
-    kinds: dict[str, str] = field(default_factory=dict)  # field → why there is none: one of KINDS
+    values: dict[str, float | str | list[str]] = {}
+    kinds: dict[str, str] = {}  # field → why there is none: one of KINDS
 
     def complete(self, fields: Mapping[str, Answered]) -> bool:
         """Whether every field that must be answered is."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import permutations, product
 from typing import TypeVar
+
+import msgspec
 
 from karat.documents.nodes import Node, Place
 from karat.formats import excerpt, p_value
@@ -32,16 +33,15 @@ __all__ = ["Numbers", "check_numbers"]
 _AS_T = {"ttest_ind", "welch", "ttest_paired", "ttest_one"}
 
 
-@dataclass(slots=True)
-class Numbers:
+class Numbers(msgspec.Struct):
     """What is wrong, where, and what cannot be checked."""
 
     test: Test
     arms: Mapping[str, Arm]
     root: Node
     place: Place
-    faults: list[tuple[Place, str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    faults: list[tuple[Place, str]] = []
+    notes: list[str] = []
 
     def fault(self, message: str, *below: str) -> None:
         """Notes a fault in `human`."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from karat.kinds.study.format import StudyFile
 from karat.templates import fill, names
@@ -19,8 +20,7 @@ from karat.templates import fill, names
 __all__ = ["Person", "known_to", "missing_in", "optional_names", "people", "persona"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Person:
+class Person(msgspec.Struct, frozen=True, kw_only=True):
     """One participant: an id, the arms to go through, and who they are."""
 
     id: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from karat.documents.reader import MAX_BYTES, parse
 from karat.errors import BadOption, did_you_mean
@@ -36,8 +37,7 @@ SHIPPED = "shipped"
 """The name of all studies that come with karat."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Located:
+class Located(msgspec.Struct, frozen=True, kw_only=True):
     """A `study.yaml`, or a folder of study folders; and what should be said of the choice."""
 
     path: Path

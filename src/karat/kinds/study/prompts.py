@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+import msgspec
 
 from karat.kinds.study.format import Answered, Arm, StudyFile, Task
 from karat.templates import fill, names
@@ -18,8 +19,7 @@ ANSWER_FORM = "answer_form"
 """The name by which a material puts the form where it wants it: {{ answer_form }}."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
     """One task as one participant sees it."""
 
     arm: str

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import pydantic
 
 from karat.documents.nodes import Node, Place, fault_at, plain
@@ -148,8 +149,7 @@ def _found(reader: _Reader, path: Path, data: bytes, warnings: Iterable[str], *,
     return found
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(msgspec.Struct):
     """Takes a tree apart and notes faults with their lines."""
 
     root: Node
@@ -158,7 +158,7 @@ class _Reader:
     relabel: bool = False
     kept: tuple[dict[str, Any], ...] | None = None  # of a run folder: persons; its materials are not there
     reworded: int = 0  # materials that have this wording
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[Fault] = []
 
     def study(self, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool) -> StudyFile | None:
         """The study; None where its parts cannot be put together. Faults are noted either way."""

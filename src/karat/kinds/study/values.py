@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from karat.kinds.study.format import Answered
 
@@ -26,8 +27,7 @@ TAKEN_BACK = (
 """Words behind an answer that lead to another one."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True, kw_only=True):
     """An answer, or the kind of thing that stands in its place."""
 
     answer: float | str | list[str] | None = None

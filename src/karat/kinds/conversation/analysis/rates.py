@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from karat import formats
@@ -76,8 +76,7 @@ _RUNGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Nulls:
+class Nulls(msgspec.Struct, frozen=True):
     """What trivial answerers get: name → metric → 1, 0 or NaN for each declared turn, once."""
 
     rates: Mapping[str, Mapping[str, Floats]]

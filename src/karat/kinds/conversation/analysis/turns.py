@@ -6,7 +6,6 @@ columns of all conditions are alike. What the index passes over is read again, b
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -89,8 +88,7 @@ Ints = NDArray[np.int64]
 _STEP = "step_"
 
 
-@dataclass(slots=True)
-class Declarations:
+class Declarations(msgspec.Struct):
     """What the samples declare, turn by turn, in the order of the run's samples."""
 
     ids: list[str]
@@ -160,8 +158,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     carried: bool = False  # proved: right, had earlier turns been right
 
 
-@dataclass(slots=True)
-class Turns:
+class Turns(msgspec.Struct):
     """One condition's turns; each column has one number a slot."""
 
     base: Declarations
@@ -169,15 +166,15 @@ class Turns:
     counted: Flags  # of trials that were scored, or ended without an answer
     scored: Flags  # the matches are there
     reached: Flags  # a reply came
-    values: dict[str, Floats] = field(default_factory=dict)  # metric → NaN where there is none
-    said: dict[int, Said] = field(default_factory=dict)  # slot → of failed turns
-    unreadable: dict[int, str] = field(default_factory=dict)  # slot → side
-    extractors: dict[int, str] = field(default_factory=dict)  # slot → how the answer was found in the reply
-    unreadable_programs: set[int] = field(default_factory=set)  # slots
-    milliseconds: Floats = field(default_factory=lambda: np.empty(0))
-    prompt_tokens: Floats = field(default_factory=lambda: np.empty(0))
-    completion_tokens: Floats = field(default_factory=lambda: np.empty(0))
-    verdicts: Floats = field(default_factory=lambda: np.empty(0))  # of the file of answers: 1, 0; NaN without
+    values: dict[str, Floats] = {}  # metric → NaN where there is none
+    said: dict[int, Said] = {}  # slot → of failed turns
+    unreadable: dict[int, str] = {}  # slot → side
+    extractors: dict[int, str] = {}  # slot → how the answer was found in the reply
+    unreadable_programs: set[int] = msgspec.field(default_factory=set)  # slots
+    milliseconds: Floats = msgspec.field(default_factory=lambda: np.empty(0))
+    prompt_tokens: Floats = msgspec.field(default_factory=lambda: np.empty(0))
+    completion_tokens: Floats = msgspec.field(default_factory=lambda: np.empty(0))
+    verdicts: Floats = msgspec.field(default_factory=lambda: np.empty(0))  # of the file of answers: 1, 0; NaN without
     scoring_tokens: int = 0  # of judges, which are no part of what the answers cost
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -105,8 +104,7 @@ class Shown(NamedTuple):
     right: str = "numerical"  # by which match a turn is right
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """A turn, and what is known of it."""
 
     trial: TrialRecord

@@ -6,9 +6,10 @@ words they were shown, so a relabelled study is compared with the original perso
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from karat import formats
@@ -47,8 +48,7 @@ __all__ = ["Scored", "compare_studies"]
 MOVED = 1e-9  # below it an effect has no sign
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scored:
+class Scored(msgspec.Struct, frozen=True, kw_only=True):
     """One side: an agreement and its replicates for each repetition."""
 
     agreements: Sequence[Agreement]
@@ -118,8 +118,7 @@ def _se(first: Scored, second: Scored, here: int, there: int) -> float | None:
     return float(change.std(ddof=1)) if change.size > 1 else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Study:
+class _Study(msgspec.Struct, frozen=True, kw_only=True):
     """One study of a run, everybody's answers in it, and what its own code may do."""
 
     file: StudyFile
@@ -134,8 +133,7 @@ class _Study:
         return measured(self.file, experiments, arms=self.arms, reducer=self.reducer, refused=self.refused)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Drawn:
+class _Drawn(msgspec.Struct, frozen=True, kw_only=True):
     """One study on both sides, with replicates for each repetition."""
 
     sides: tuple[tuple[Measured, Sequence[Draws]], tuple[Measured, Sequence[Draws]]]

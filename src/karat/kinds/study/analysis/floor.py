@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -40,8 +39,7 @@ MOST = 200_000
 """Random answers in all repetitions together: more would cost a summary longer than its run's own numbers."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Guesses:
+class Guesses(msgspec.Struct, frozen=True, kw_only=True):
     """One study, answered without reading: its tests in each repetition."""
 
     study: str

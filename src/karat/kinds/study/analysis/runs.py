@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,8 +48,7 @@ REPLICATES = 2_000
 CONVENTION = "humanstudy"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The tests of each experiment. Those of which too few answers could be read are without the agent's side."""
 
     agreements: Sequence[Agreement]
@@ -58,8 +56,7 @@ class Measured:
     floor: Sequence[Sequence[StudyTest]]  # of each repetition of random answers
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Code:
+class Code(msgspec.Struct, frozen=True, kw_only=True):
     """A study's own code where it may run, or why it does not."""
 
     reducer: Reducer | None = None
@@ -136,8 +133,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.why is None
 
 
-@dataclass(slots=True)
-class Spent:
+class Spent(msgspec.Struct):
     """What answers cost, added up."""
 
     calls: int = 0
@@ -175,8 +171,7 @@ class Spent:
         )
 
 
-@dataclass(slots=True)
-class Answers:
+class Answers(msgspec.Struct):
     """The answers of all conditions and repetitions. A sample is one participant, in games one group."""
 
     studies: list[str]
@@ -300,8 +295,7 @@ STOPPED = "stopped"
 _SEVERAL = object()
 
 
-@dataclass(slots=True)
-class Counted:
+class Counted(msgspec.Struct):
     """One arm, or the whole study, under one condition, over its repetitions."""
 
     planned: int = 0
@@ -309,9 +303,9 @@ class Counted:
     answered: int = 0
     parsed: int = 0
     stopped: int = 0
-    unread: dict[str, dict[str, int]] = field(default_factory=dict)
-    read: dict[str, int] = field(default_factory=dict)
-    same: dict[str, object] = field(default_factory=dict)  # field → the one answer that all gave; _SEVERAL: they differ
+    unread: dict[str, dict[str, int]] = {}
+    read: dict[str, int] = {}
+    same: dict[str, object] = {}  # field → the one answer that all gave; _SEVERAL: they differ
 
     def add(self, said: Sequence[Said | None], fields: Sequence[Mapping[str, object]]) -> None:
         """Books one participant: what came back in each of their turns, and the fields that it was to have."""
@@ -361,8 +355,7 @@ class Counted:
         )
 
 
-@dataclass(slots=True)
-class People:
+class People(msgspec.Struct):
     """Everybody of one study. Conditions and repetitions by number."""
 
     responses: dict[tuple[int, int], list[Response]]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from karat import formats
 from karat.analysis.numbers import Estimate, Quantity
@@ -265,8 +267,7 @@ def _side(side: Side, found: Measured, pi: float, other: float) -> SideNumbers:
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """One condition: an agreement for each repetition, what is known of their means, and its findings."""
 
     agreements: Sequence[Agreement]
@@ -415,13 +416,11 @@ NOTHING = StudyUsage(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Human:
+class _Human(msgspec.Struct, frozen=True):
     reported: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Test:
+class _Test(msgspec.Struct, frozen=True):
     """What a study file declares of a test, as far as a table says it."""
 
     id: str
@@ -430,8 +429,7 @@ class _Test:
     human: _Human = _Human()
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
+class _Finding(msgspec.Struct, frozen=True):
     sub_study: str
     id: str
     tests: Sequence[_Test]

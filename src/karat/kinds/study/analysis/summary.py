@@ -8,10 +8,10 @@ Pure but for `derive`, which runs in a process of its own, and a study's own `re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from msgspec import structs
 
@@ -103,8 +103,7 @@ def _with_floors(
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
     """One study, in every condition and repetition."""
 
     file: StudyFile
@@ -215,8 +214,7 @@ def _drawn(parts: Sequence[_Part]) -> str:
     return ", ".join(who[:-1]) + " and " + who[-1] if len(who) > 1 else who[0]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Scored:
+class _Scored(msgspec.Struct, frozen=True, kw_only=True):
     """One condition, with everything that a comparison needs."""
 
     work: _Work

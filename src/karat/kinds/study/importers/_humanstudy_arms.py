@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from karat.formats import excerpt
 from karat.importers import Open
@@ -31,13 +32,12 @@ _WORDS = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class Asked:
+class Asked(msgspec.Struct):
     """One thing that is answered."""
 
     suffix: str  # of the field's name; "" for the only one of an item
     question: str  # what stands in the material, above the options
-    options: list[str] = field(default_factory=list)  # lines that say what the options are
+    options: list[str] = []  # lines that say what the options are
     answer: dict[str, Any] | None = None  # as in `fields`; None: open
     why: str = ""  # why it is open
 
@@ -159,18 +159,17 @@ _OF_HUMAN = {"t", "f", "u", "chi2", "z", "r", "ratio", "df1", "df2", "n", "k", "
 _NUMERIC = {"number", "likert"}
 
 
-@dataclass(slots=True)
-class ArmDraft:
+class ArmDraft(msgspec.Struct):
     """One arm; what is None is open."""
 
     name: str
     label: str  # what the source calls it
     text: str = ""
-    fields: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    fields: dict[str, dict[str, Any] | None] = {}
     n: int | None = None
-    values: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = {}
     rounds: int | None = None  # of a game; None: the source speaks of none
-    open: list[Open] = field(default_factory=list)
+    open: list[Open] = []
 
     @property
     def prompt(self) -> str:
@@ -178,8 +177,7 @@ class ArmDraft:
         return f"materials/{self.name}.md"
 
 
-@dataclass(slots=True)
-class _Field:
+class _Field(msgspec.Struct):
     arm: ArmDraft
     name: str
     asked: Asked

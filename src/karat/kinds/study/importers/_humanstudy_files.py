@@ -8,9 +8,10 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from karat.errors import BadDataset, Fault
 from karat.files import open_regular
@@ -29,11 +30,10 @@ _OUTER = ("metadata", "specification", "ground_truth")
 Place = tuple[str | int, ...]
 
 
-@dataclass(slots=True)
-class Notes:
+class Notes(msgspec.Struct):
     """Doubts, each once, in the order in which they are met."""
 
-    doubts: list[Doubt] = field(default_factory=list)
+    doubts: list[Doubt] = []
 
     def add(self, kind: str, message: str, source: str) -> None:
         """Notes a doubt."""
@@ -42,8 +42,7 @@ class Notes:
             self.doubts.append(doubt)
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """A value of a file, and where it stands. What is not there, or is of another shape, is nothing."""
 
     value: Any
@@ -216,8 +215,7 @@ def _lines(text: str) -> Iterator[tuple[Place, int]]:
 _MOST_TABLES, _MOST_ROWS, _MOST_COLUMNS = 50, 500, 30
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """Every row is as long as the headers."""
 
     name: str

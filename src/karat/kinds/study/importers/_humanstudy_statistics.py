@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise, product
+
+import msgspec
 
 from karat.formats import excerpt
 from karat.formats import p_value as shown_p
@@ -43,13 +44,12 @@ _SIZE = re.compile(
 )
 
 
-@dataclass(slots=True)
-class Point:
+class Point(msgspec.Struct):
     """What is given of one group of people: n, k, mean, sd, percentage."""
 
     label: str
     where: str
-    numbers: dict[str, float] = field(default_factory=dict)
+    numbers: dict[str, float] = {}
 
 
 def rows(data: Spot) -> list[tuple[str, str]]:
@@ -177,8 +177,7 @@ _NESTED = {"t": "t", "f": "F", "r": "r", "rs": "rs", "rho": "rs", "correlation":
            "chi2": "chi2", "chisquare": "chi2"}  # fmt: skip
 
 
-@dataclass(slots=True)
-class Said:
+class Said(msgspec.Struct):
     """One string with results of people: what it gives, what was compared, and what did not fit."""
 
     text: str
@@ -187,8 +186,8 @@ class Said:
     described: tuple[float, ...] = ()  # shares, counts and means, where it has no statistic
     why: str = ""  # it cannot be read
     nested: bool = False  # a number in the data, not a string for people
-    checked: list[str] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
+    checked: list[str] = []
+    wrong: list[str] = []
 
     @property
     def read(self) -> bool:
@@ -196,8 +195,7 @@ class Said:
         return self.found is not None or bool(self.described)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Beside:
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
     """What a string can be held against."""
 
     points: Sequence[Point] = ()  # of its finding

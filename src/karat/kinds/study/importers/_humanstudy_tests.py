@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from karat.formats import excerpt
 from karat.importers import Open
@@ -46,8 +47,7 @@ _BY_NAME = [  # words of a test's name → kind, the first that fits
 ]
 
 
-@dataclass(slots=True)
-class TestDraft:
+class TestDraft(msgspec.Struct):
     """One test; keys that are not in `values` are open."""
 
     id: str
@@ -55,23 +55,22 @@ class TestDraft:
     hypothesis: str
     said: Said | None
     where: str
-    values: dict[str, Any] = field(default_factory=dict)
-    human: dict[str, Any] = field(default_factory=dict)
-    open: list[tuple[str, str]] = field(default_factory=list)  # key, question
+    values: dict[str, Any] = {}
+    human: dict[str, Any] = {}
+    open: list[tuple[str, str]] = []  # key, question
 
 
-@dataclass(slots=True)
-class FindingDraft:
+class FindingDraft(msgspec.Struct):
     """One finding with its tests, and every number of people that stands beside it."""
 
     id: str
     sub_study: str
     claim: str | None
     where: str
-    tests: list[TestDraft] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
-    rows: list[tuple[str, str]] = field(default_factory=list)  # every number, as a line, and its place
-    nested: list[Said] = field(default_factory=list)
+    tests: list[TestDraft] = []
+    points: list[Point] = []
+    rows: list[tuple[str, str]] = []  # every number, as a line, and its place
+    nested: list[Said] = []
 
     def open(self, at: int) -> list[Open]:
         """What is open in it, as the finding number `at` of the draft."""

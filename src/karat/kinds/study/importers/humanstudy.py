@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 from pydantic import BaseModel, ConfigDict
 
@@ -41,8 +41,7 @@ _LICENCES = (
 _CAVEAT = "A draft that karat imported; texts, groups and directions are still to be checked by a person."
 
 
-@dataclass(kw_only=True, slots=True)
-class StudyDraft:
+class StudyDraft(msgspec.Struct, kw_only=True):
     """Everything that was read."""
 
     name: str
@@ -55,9 +54,9 @@ class StudyDraft:
     design: str | None  # between or within
     factors: list[str]  # what the source says was varied, for people
     folder: str  # the source's, as it is called
-    tables: list[Table] = field(default_factory=list)
-    open: list[Open] = field(default_factory=list)
-    doubts: list[Doubt] = field(default_factory=list)
+    tables: list[Table] = []
+    open: list[Open] = []
+    doubts: list[Doubt] = []
 
 
 def files_of(draft: StudyDraft) -> dict[str, str]:

@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy import stats
 
+from karat.analysis.stopping import StoppingRule
+from karat.journal import Horizon
+from karat.records import Metric
 from karat.stats import (
     corrected_bounds,
     cusum_alarm,
@@ -256,8 +259,52 @@ def _correlated(rng: np.random.Generator, n: int, r: float) -> Floats:
     return x
 
 
+def runs(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
+    """Runs that stop early, by the rule that the runner asks: errors, power and savings."""
+    for n, saved in ((100, 0.3), (200, 0.4)):
+        for name, low in (("1-5", 1.0), ("0/1", 0.0)):
+            for k in (1, 3):
+                what = f"{name}, N = {n}, k = {k}"
+                delta = minimum_detectable_effect(n, float(differences(rng, name, 20_000, k).std()) ** 2).value
+                metric = Metric(name="m", low=low, high=(1.0 if low == 0 else 5.0) + delta)
+                null, once, twice = (
+                    [rule_of(differences(rng, name, n, k, times * delta), metric) for _ in range(count)]
+                    for times, count in ((0, experiments), (1, experiments // 2), (2, experiments // 2))
+                )
+                yield f"run, nothing differs, {what}: decided", _verdicts(null, "better", "worse"), FALSE
+                yield "  the detectable difference: decided", _verdicts(once, "better"), "at least 0.65"
+                yield "  trials saved at twice that", 1 - np.mean([used for _, used in twice]) / n, f"at least {saved}"
+    three = [three_alike(rng, 100) for _ in range(experiments)]
+    yield "run, three equal conditions, 1-5, N = 100: any decided", float(np.mean(three)), FALSE
+
+
+def rule_of(d: Floats, metric: Metric) -> tuple[str | None, int]:
+    """The verdict of a run with these differences, and the questions it took."""
+    rule = StoppingRule(horizon(len(d), ("b",)), metric, ["a", "b"])
+    decided = rule.look(np.column_stack((np.zeros(len(d)), d)), len(d))
+    return (decided[0].verdict, decided[0].questions) if decided else (None, len(d))
+
+
+def three_alike(rng: np.random.Generator, n: int) -> bool:
+    """Whether a run calls any of three equal conditions different."""
+    means = rng.choice([1, 2, 3, 4, 5], p=SKEWED, size=(n, 3, 3)).mean(2)
+    rule = StoppingRule(horizon(n, ("b", "c")), Metric(name="m", low=1, high=5), ["a", "b", "c"])
+    return bool(rule.look(means, n))
+
+
+def horizon(n: int, others: tuple[str, ...]) -> Horizon:
+    pairs = tuple(("a", name) for name in others)
+    return Horizon(
+        questions=n, order="", seed=0, repetitions=1, pairs=pairs, metric="m", scorer="", scoring="", alpha=0.05
+    )
+
+
+def _verdicts(made: list[tuple[str | None, int]], *names: str) -> float:
+    return float(np.mean([verdict in names for verdict, _ in made]))
+
+
 Part = Callable[[np.random.Generator, int], Iterator[tuple[str, float, str]]]
-PARTS: tuple[Part, ...] = (stopping, gates, repeats, plans, labels, corrected_gates, history)
+PARTS: tuple[Part, ...] = (stopping, runs, gates, repeats, plans, labels, corrected_gates, history)
 
 
 def main() -> None:

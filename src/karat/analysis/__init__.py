@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from karat import formats
 from karat.analysis.failures import failure_kinds
@@ -26,9 +26,11 @@ from karat.analysis.model import (
     Result,
     SampleColumn,
     SampleTable,
+    Stopping,
     Summary,
 )
 from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of
+from karat.analysis.stopping import stopping_of
 from karat.analysis.verdicts import (
     REHEARSED,
     headline,
@@ -159,7 +161,8 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     each, total = accounts(index, ended := outcome(index, shown))
     failures = failure_kinds(index, ended)
     first = [*_server_warnings(run, each, failures), *_warnings(run, index, status, total)]
-    figures = _figures(run, index, scorers, shown, asked, level=level) if shown else _Figures()
+    stopping = stopping_of(index, level=level)
+    figures = _figures(run, index, scorers, shown, asked, level=level, stopping=stopping) if shown else _Figures()
     given = AnalysisInput(
         run=run, index=index, scorers=scorers, shown=shown, ended=ended, accounts=each, level=level, allow_code=code,
         rule=asked.right, baseline=None if asked.every else asked.baseline,
@@ -185,6 +188,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         provenance=_provenance(run, scorers, shown),
         table_of_samples=figures.samples,
         panel=figures.panel,
+        stopping=stopping or UNSET,
         parts=parts,
     )  # fmt: skip
 
@@ -239,6 +243,7 @@ def _figures(
     asked: _Asked,
     *,
     level: float,
+    stopping: Stopping | None,
 ) -> _Figures:
     import numpy as np
 
@@ -255,7 +260,7 @@ def _figures(
     shape = (len(index.samples), len(conditions), index.repetitions)
     retried = np.frombuffer(index.retried, dtype=np.uint8).reshape(shape).astype(bool)
     first = conditions.index(asked.baseline)
-    apart = tuple(differences(found, conditions, level=level, baseline=first, every=asked.every))
+    apart = tuple(differences(found, conditions, level=level, baseline=first, every=asked.every, stopping=stopping))
     columns = tuple(column for grid in found for column in sample_columns(grid, conditions))
     return _Figures(
         metrics=tuple(grid.info for grid in found),

@@ -22,7 +22,9 @@ from karat.analysis.model import (
     Reliability,
     Result,
     SampleColumn,
+    Stopping,
 )
+from karat.analysis.stopping import adjusted_by, look_of
 from karat.analysis.verdicts import NOT_TESTED, verdict, winner
 from karat.stats import (
     adjust,
@@ -48,6 +50,7 @@ __all__ = [
     "question_means",
     "results",
     "sample_columns",
+    "subtracted",
     "sums_of",
 ]
 
@@ -69,7 +72,10 @@ def _result(grid: Grid, index: int, condition: str, retried: Flags, *, level: fl
     info, values = grid.info, grid.values[:, index, :]
     there = ~np.isnan(values)
     flat, questions = values[there], np.nonzero(there)[0]
-    worst, best = _bounds(info, values, there) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
+    spared = None if grid.not_needed is None else grid.not_needed[:, index, :]
+    worst, best = (
+        _bounds(info, values, there, spared) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
+    )
     mean = _mean(info, flat, questions, level) if grid.turns is None else _rate(info, grid.turns, index, level)
     return Result(
         condition=condition,
@@ -80,10 +86,10 @@ def _result(grid: Grid, index: int, condition: str, retried: Flags, *, level: fl
         judge_sd=_judge_sd(grid, index),
         top_share=_top_share(info, flat),
         distribution=_distribution(info, flat) if grid.turns is None else _turn_counts(info, grid.turns, index),
-        reliability=_reliability(info, values, there, level=level),
+        reliability=_reliability(info, *_asked(values, there, spared), level=level),
         n_questions=int(there.any(axis=1).sum()),
         n_answers=int(flat.size),
-        n_missing=int(values.size - flat.size),
+        n_missing=int(values.size - flat.size) - (0 if spared is None else int(spared.sum())),
         worst=worst,
         best=best,
         first_attempt=_group(values[there & ~retried]),
@@ -223,18 +229,36 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
     )  # fmt: skip
 
 
-def _bounds(info: MetricInfo, values: Floats, there: Flags) -> tuple[Quantity, Quantity]:
-    """The mean if every planned trial without a number had the worst, and the best, of the scale."""
+def _asked(values: Floats, there: Flags, spared: Flags | None) -> tuple[Floats, Flags]:
+    """Without the questions that were not asked at all because it was decided."""
+    if spared is None:
+        return values, there
+    asked = ~spared.all(axis=1)
+    return values[asked], there[asked]
+
+
+def _bounds(info: MetricInfo, values: Floats, there: Flags, spared: Flags | None) -> tuple[Quantity, Quantity]:
+    """The mean if every planned trial without a number had the worst, and the best, of the scale.
+
+    `spared`: trials that were not run because it was decided; they are not missing.
+    """
     ends = (info.high, info.low) if info.direction == "lower" else (info.low, info.high)
-    worst, best = (_filled(values, there, end) for end in ends)
+    worst, best = (_filled(values, there, end, spared) for end in ends)
     return worst, best
 
 
-def _filled(values: Floats, there: Flags, end: float | None) -> Quantity:
+def _filled(values: Floats, there: Flags, end: float | None, spared: Flags | None) -> Quantity:
     if not values.size:
         return Quantity(value=None, reason="nothing was planned")
     if there.all():
         return Quantity(value=float(values.mean(axis=1).mean()))
+    if spared is not None:
+        missing = ~there & ~spared
+        if missing.any() and end is None:
+            return Quantity(value=None, reason="the metric is not bounded on this side")
+        means, _ = question_means(np.where(missing, np.nan if end is None else end, values))
+        means = means[~np.isnan(means)]
+        return Quantity(value=float(means.mean()) if means.size else None, reason=None if means.size else "no values")
     if end is None:
         return Quantity(value=None, reason="the metric is not bounded on this side")
     return Quantity(value=float(np.where(there, values, end).mean(axis=1).mean()))
@@ -273,8 +297,9 @@ def sample_columns(grid: Grid, conditions: Sequence[str]) -> list[SampleColumn]:
             turns = sums.counts.tolist()
             means = np.divide(sums.totals, sums.counts, out=np.full(len(n), np.nan), where=sums.counts > 0)
         column = SampleColumn(
-            condition=condition, metric=grid.info.key, mean=_listed(means), sd=_listed(sd), n=n.tolist(), turns=turns
-        )
+            condition=condition, metric=grid.info.key, mean=_listed(means), sd=_listed(sd), n=n.tolist(), turns=turns,
+            not_needed=None if grid.not_needed is None else grid.not_needed[:, index, :].sum(axis=1).tolist(),
+        )  # fmt: skip
         columns.append(column)
     return columns
 
@@ -288,23 +313,33 @@ def _listed(values: Floats) -> list[float | None]:
 
 
 def differences(
-    found: Sequence[Grid], conditions: Sequence[str], *, level: float, baseline: int = 0, every: bool = False
-) -> list[Difference]:
+    found: Sequence[Grid], conditions: Sequence[str], *, level: float, baseline: int = 0, every: bool = False,
+    stopping: Stopping | None = None,
+) -> list[Difference]:  # fmt: skip
     """Comparisons of conditions on every metric; p-values adjusted (Holm) over all that are returned.
 
     Each condition is compared with the one at `baseline`, and with the best on the metric; with `every`
-    each with each.
+    each with each. `stopping`: what the looks show of comparisons that were looked at before the end.
     """
     raw: list[tuple[Grid, int, int, PairedDifference, tuple[int, int, int]]] = []
     for grid in found:
         sides = [_side(grid, index) for index in range(len(conditions))]
         for a, b in _pairs(grid, sides, baseline, every=every):
-            raw.append((grid, a, b, *_compared(sides[a], sides[b], level)))
-    tested = [test.p if grid.stands else math.nan for grid, _, _, test, _ in raw]
+            test, gone = _compared(sides[a], sides[b], level)
+            if grid.turns is None and grid.not_needed is not None:
+                first, second = (grid.not_needed[:, side, :].all(axis=1) for side in (a, b))
+                asked = ~(first | second)
+                gone = lost(*(question_means(grid.values[asked, side, :])[0] for side in (a, b)))
+            raw.append((grid, a, b, test, gone))
+    looks = [look_of(stopping, grid.info, conditions[a], conditions[b]) for grid, a, b, _, _ in raw]
+    tested = [
+        math.nan if not grid.stands else test.p if look is None else look.p
+        for (grid, _, _, test, _), look in zip(raw, looks, strict=True)
+    ]
     adjusted = adjust(tested).tolist() if raw else []
     made = [
-        (grid, difference(grid.info, (conditions[a], conditions[b]), test, p, gone))
-        for (grid, a, b, test, gone), p in zip(raw, adjusted, strict=True)
+        (grid, adjusted_by(look, difference(grid.info, (conditions[a], conditions[b]), test, p, gone), stopping))
+        for (grid, a, b, test, gone), p, look in zip(raw, adjusted, looks, strict=True)
     ]
     return [one if grid.stands else structs.replace(one, verdict=NOT_TESTED) for grid, one in made]
 
@@ -348,19 +383,31 @@ def _compared(a: Floats | Sums, b: Floats | Sums, level: float) -> tuple[PairedD
 
 def paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
     """B − a over the questions that have a mean under both."""
-    both = ~np.isnan(a) & ~np.isnan(b)
-    d = b[both] - a[both]
+    d, noise = _subtracted(a, b)
     if not d.size:
         return paired_difference(d, d, level=level)
-    # Thirds do not subtract exactly. Left alone, equal differences would have a tiny sd and a huge t.
-    noise = 1e-12 * max(np.abs(a[both]).max(), np.abs(b[both]).max())
-    d[np.abs(d) <= noise] = 0.0
-    if np.ptp(d) <= noise:
-        d[:] = d[0]
     found = paired_difference(np.zeros(d.size), d, level=level)
     if found.value and abs(found.value) <= noise:
         found = replace(found, value=0.0, d_z=0.0)
     return found
+
+
+def subtracted(a: Floats, b: Floats) -> Floats:
+    """B − a of the questions that have a mean under both."""
+    return _subtracted(a, b)[0]
+
+
+def _subtracted(a: Floats, b: Floats) -> tuple[Floats, float]:
+    """With what is rounding alone. Thirds do not subtract exactly: equal differences would have a tiny sd, a huge t."""
+    both = ~np.isnan(a) & ~np.isnan(b)
+    d = b[both] - a[both]
+    if not d.size:
+        return d, 0.0
+    noise = float(1e-12 * max(np.abs(a[both]).max(), np.abs(b[both]).max()))
+    d[np.abs(d) <= noise] = 0.0
+    if np.ptp(d) <= noise:
+        d[:] = d[0]
+    return d, noise
 
 
 def lost(a: Floats, b: Floats) -> tuple[int, int, int]:

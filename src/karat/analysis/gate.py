@@ -165,7 +165,7 @@ def _means(summary: Summary, info: MetricInfo, condition: str) -> _Means:
     table = summary.table_of_samples
     assert table is not None  # a run with metrics has one
     column = next(one for one in table.columns if (one.condition, one.metric) == (condition, info.key))
-    k = summary.repetitions
+    k = summary.repetitions - np.array(column.not_needed or [0] * len(table.ids), dtype=np.float64)
     value, n = np.array(column.mean, dtype=np.float64), np.array(column.n, dtype=np.float64)
     missing = k - n
     ends = [np.nan if end is None else end for end in (info.low, info.high)]
@@ -179,10 +179,15 @@ def _means(summary: Summary, info: MetricInfo, condition: str) -> _Means:
         known = np.isfinite(each)
         weights = np.where(known, each, each[known].mean() if known.any() else 1.0) * np.array(table.weights)
     least, most = (
-        np.where(missing > 0, (there + missing * end) / k, value) for there, end in zip(sums, ends, strict=True)
+        np.where(missing > 0, (there + missing * end) / np.maximum(k, 1), value)
+        for there, end in zip(sums, ends, strict=True)
     )
-    digests = tuple(zip(table.ids, table.digests, strict=True))
-    return _Means(rows=np.column_stack([value, least, most]), weights=weights, missing=missing, digests=digests)
+    digests = list(zip(table.ids, table.digests, strict=True))
+    asked = k > 0  # the others were not run because it was decided: they are not missing
+    return _Means(
+        rows=np.column_stack([value, least, most])[asked], weights=weights[asked], missing=missing[asked],
+        digests=tuple(digest for digest, there in zip(digests, asked.tolist(), strict=True) if there),
+    )  # fmt: skip
 
 
 def _spread(values: Floats, weights: Floats) -> Floats:

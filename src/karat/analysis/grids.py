@@ -58,6 +58,7 @@ class Grid:
     by_judge: dict[str, Floats]  # judge → samples × conditions × repetitions, when there are several
     turns: TurnSums | None = None  # of a run over conversations
     stands: bool = True  # for itself: False, where it is another reading of what a metric before it tests
+    not_needed: Flags | None = None  # as `values`: trials that were not run because it was decided; None: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,9 @@ def grids(
     names = [metric.name for _, _, metric, _, _ in found]
     layouts: dict[int, Layout] = {}
     made: list[Grid] = []
+    decided = index.not_needed()
+    shape = (len(index.samples), len(index.conditions), index.repetitions)
+    not_needed = None if decided is None else np.frombuffer(decided, dtype=np.uint8).reshape(shape) > 0
     for scorer, scoring, metric, rows, offline in found:
         key = metric.name if names.count(metric.name) == 1 else f"{scorer}.{metric.name}"
         info = described.get((scorer, scoring))
@@ -123,7 +127,7 @@ def grids(
         if rows is not None and id(rows) not in layouts:
             layouts[id(rows)] = Layout(rows, right=right if numeric else None)
         layout = layouts[id(rows)] if rows is not None else None
-        grid = _grid(index, _described(metric, key, scorer, scoring, offline), layout)
+        grid = replace(_grid(index, _described(metric, key, scorer, scoring, offline), layout), not_needed=not_needed)
         if conversations is not None:
             sums = _turn_sums(layout, metric.name, grid.values.shape, conversations, rate=numeric)
             if numeric and not sums.counts.any() and not (metric.name in RATES and conversations.numbers.any()):

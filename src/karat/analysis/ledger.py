@@ -29,7 +29,7 @@ __all__ = ["JUDGE_GAP", "Outcome", "accounts", "call_failures", "ledger_rows", "
 CHARACTERS_A_TOKEN = 4
 """The usual rule of thumb for English. No provider tells what a single result cost, and tokenisers differ."""
 
-_CLASSES: tuple[str, ...] = get_args(LedgerClass)
+_CLASSES: tuple[str, ...] = (*get_args(LedgerClass), "decided")
 _FEW = 50_000  # values that Python sorts in 30 ms
 JUDGE_GAP = FailureGroup("judge", "score", "no_score")
 """An answer without a score, of which the journal does not say why."""
@@ -42,7 +42,8 @@ class Outcome:
         self.counts = [dict.fromkeys(_CLASSES, 0) for _ in range(conditions)]
         self.groups: dict[FailureGroup, int] = {}
         self.codes: dict[int, int] = {}  # cell → code of the failure that ended it
-        self.classes: dict[int, str] = {}  # cell → class; without: scored where it was answered, else not run
+        self.classes: dict[int, str] = {}  # cell → class; without: scored where answered, else not run, or `decided`
+        self.decided: bytearray | None = None  # 1: the cell was not run, because it was decided; None: none
 
     def end(self, condition: int, cell: int, cls: str, group: FailureGroup | None = None) -> None:
         # A class from a newer karat is still a trial that ended without a score.
@@ -70,6 +71,10 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
             result.codes[cell] = code
             result.counts[condition]["not_run"] -= 1
             result.end(condition, cell, by_code[code].cls, by_code[code])
+    result.decided = index.not_needed()
+    for name in index.out:
+        counts = result.counts[index.conditions[name]]
+        counts["decided"], counts["not_run"] = counts["not_run"], 0
     for cell, scorer in _unscored(index, shown).items():
         condition = cell // index.repetitions % len(index.conditions)
         result.counts[condition]["scored"] -= 1

@@ -41,13 +41,15 @@ __all__ = [
     "SampleTable",
     "ServerProblem",
     "ServerUse",
+    "StopLook",
+    "Stopping",
     "Summary",
     "Tokens",
 ]
 
 
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """How the planned trials ended: the six classes sum to `planned`."""
+class Ledger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the planned trials ended: the classes sum to `planned`."""
 
     planned: int
     scored: int
@@ -56,6 +58,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     judge: int
     limit: int
     not_run: int
+    decided: int = 0  # not run, because it was decided without them: `execution.stop`
 
     @property
     def failed(self) -> int:
@@ -261,6 +264,38 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     again: Repeat | None = None
 
 
+class StopLook(msgspec.Struct, frozen=True, kw_only=True):
+    """One comparison of a run that may stop early, as of the look that decided it, else as of now."""
+
+    a: str
+    b: str
+    verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"] | None  # of b; None: not decided
+    questions: int  # of the order, that the look is at
+    n: int  # of them: answered under both
+    estimate: Estimate  # b - a; the interval holds at every look at once
+    p: float  # the least sequential p-value of the looks
+    p_adjusted: float  # Holm, over these comparisons
+
+
+class Stopping(msgspec.Struct, frozen=True, kw_only=True):
+    """What the looks of a run show that may stop early: `execution.stop`."""
+
+    metric: str
+    scorer: str
+    scoring: str
+    alpha: float
+    margin: float | None
+    futility: bool
+    horizon: int  # questions of the plan
+    comparisons: tuple[StopLook, ...]
+    out: tuple[str, ...]  # conditions that are not asked any more
+
+    @property
+    def measured(self) -> tuple[str, str, str]:
+        """The metric, its scorer and the scoring."""
+        return self.metric, self.scorer, self.scoring
+
+
 class LowCell(msgspec.Struct, frozen=True, kw_only=True):
     """One question under one condition, on the first metric."""
 
@@ -330,6 +365,7 @@ class SampleColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     sd: list[float | None]  # n−1; None for fewer than two repetitions
     n: list[int]
     turns: list[float] | None = None  # over conversations: how many turns each mean is over
+    not_needed: list[int] | None = None  # repetitions that were not run because it was decided; None: none
 
 
 class SampleTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -397,6 +433,7 @@ class Summary(PartHolder, frozen=True, kw_only=True):
     server_problems: tuple[ServerProblem, ...] = ()  # conditions whose MCP calls failed, or that made none
     panel: tuple[JudgePair, ...] = ()  # every two judges of a panel, metric by metric
     calibrated: Calibrated | msgspec.UnsetType = msgspec.UNSET  # by people's labels, where that was asked for
+    stopping: Stopping | msgspec.UnsetType = msgspec.UNSET  # unset: every question is asked
 
     @property
     def offline(self) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from karat.analysis.model import Difference, MetricInfo, Money, Repeat, SampleColumn, Step, Summary
+from karat.analysis.stopping import REPEATED
 from karat.errors import BadOption, did_you_mean
 from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict
 
@@ -170,7 +171,7 @@ def would_repeat(
     `rows`: of the tables of both sides, those that were compared; by default all.
     """
     estimate = difference.estimate
-    if estimate.value is None:
+    if estimate.value is None or estimate.method == REPEATED:  # the formula is of a test that looks once
         return None
     pilot = _pilot(difference.metric, sides, rows)
     agent = math.nan if pilot.reason else sum(pilot.within) / (pilot.repetitions * pilot.questions)

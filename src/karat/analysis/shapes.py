@@ -83,6 +83,7 @@ def text(summary: Summary) -> str:
     ledger = summary.total.ledger
     ended = f"{formats.count(ledger.scored)} scored, {formats.count(ledger.failed)} failed"
     trials = f"{formats.plural(ledger.planned, 'trial')}: {ended}, {formats.count(ledger.not_run)} not run"
+    trials += f", {formats.count(ledger.decided)} not run: decided" if ledger.decided else ""
     lines = [summary.headline, f"{summary.name} {summary.run} ({summary.status}), {trials}"]
     longest = max((formats.width(formats.clean(name)) for name in summary.conditions), default=0)
     for metric in summary.metrics:

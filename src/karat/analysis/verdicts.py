@@ -12,6 +12,7 @@ from karat.analysis.model import Account, Difference, FailureKind, Family, Metri
 
 __all__ = [
     "ALPHA",
+    "EQUIVALENT",
     "NOT_MEASURED",
     "NOT_TESTED",
     "NO_DIFFERENCE",
@@ -40,7 +41,11 @@ NOT_TESTED = "not tested"
 NOT_MEASURED = "MCP servers not measured"
 """Instead of `NO_DIFFERENCE` where a condition's MCP calls failed, or none was made."""
 
+EQUIVALENT = "equivalent within ±"
+"""Begins the verdict of a run that stopped because no difference as large as its margin is left."""
+
 _MOST_ALSO = 3  # metrics of a pair, and pairs, that a headline names
+_UNLIKE = "not comparable"
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
 
 
@@ -81,7 +86,7 @@ def verdict(info: MetricInfo, a: str, b: str, value: float | None, p: float | No
     if better is not None:
         return f"{better} is better"
     if value is None:
-        return "not comparable"
+        return _UNLIKE
     if p is not None and p < ALPHA and value:
         return f"{b if value > 0 else a}{_HIGHER}"
     return NO_DIFFERENCE
@@ -180,6 +185,8 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
     over = formats.plural(first.n_pairs, unit)
     if first.verdict == NOT_MEASURED:
         return f"{first.b} against {first.a} on {first.metric}: {by} over {over}, p {_p(first.p_adjusted)}{offline}"
+    if first.verdict.startswith(EQUIVALENT):
+        return f"{first.a} and {first.b} are {first.verdict} on {first.metric}: {by} over {over}{offline}"
     if len(differences) == 1:
         tested = f"{over}, p {_p(first.p_adjusted)}" if first.p_adjusted is not None else f"{over}, not testable"
         return f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over {tested}{offline}"
@@ -216,8 +223,9 @@ def family_words(family: Family | None) -> str:
 
 
 def unmeasured(one: Difference, conditions: Container[str]) -> Difference:
-    """A comparison, not called "no difference shown" where a side is one of `conditions`: its servers were not used."""
-    if one.verdict != NO_DIFFERENCE or (one.a not in conditions and one.b not in conditions):
+    """A comparison, not said to show no difference where a side is one of `conditions`: its servers were not used."""
+    shown = one.winner is not None or one.verdict.endswith(_HIGHER) or one.verdict in (NOT_TESTED, _UNLIKE)
+    if shown or (one.a not in conditions and one.b not in conditions):
         return one
     return structs.replace(one, verdict=NOT_MEASURED)
 

@@ -114,6 +114,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     studies: tuple[DatasetPart, ...] = ()  # human studies only
     can_show: str | None = None  # which difference between two conditions; None: nothing is compared
+    may_stop: str | None = None  # when the run stops early; None: it asks every question
 
     def __str__(self) -> str:
         repetitions = formats.plural(self.repetitions, "repetition")
@@ -141,7 +142,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
             "conditions": list(map(str, self.conditions)),
             "scored by": list(map(str, self.scorers)) or ["nothing: answers are kept, none is scored"],
             "MCP servers": list(map(str, self.servers)) or ["none"],
-            "running": [", ".join(limits)],
+            "running": [", ".join(limits), *filter(None, [self.may_stop])],
             "can show": [self.can_show] if self.can_show else [],
             "results": [f"{self.results}/"],
         }
@@ -211,6 +212,7 @@ def check(
         warnings=(*notes, *experiment.warnings, *_tool_advice(experiment, selected, started)),
         studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
         can_show=can_show(len(samples), len(conditions), dataset.kind),
+        may_stop=_may_stop(experiment, selected, scorers),
     )
 
 
@@ -241,6 +243,12 @@ def can_show(questions: int, conditions: int, kind: str) -> str | None:
         f"differences of {formats.number(least)} standard deviations over {unit}s or more, in 80 % of runs; "
         "in points: karat plan RUN"
     )
+
+
+def _may_stop(experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, ...]) -> str | None:
+    from karat.execution.stopping import horizon_of, stops_when
+
+    return stops_when(horizon_of(experiment, selected, scorers))
 
 
 def _calls(scorer: ScorerInfo) -> int:

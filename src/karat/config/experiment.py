@@ -363,7 +363,7 @@ class _Builder:
             "judge": {key: value for key, value in judge[0].items() if key != "name"} if judge else None,
             "mcp_servers": self._shown["mcp_servers"],
             "conditions": self._shown["conditions"],
-            "execution": file.execution.model_dump(),
+            "execution": file.execution.model_dump(exclude=None if file.execution.stop else {"stop"}),
             "scorers": others,
             "secrets": list(file.secrets),
             "prices": {model: price.model_dump() for model, price in file.prices.items()},

@@ -42,6 +42,7 @@ from karat.config.reading import (
 )
 from karat.documents.validation import Problem, refusal, shown, validated
 from karat.errors import did_you_mean
+from karat.kinds import completed
 
 __all__ = [
     "Budget",
@@ -55,6 +56,7 @@ __all__ = [
     "RemoteServer",
     "Retry",
     "StdioServer",
+    "Stop",
     "Strictly",
 ]
 
@@ -142,6 +144,16 @@ class Budget(Section):
     tokens: Count | None = Field(default=None, gt=0)  # input and output; null: no limit
 
 
+class Stop(Section):
+    """When to stop asking: once it is decided how two conditions differ. The questions are asked in random order."""
+
+    metric: Name = Field(description="a metric with a range, of one of the scorers; SCORER.METRIC where two have it")
+    margin: Number | None = Field(default=None, gt=0)  # also stop where the difference is surely smaller; null: do not
+    alpha: Number = Field(default=0.05, gt=0, lt=0.5)  # how often conditions that are alike may be called different
+    futility: bool = False  # also stop, undecided, where the other questions would hardly show a difference
+    seed: Count = Field(default=0, ge=0)  # of the order of the questions
+
+
 class Execution(Section):
     """How the run is carried out; nothing here changes an answer."""
 
@@ -154,6 +166,7 @@ class Execution(Section):
     max_failures: ShareOrCount = Field(
         default=0.2, ge=0, json_schema_extra=_SHARE_OR_COUNT
     )  # below 1: a share of the planned trials; else a count
+    stop: Stop | None = None  # null: every question is asked
     shared: bool = False  # others of your group may read the run folder, as far as your umask allows; else only you
 
     def most_failures(self, planned: int) -> float:
@@ -440,7 +453,15 @@ class ExperimentFile(Section):
     elsewhere: ClassVar[Mapping[str, str]] = {
         key: f"no such key here; it belongs under '{home}'"
         for home, keys in {
-            "execution": ("num_repetitions", "max_concurrent", "retry", "timeout_seconds", "budget", "max_failures"),
+            "execution": (
+                "num_repetitions",
+                "max_concurrent",
+                "retry",
+                "timeout_seconds",
+                "budget",
+                "max_failures",
+                "stop",
+            ),
             "execution.num_repetitions": ("repetitions",),
             "execution.retry": ("max_attempts",),
             "dataset": ("question_key", "answer_key", "id_key", "sample_size"),
@@ -473,6 +494,24 @@ class ExperimentFile(Section):
     gate: GateModel = Field(default=GateModel(), examples=[{"min": {"completeness": 4.2}, "max": {"cost_usd": 5}}])
     prices: dict[str, PriceModel] = Field(default={}, examples=[{"openai:my-model": {"input": 2.5, "output": 10}}])
     secrets: list[Variable] = Field(default=[], examples=[["MY_PASSWORD"]])
+
+    @field_validator("execution")
+    @classmethod
+    def _can_stop(cls, execution: Execution, info: ValidationInfo) -> Execution:
+        dataset, conditions = info.data.get("dataset"), info.data.get("conditions")
+        if execution.stop is None or dataset is None or conditions is None:
+            return execution
+        problem = None
+        kind = completed(dataset.kind.plugin)
+        if not kind.compared:
+            problem = f"a dataset of kind {dataset.kind.type} has no scores of its own that two conditions differ in"
+        elif kind.by_turn:
+            problem = "conversations are compared by rates over their turns, and the test is of means over questions"
+        elif len(conditions) < 2:
+            problem = "there is one condition, and it takes two to compare"
+        if problem:
+            raise refusal([Problem(("stop",), f"{problem}; leave it out")])
+        return execution
 
     @field_validator("scorers")
     @classmethod

@@ -19,6 +19,7 @@ CLASSES = {
     "judge": "judge's fault",
     "limit": "limit",
     "not_run": "not run",
+    "decided": "not run: decided",
 }
 """The classes of the ledger, as they are called on a page."""
 
@@ -54,7 +55,7 @@ def _ended(account: Account, shown: list[str], *, retried: bool) -> tuple[Cell, 
     cells = [Count(ledger.planned, bar=_bar(ledger))]
     for name in shown:
         trials: int = getattr(ledger, name)
-        fault = trials and name not in ("scored", "not_run")
+        fault = trials and name not in ("scored", "not_run", "decided")
         cells.append(Count(trials, tone="bad" if fault else ("" if trials else "quiet")))
     return (*cells, *([Count(account.retried), Count(account.failed_attempts)] if retried else []))
 

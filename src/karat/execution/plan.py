@@ -63,6 +63,8 @@ def plan(
 ) -> Plan:
     """What is to be run. `limit` takes the first samples; names select, in the file's order.
 
+    A run that may stop early asks what is selected in random order.
+
     Raises BadOption for a name that the experiment does not have.
     """
     conditions: list[Condition] = list(experiment.conditions)
@@ -78,6 +80,11 @@ def plan(
         if limit < 1:
             raise BadOption("--limit", f"must be at least 1, got {limit}")
         samples = samples[:limit]
+    if experiment.execution.stop is not None:
+        from karat.analysis.stopping import in_order
+
+        named = {sample.id: sample for sample in samples}
+        samples = [named[name] for name in in_order(named, experiment.execution.stop.seed)]
     return Plan(samples, conditions, experiment.execution.num_repetitions)
 
 

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Literal
 import karat
 from karat.execution.plan import Plan
 from karat.execution.scoring import ScorerInUse
-from karat.journal import FORMAT_VERSION, DatasetInfo, PlanInfo, Resume, RunInfo, ScorerInfo, ServerInfo, StudyCopy
+from karat.journal import (
+    FORMAT_VERSION,
+    FORMAT_WITHOUT_STOP,
+    DatasetInfo,
+    PlanInfo,
+    Resume,
+    RunInfo,
+    ScorerInfo,
+    ServerInfo,
+    StudyCopy,
+)
 
 if TYPE_CHECKING:
     from karat.config import Experiment
@@ -38,7 +48,7 @@ def run_info(
     conditions, model = selected.conditions, experiment.agent.options.get("model")
     written = experiment.resolved.get("dataset.path")
     return RunInfo(
-        format=FORMAT_VERSION,
+        format=FORMAT_WITHOUT_STOP if experiment.execution.stop is None else FORMAT_VERSION,
         run="",
         name=experiment.name,
         version=experiment.version,

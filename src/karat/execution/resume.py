@@ -13,7 +13,7 @@ from karat.errors import ResumeRefused
 from karat.execution.plan import Plan
 from karat.execution.scoring import PendingScore, ScorerInUse
 from karat.index import read_index, trusted
-from karat.journal import ReplyEvent, RunFolder, ScorerInfo
+from karat.journal import Horizon, ReplyEvent, RunFolder, ScorerInfo
 from karat.records import Answer, Reply, Trial
 from karat.scorers import Row
 
@@ -34,6 +34,7 @@ class JournalState(msgspec.Struct, kw_only=True):
     interrupted: dict[str, Sequence[int]] = {}  # trial with only some of its turns answered → places of these replies
     dollars: float = 0.0
     tokens: int = 0
+    horizon: Horizon | None = None  # of a run that may stop early
     price_unknown: bool = False  # some answer came without its price
     tokens_unknown: bool = False  # … without its tokens
 
@@ -114,7 +115,7 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
                     offsets[number] = index.answers[cell] + 1 if index.answered[cell] else 0
                     faults[number] = not index.answered[cell] and index.failed[cell] in faulty
                 number += 1
-    state = JournalState(plan=plan, offsets=offsets, agent_faults=faults, scored={})
+    state = JournalState(plan=plan, offsets=offsets, agent_faults=faults, scored={}, horizon=index.horizon)
     for _, scoring in index.scores:
         complete = state.scored[scoring] = bytearray(size)
         for cell in filter(index.scored(scoring).__getitem__, range(index.planned)):

@@ -17,6 +17,7 @@ from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, FailureLimit, Limits
 from karat.execution.progress import RunStatus
 from karat.execution.scoring import PendingScore, RunContext, Scoring
+from karat.execution.stopping import EarlyStop
 from karat.execution.trial import Job, TrialRunner, Work
 from karat.journal import Journal
 from karat.records import Trial
@@ -29,18 +30,24 @@ EndReason = Literal["done", "interrupted", "max_failures", "budget"]
 class Runner:
     """Runs trials: `await Runner(...).run()`; `drain` and `cancel` from outside."""
 
-    def __init__(self, work: Work, *, journal: Journal, limits: Limits, budget: Budget, status: RunStatus) -> None:
+    def __init__(
+        self, work: Work, *, journal: Journal, limits: Limits, budget: Budget, status: RunStatus,
+        early: EarlyStop | None = None,
+    ) -> None:  # fmt: skip
+        """`early`: what ends the run when it is decided; None: every trial is asked."""
         status.begins(limits.max_concurrent if work.agents else 0)
         self._budget, self._status, self._limits = budget, status, limits
         self._pending = work.pending
-        self._queue = TrialQueue(work.trials, most_waiting=max(16, 2 * limits.max_concurrent), on_due=self._start_more)
+        self._early = early
+        most_waiting = max(16, 2 * limits.max_concurrent)
+        self._queue = TrialQueue(work.trials, most_waiting=most_waiting, on_due=self._start_more, early=early)
         self._foreign_code = ForeignCode(status, redact=journal.redact)
         self._draining = asyncio.Event()
         run = RunContext(
             journal=journal, limits=limits, budget=budget, foreign_code=self._foreign_code, status=status,
             draining=self._draining, failures=FailureLimit(limits, status, stop=partial(self.drain, "max_failures")),
         )  # fmt: skip
-        self._scoring = Scoring(run)
+        self._run, self._scoring = run, Scoring(run)
         self._trials = TrialRunner(work, self._scoring, run)
         self._tasks: set[asyncio.Task[None]] = set()  # one a trial
         self._most_tasks = limits.max_concurrent + max(64, 4 * limits.max_concurrent)
@@ -52,6 +59,7 @@ class Runner:
     async def run(self) -> EndReason:
         """Until everything is answered and scored, or the run was stopped. Raises what the disk raised."""
         try:
+            await self._look()
             self._start_more()
             await self._finished
         except asyncio.CancelledError:
@@ -83,7 +91,9 @@ class Runner:
         """Starts trials, and after the last of them pending scores, while there is room."""
         while not self._stopping and len(self._tasks) < self._most_tasks:
             asking = self._status.in_flight
-            if asking < self._limits.max_concurrent and self._queue.ready():
+            if self._early is not None and (pending := self._next_pending()) is not None:
+                self._start(self._scoring.score(pending))  # first: they may decide it
+            elif asking < self._limits.max_concurrent and self._queue.ready():
                 if not self._budget.allows(agents=asking, judges=len(self._tasks) - asking):
                     if not self._tasks:
                         self.drain("budget")
@@ -107,8 +117,17 @@ class Runner:
             self._abort(error)
             return None
 
+    async def _look(self, work: Coroutine[object, object, None] | None = None) -> None:
+        """Does the work, if any, and journals what is decided with it."""
+        if work is not None:
+            await work
+        if self._early is not None and (decided := self._early.look()):
+            await self._run.write(*decided)
+            for one in decided:
+                self._status.notice(f"decided after {one.questions} questions: {one.b} against {one.a}: {one.verdict}")
+
     def _start(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(work if self._early is None else self._look(work))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
@@ -139,24 +158,43 @@ class Runner:
 class TrialQueue:
     """Which trial is next: retries that are due go before new trials, and a retry that waits holds no slot."""
 
-    def __init__(self, trials: Iterator[Trial], *, most_waiting: int, on_due: Callable[[], None]) -> None:
+    def __init__(
+        self, trials: Iterator[Trial], *, most_waiting: int, on_due: Callable[[], None], early: EarlyStop | None = None
+    ) -> None:
         """`most_waiting`: with so many trials waiting for another attempt, no new one is started.
 
         A provider that refuses everything would otherwise be asked everything once.
         """
         self._trials, self._most_waiting, self._on_due = trials, most_waiting, on_due
         self._due: deque[Job] = deque()
-        self._waiting = 0
+        self._waiting: list[Job] = []
+        self._early = early
         self._next: Trial | None = next(trials, None)
 
     @property
     def exhausted(self) -> bool:
         """Whether no trial is left, and none waits for another attempt."""
-        return self._next is None and not self._due and not self._waiting
+        self._skip()
+        return self._next is None and not self._due and not any(self._wants(job.trial) for job in self._waiting)
 
     def ready(self) -> bool:
         """Whether `take` has a job now."""
-        return bool(self._due) or (self._next is not None and self._waiting < self._most_waiting)
+        self._skip()
+        if self._due:
+            return True
+        if self._next is None or len(self._waiting) >= self._most_waiting:
+            return False
+        return self._early is None or self._early.may_start(self._next)
+
+    def _wants(self, trial: Trial) -> bool:
+        return self._early is None or self._early.wants(trial)
+
+    def _skip(self) -> None:
+        """Passes over what was decided since."""
+        while self._due and not self._wants(self._due[0].trial):
+            self._due.popleft()
+        while self._next is not None and not self._wants(self._next):
+            self._next = next(self._trials, None)
 
     def take(self) -> Job:
         """The next job; only where one is `ready`."""
@@ -168,10 +206,10 @@ class TrialQueue:
 
     def again(self, job: Job, seconds: float) -> None:
         """Puts a job back, due after `seconds`."""
-        self._waiting += 1
+        self._waiting.append(job)
         asyncio.get_running_loop().call_later(seconds, self._came_due, job)
 
     def _came_due(self, job: Job) -> None:
-        self._waiting -= 1
+        self._waiting = [other for other in self._waiting if other is not job]
         self._due.append(job)
         self._on_due()

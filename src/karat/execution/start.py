@@ -30,11 +30,22 @@ from karat.execution.setup import (
     refuse_unknown_gates,
 )
 from karat.execution.signals import SignalHandler
+from karat.execution.stopping import EarlyStop, horizon_of, refuse_another_horizon, stops_when
 from karat.execution.trial import Work
-from karat.journal import FORMAT_VERSION, Choice, End, Head, Journal, RunFolder, ServerInfo, StudyCopy, create_run
+from karat.journal import (
+    FORMAT_WITHOUT_STOP,
+    Choice,
+    End,
+    Head,
+    Journal,
+    RunFolder,
+    ServerInfo,
+    StudyCopy,
+    create_run,
+)
 from karat.mcp import Toolbox, ToolList
 from karat.models import Price, limiters
-from karat.records import ScorerSpec
+from karat.records import Sample, ScorerSpec
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -92,6 +103,8 @@ async def run_experiment(
             status.notice(note)
         status.limiters = limiters()
         servers, broken = await _preflight(toolbox, part.selected, status)
+        if (may_stop := stops_when(part.horizon)) is not None:
+            status.notice(may_stop)
         if resume is None:
             await part.create(here / results, agents, servers, stack)
         else:
@@ -99,7 +112,9 @@ async def run_experiment(
         _show_plan(part, past, status)
         work = part.work(past, agents, broken, retry_failed=retry_failed)
         budget, limits = _budget(experiment, past), _limits(experiment, len(part.selected))
-        runner = Runner(work, journal=part.journal, limits=limits, budget=budget, status=status)
+        runner = Runner(
+            work, journal=part.journal, limits=limits, budget=budget, status=status, early=part.early_stop()
+        )
         reason = await _run_to_end(runner, part.journal, stop, status)
         for change in toolbox.changes:
             status.notice(f"MCP server '{change.server}' changed its tools during the run; its answers are not alike")
@@ -159,6 +174,7 @@ class _Part:
             prices=experiment.prices,
         )  # fmt: skip
         refuse_unknown_gates(experiment, self.scorers)
+        self.horizon = horizon_of(experiment, self.selected, self.scorers)
 
     def toolbox(self) -> Toolbox:
         servers = {server.name: server for condition in self.selected.conditions for server in condition.mcp_servers}
@@ -181,11 +197,24 @@ class _Part:
             source=self._source_of_answers(agents), studies=tuple(copy for copy, _ in copies),
         )  # fmt: skip
         self.folder = create_run(
-            results, info, experiment=self.experiment.masked_text, samples=self.selected.samples, redact=self.redact,
+            results, info, experiment=self.experiment.masked_text, samples=_in_file_order(self.selected.samples),
+            redact=self.redact,
             studies={copy.file: data for copy, data in copies}, shared=self.experiment.execution.shared,
         )  # fmt: skip
         self.journal = await stack.enter_async_context(Journal(self.folder.path, redact=self.redact))
-        await self.journal.append(Head(format=FORMAT_VERSION, run=self.folder.info.run))
+        await self._begin()
+
+    async def _begin(self) -> None:
+        """The first lines of the journal."""
+        info = self.folder.info
+        head = Head(format=max(info.format, FORMAT_WITHOUT_STOP), run=info.run)
+        await self.journal.append(head, *([] if self.horizon is None else [self.horizon]))
+
+    def early_stop(self) -> EarlyStop | None:
+        """What ends the run when it is decided; None where every question is asked."""
+        if self.horizon is None:
+            return None
+        return EarlyStop(self.folder, self.horizon, max_concurrent=self.experiment.execution.max_concurrent)
 
     def _source_of_answers(self, agents: Mapping[str, TrialAgent]) -> dict[str, str]:
         """Which file the answers are from, what is wrong with it, and what every report warns of."""
@@ -203,7 +232,10 @@ class _Part:
         refuse_changes(self.folder, self.experiment, self.whole, [used.info for used in self.scorers])
         self.journal = await stack.enter_async_context(Journal(self.folder.path, redact=self.redact))
         self.cache.open(self.folder)
-        return read_journal(self.folder, self.whole)
+        past = read_journal(self.folder, self.whole)
+        if not self.journal.empty:
+            refuse_another_horizon(self.folder, past.horizon, self.horizon)
+        return past
 
     async def resume(self, agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
         """Says in the run folder that the run continues, and with what.
@@ -217,7 +249,7 @@ class _Part:
             raise ResumeRefused(str(self.folder.path), changes, "Start a new run without --resume.")
         if self.journal.empty:
             status.notice("the journal is empty or missing: everything is asked")
-            await self.journal.append(Head(format=FORMAT_VERSION, run=self.folder.info.run))
+            await self._begin()
         samples, studies = self._widen_samples(), self._widen_studies()
         await self.journal.append(resumed("run", self.selected, samples=samples, studies=studies))
 
@@ -241,7 +273,7 @@ class _Part:
         present = {sample.id for sample in self.folder.samples()}
         wanted = present | {sample.id for sample in self.selected.samples}
         if wanted != present:
-            samples = (sample for sample in self.whole.samples if sample.id in wanted)
+            samples = (sample for sample in _in_file_order(self.whole.samples) if sample.id in wanted)
             self.folder.write_samples(samples, redact=self.redact)
         return len(wanted)
 
@@ -257,6 +289,11 @@ class _Part:
                 new.append((copy, data))
         self.folder.write_studies({copy.file: data for copy, data in new})
         return tuple(copy for copy, _ in new)
+
+
+def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
+    """A run that may stop early asks them in another."""
+    return sorted(samples, key=lambda sample: sample.position)
 
 
 def _source(agents: Mapping[str, TrialAgent]) -> dict[str, str]:

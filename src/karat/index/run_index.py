@@ -30,7 +30,7 @@ from karat.index.lines import (
 )
 from karat.index.rules import PartialConversation, PartialScorings, counting_rows, shown_scorings
 from karat.index.spending import Ints, Tally
-from karat.journal import MISSED_GATE, LineDamaged, PlanInfo, Resume, RunFolder, ScorerInfo
+from karat.journal import MISSED_GATE, Decided, Horizon, LineDamaged, PlanInfo, Resume, RunFolder, ScorerInfo
 from karat.records import Sample, Usage, recorded_seconds
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ _attempt = msgspec.json.Decoder(AttemptLine).decode
 _reply = msgspec.json.Decoder(ReplyEventLine).decode
 _resume = msgspec.json.Decoder(Resume).decode
 _end = msgspec.json.Decoder(EndLine).decode
+_horizon = msgspec.json.Decoder(Horizon).decode
+_decided = msgspec.json.Decoder(Decided).decode
 
 
 class FailureGroup(msgspec.Struct, frozen=True):
@@ -320,6 +322,8 @@ class RunIndex:
         self.outside_plan = 0  # answers and failures of trials that no plan holds
         self.foreign_lines = 0  # lines that karat did not write
         self.orphan_scores = 0  # scores of trials that have no answer
+        self.horizon: Horizon | None = None  # of a run that may stop early
+        self.decisions: dict[tuple[str, str], Decided] = {}  # by comparison; the first one counts
         self._free_scoring = bool(scorers) and all(scorer.offline for scorer in scorers)  # failed attempts cost nothing
         self._cells: dict[str, int] | TrialCells | None = {} if scorers else None  # trial id → cell, of answered trials
         self._attempted: dict[str, int] = {}  # trial id → cell, of trials with failed attempts
@@ -358,6 +362,24 @@ class RunIndex:
         rest, repetition = divmod(cell, self.repetitions)
         row, condition = divmod(rest, len(self.conditions))
         return row, condition, repetition
+
+    @property
+    def out(self) -> frozenset[str]:
+        """Conditions that are not asked any more, because every comparison with them is decided."""
+        return frozenset(name for one in self.decisions.values() for name in one.out if name in self.conditions)
+
+    def not_needed(self) -> bytearray | None:
+        """Of each cell whether it was not run because it was decided; None where nothing was."""
+        columns = [self.conditions[name] for name in self.out]
+        if not columns:
+            return None
+        cells, width = bytearray(self.planned), self.repetitions
+        for row in range(len(self.samples)):
+            for column in columns:
+                start = (row * len(self.conditions) + column) * width
+                for cell in range(start, start + width):
+                    cells[cell] = not self.answered[cell] and not self.failed[cell]
+        return cells
 
     def tally(self, cell: int) -> Tally:
         return self.tallies[cell // self.repetitions % len(self.conditions)] if cell >= 0 else self.unassigned
@@ -512,6 +534,8 @@ class RunIndex:
             b"resum": self._add_resume,
             b"reply": self._add_reply,
             b'end",': self._add_end,
+            b"horiz": self._add_horizon,
+            b"decid": self._add_decided,
         }
 
     def _add_answer(self, at: int, line: bytes) -> None:
@@ -641,6 +665,13 @@ class RunIndex:
 
     def _add_end(self, _: int, line: bytes) -> None:
         self.completed.update(dict.fromkeys(self._part_scorings, _end(line).reason == "done"))
+
+    def _add_horizon(self, _: int, line: bytes) -> None:
+        self.horizon = self.horizon or _horizon(line)
+
+    def _add_decided(self, _: int, line: bytes) -> None:
+        decided = _decided(line)
+        self.decisions.setdefault((decided.a, decided.b), decided)
 
     def _settle(self) -> None:
         """Books what led to no answer: as unassigned where no line names the trial's condition."""

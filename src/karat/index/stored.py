@@ -10,7 +10,7 @@ import msgspec
 from karat.index.cache import LARGE, CacheFile
 from karat.index.run_index import FailureCount, FailureGroup, Places, RunIndex, ScoreRows
 from karat.index.spending import Doubles, Ints, Tally
-from karat.journal import PlanInfo, ScorerInfo
+from karat.journal import Decided, Horizon, PlanInfo, ScorerInfo
 
 if TYPE_CHECKING:
     from karat.journal import RunFolder
@@ -64,6 +64,8 @@ class _Stored(msgspec.Struct):
     outside_plan: int
     foreign_lines: int
     orphan_scores: int
+    horizon: Horizon | None
+    decisions: dict[tuple[str, str], Decided]
 
 
 def read_index(run: RunFolder, *, at_least: int = LARGE) -> RunIndex:

@@ -16,13 +16,16 @@ from karat.records import Answer, Failure, JsonObject, LedgerClass, Metric, Repl
 __all__ = [
     "CHECKSUMS_SINCE",
     "FORMAT_VERSION",
+    "FORMAT_WITHOUT_STOP",
     "MISSED_GATE",
     "Attempt",
     "Choice",
     "DatasetInfo",
+    "Decided",
     "End",
     "Event",
     "Head",
+    "Horizon",
     "PlanInfo",
     "ReplyEvent",
     "Resume",
@@ -32,8 +35,12 @@ __all__ = [
     "StudyCopy",
 ]
 
-FORMAT_VERSION = 2
-"""1: 2026-11, the first. 2: every line has a checksum, `crc`, as its last key; so has `run.json`."""
+FORMAT_VERSION = 3
+"""1: 2026-11, the first. 2: every line has a checksum, `crc`, as its last key; so has `run.json`. 3: a run that may
+stop early, with a `horizon` and `decided` lines; every other run is still written as format 2."""
+
+FORMAT_WITHOUT_STOP = 2
+"""Of a run that asks every question."""
 
 CHECKSUMS_SINCE = 2
 """Of a run folder with this format or a newer one, no line may lack its checksum."""
@@ -111,7 +118,36 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="en
     command: Literal["run", "score"] = "run"
 
 
-Event = Head | Resume | ReplyEvent | Attempt | Answer | Score | Failure | End
+class Horizon(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="horizon", tag_field="event"):
+    """The plan of a run that may stop early, before its first answer. None of it can change afterwards."""
+
+    questions: int
+    order: str  # digest of their ids, in the order in which they are asked
+    seed: int  # of that order
+    repetitions: int
+    pairs: tuple[tuple[str, str], ...]  # the comparisons: the baseline, and a condition that is held against it
+    metric: str
+    scorer: str
+    scoring: str
+    alpha: float
+    margin: float | None = None
+    futility: bool = False
+
+
+class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decided", tag_field="event"):
+    """A look that decided a comparison. It is not looked at again."""
+
+    a: str
+    b: str
+    verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]  # of b; higher: neither is better
+    questions: int  # of the order that had ended; the look is at these
+    n: int  # of them: answered under both
+    value: float  # mean difference, b - a, in points of the metric
+    p: float  # the least sequential p-value so far, not adjusted
+    out: tuple[str, ...] = ()  # conditions that are not asked from here on
+
+
+Event = Head | Resume | ReplyEvent | Attempt | Answer | Score | Failure | End | Horizon | Decided
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,8 @@ _REMEDIES = {
     "score": "delete the line: `karat run FILE --resume RUN` scores the answer again",
     "attempt": "delete the line: what the failed attempt cost is then missing from every total",
     "failure": "delete the line: the trial then counts as not run",
+    "horizon": "restore the journal from a copy: without this line nobody knows when the run may stop",
+    "decided": "restore the journal from a copy: without this line conditions that are out are asked again",
 }
 _ANY_EVENT = "delete the line: a lost answer is then asked again, a lost score made again, a lost cost stays missing"
 

@@ -78,7 +78,7 @@ _TRIALS = TableInfo(
         *_PLACE[1:],
         *_columns(
             ("position", "whole", "place of the sample in the dataset, from 0"),
-            ("outcome", "text", "scored, agent, infrastructure, judge, limit or not_run, as in the report's ledger"),
+            ("outcome", "text", "as in the ledger: scored, agent, infrastructure, judge, limit, not_run or decided"),
             ("answer", "text", "what the agent said last; NULL: no answer"),
             ("turns", "whole", "how many turns were answered; NULL: no answer"),
             ("tool_calls", "whole", "how many tools the answer called; NULL: no answer"),
@@ -194,6 +194,7 @@ _LEDGER = TableInfo(
         ("judge", "whole", "trials that ended by a fault of a scorer"),
         ("limit", "whole", "trials that ended at a limit"),
         ("not_run", "whole", "trials that have not ended"),
+        ("decided", "whole", "trials that were not run because it was decided without them"),
         ("attempts", "whole", "to answer; the next three sum to it"),
         ("answered_attempts", "whole", "that gave an answer"),
         ("failed_attempts", "whole", "that failed"),

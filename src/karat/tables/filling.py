@@ -260,6 +260,9 @@ class _Filling:
         cells = np.argsort(at, kind="stable")
         outcomes = np.where(answered, 0, 1)
         classes = list(dict.fromkeys(["scored", "not_run", *self._ended.classes.values()]))
+        if self._ended.decided is not None:
+            outcomes[np.frombuffer(self._ended.decided, dtype=np.uint8) > 0] = len(classes)
+            classes.append("decided")
         for cell, name in self._ended.classes.items():
             outcomes[cell] = classes.index(name)
         positions = np.array(self.index.positions)[cells // (len(self._conditions) * self.index.repetitions)]
@@ -307,7 +310,8 @@ class _Filling:
         return self._cells.get(at)
 
     def _planned(self, cell: int) -> Row:
-        answered = "scored" if self.index.answered[cell] else "not_run"
+        spared = self._ended.decided is not None and self._ended.decided[cell]
+        answered = "scored" if self.index.answered[cell] else "decided" if spared else "not_run"
         position = self._positions.get(self.index.place(cell)[0])
         return {"position": _whole(position), "outcome": self._ended.classes.get(cell, answered)}
 

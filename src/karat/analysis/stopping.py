@@ -1,0 +1,303 @@
+"""Stopping when it is decided: what is compared, after how many questions a run looks, and what a look decides.
+
+The runner and the report ask the same rule about the same numbers. The test itself is `karat.stats.sequential_look`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import UnsetType, structs
+
+from karat import formats
+from karat.analysis.model import Difference, Estimate, MetricInfo, StopLook, Stopping
+from karat.analysis.verdicts import EQUIVALENT
+from karat.index import RunIndex
+from karat.journal import Decided, Horizon
+from karat.records import Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from karat.stats import SequentialLook
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "FIRST_LOOK",
+    "REPEATED",
+    "RunLooks",
+    "StoppingRule",
+    "adjusted_by",
+    "in_order",
+    "look_of",
+    "order_digest",
+    "stopping_of",
+]
+
+FIRST_LOOK = 20
+"""Questions; the test decides nothing with fewer."""
+
+REPEATED = "repeated t"
+"""The method of an interval that holds at every look at once."""
+
+_MOST_LOOKS = 100
+Pair = tuple[str, str]
+
+
+def in_order(ids: Iterable[str], seed: int) -> list[str]:
+    """The questions in the random order in which a run that may stop asks them. Leaving some out moves no other."""
+    return sorted(ids, key=lambda name: blake2b(f"{seed}\n{name}".encode("utf-8", "surrogatepass")).digest())
+
+
+def order_digest(ids: Iterable[str]) -> str:
+    """16 hex digits that name questions in an order."""
+    digest = blake2b(digest_size=8)
+    for name in ids:
+        data = name.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()
+
+
+class StoppingRule:
+    """Which comparisons are decided, look by look.
+
+    Several comparisons: Holm's adjustment of the least sequential p-value of each so far; equivalence and futility at
+    alpha divided by their number. A condition is out once every comparison with it is decided.
+    """
+
+    def __init__(self, horizon: Horizon, metric: Metric, conditions: Sequence[str]) -> None:
+        """Raises ValueError for a metric without a range."""
+        low, high = metric.bounds
+        if low is None or high is None or not low < high:
+            raise ValueError(f"metric: must have a range, '{metric.name}' has none")
+        self.horizon, self.decided = horizon, dict[Pair, Decided]()
+        self._scale, self._direction = high - low, metric.direction
+        self._columns = {name: column for column, name in enumerate(conditions)}
+        self.pairs = [pair for pair in horizon.pairs if set(pair) <= self._columns.keys()]
+        step = math.ceil(horizon.questions / _MOST_LOOKS)
+        self._sizes = [*range(FIRST_LOOK, horizon.questions, step), horizon.questions]
+        self._looks = 0
+        self.least = dict.fromkeys(self.pairs, 1.0)  # p-value of any look so far
+        self._sign = dict.fromkeys(self.pairs, 0.0)  # of the difference then
+
+    @property
+    def next_look(self) -> float:
+        """How many questions have to end before the next look; infinite after the last one."""
+        return self._sizes[self._looks] if self._looks < len(self._sizes) else math.inf
+
+    @property
+    def out(self) -> frozenset[str]:
+        """Conditions of which every comparison is decided."""
+        waiting = {name for pair in self.pairs if pair not in self.decided for name in pair}
+        return frozenset({name for pair in self.pairs for name in pair} - waiting)
+
+    def restore(self, decided: Mapping[Pair, Decided]) -> None:
+        """Takes over what earlier parts of the run decided."""
+        for pair in self.pairs:
+            if (one := decided.get(pair)) is not None:
+                self.decided[pair], self.least[pair] = one, one.p
+
+    def look(self, means: Floats, ended: int) -> list[Decided]:
+        """What the looks decide that are due, in their order.
+
+        `means`: questions in their order × conditions, NaN where there is no score; the first `ended` are complete.
+        """
+        found: list[Decided] = []
+        while self.next_look <= ended and len(self.decided) < len(self.pairs):
+            found += self._decide(means, int(self.next_look))
+            self._looks += 1
+        return found
+
+    def _decide(self, means: Floats, questions: int) -> list[Decided]:
+        looks = {
+            pair: self.at(means, pair, questions, alpha=self.horizon.alpha / len(self.pairs))
+            for pair in self.pairs
+            if pair not in self.decided
+        }
+        for pair, look in looks.items():
+            if look.p < self.least[pair]:
+                self.least[pair], self._sign[pair] = look.p, math.copysign(1.0, look.value)
+        adjusted, found = self.adjusted(), list[Decided]()
+        for pair, look in looks.items():
+            verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]
+            if adjusted[pair] <= self.horizon.alpha and self._sign[pair]:
+                verdict = self._side(self._sign[pair])
+            elif look.decision in ("equivalent", "futile"):
+                verdict = look.decision
+            else:
+                continue
+            before = self.out
+            self.decided[pair] = Decided(
+                a=pair[0], b=pair[1], verdict=verdict, questions=questions, n=look.n, value=look.value,
+                p=self.least[pair],
+            )  # fmt: skip
+            self.decided[pair] = structs.replace(self.decided[pair], out=tuple(sorted(self.out - before)))
+            found.append(self.decided[pair])
+        return found
+
+    def _side(self, sign: float) -> Literal["better", "worse", "higher", "lower"]:
+        if self._direction == "none":
+            return "higher" if sign > 0 else "lower"
+        return "better" if (sign > 0) == (self._direction == "higher") else "worse"
+
+    def adjusted(self) -> dict[Pair, float]:
+        """The least p-value of each comparison so far, after Holm's adjustment."""
+        from karat.stats import adjust
+
+        return dict(zip(self.pairs, adjust([self.least[pair] for pair in self.pairs]).tolist(), strict=True))
+
+    def at(self, means: Floats, pair: Pair, questions: int, *, alpha: float) -> SequentialLook:
+        """One look at a comparison, with the first `questions` of the order.
+
+        Questions without a score under one condition are left out. The last look has as its horizon those that are
+        there: the boundary of an earlier end lies within the one that was planned.
+        """
+        from karat.analysis.estimates import subtracted
+        from karat.stats import sequential_look
+
+        a, b = (means[:questions, self._columns[name]] for name in pair)
+        d = subtracted(a, b)
+        last = questions >= self.horizon.questions
+        return sequential_look(
+            d, horizon=max(1, d.size) if last else self.horizon.questions, scale=self._scale, alpha=alpha,
+            margin=self.horizon.margin, futility=self.horizon.futility,
+        )  # fmt: skip
+
+
+class RunLooks:
+    """The rule with a run's numbers: `decide` as often as you like while the index follows its run."""
+
+    def __init__(self, index: RunIndex, horizon: Horizon) -> None:
+        """Raises ValueError where the run's scorers have no such metric with a range."""
+        scorer = index.scorers.get(horizon.scoring)
+        metric = next((one for one in scorer.metrics if one.name == horizon.metric), None) if scorer else None
+        if metric is None:
+            raise ValueError(f"metric: no scorer of the run has '{horizon.metric}'")
+        self._index, self._horizon = index, horizon
+        self.rule = StoppingRule(horizon, metric, list(index.conditions))
+        self.rule.restore(index.decisions)
+        self._rows = [index.samples[name] for name in in_order(index.samples, horizon.seed)][: horizon.questions]
+        self._ended = self._read = 0
+        self._scored = bytearray(index.planned)
+
+    def ended(self) -> int:
+        """How many questions, from the first of the order on, have every score that they will get."""
+        rows = self._index.scores.get((self._horizon.scorer, self._horizon.scoring))
+        if rows is not None:
+            for cell in rows.cells[self._read :]:
+                self._scored[cell] = 1
+            self._read = len(rows.cells)
+        partial = rows.partial if rows is not None else {}
+        out, width = self.rule.out, self._index.repetitions
+        columns = [column for name, column in self._index.conditions.items() if name not in out]
+        while self._ended < len(self._rows):
+            first = self._rows[self._ended] * len(self._index.conditions)
+            starts = ((first + column) * width for column in columns)
+            cells = (cell for start in starts for cell in range(start, start + width))
+            if not all((self._scored[cell] and cell not in partial) or self._failed(cell) for cell in cells):
+                break
+            self._ended += 1
+        return self._ended
+
+    def _failed(self, cell: int) -> bool:
+        index, scorer = self._index, self._horizon.scorer
+        return bool(index.failed[cell]) or any((cell, name) in index.score_failed for name in (scorer, None))
+
+    def means(self) -> Floats:
+        """Of each question, in its order, under each condition; NaN where there is no score."""
+        import numpy as np
+
+        from karat.analysis.estimates import question_means
+        from karat.analysis.grids import grids
+
+        horizon, index = self._horizon, self._index
+        found = grids(index, tuple(index.scorers.values()), {horizon.scorer: horizon.scoring})
+        grid = next((one for one in found if one.info.name == horizon.metric), None)
+        if grid is None:
+            return np.full((len(self._rows), len(index.conditions)), np.nan)
+        columns = [question_means(grid.values[self._rows, column, :])[0] for column in range(len(index.conditions))]
+        return np.column_stack(columns)
+
+    def decide(self) -> list[Decided]:
+        """What the looks decide that are due by now."""
+        ended = self.ended()
+        return self.rule.look(self.means(), ended) if self.rule.next_look <= ended else []
+
+
+def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
+    """What the looks of a run show; None of a run that asks every question.
+
+    Each interval holds at every look at once, at `level`. A comparison that is decided is shown as of its look.
+    """
+    horizon = index.horizon
+    if horizon is None:
+        return None
+    try:
+        looks = RunLooks(index, horizon)
+    except ValueError:  # a run folder that karat did not write
+        return None
+    ended, means, rule = looks.ended(), looks.means(), looks.rule
+    rule.look(means, ended)
+    adjusted, found = rule.adjusted(), []
+    for pair in rule.pairs:
+        decided = index.decisions.get(pair)
+        questions = ended if decided is None else min(decided.questions, horizon.questions)
+        look = rule.at(means, pair, questions, alpha=1 - level)
+        found.append(
+            StopLook(
+                a=pair[0], b=pair[1], verdict=None if decided is None else decided.verdict, questions=questions,
+                n=look.n, p=rule.least[pair], p_adjusted=adjusted[pair],
+                estimate=Estimate(
+                    value=_known(look.value), low=_known(look.low), high=_known(look.high), se=None, n=look.n,
+                    level=level, method=REPEATED, reason=look.reason,
+                ),
+            )
+        )  # fmt: skip
+    return Stopping(
+        metric=horizon.metric, scorer=horizon.scorer, scoring=horizon.scoring, alpha=horizon.alpha,
+        margin=horizon.margin, futility=horizon.futility, horizon=horizon.questions, comparisons=tuple(found),
+        out=tuple(name for name in index.conditions if name in index.out),
+    )  # fmt: skip
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def look_of(stopping: Stopping | UnsetType | None, info: MetricInfo, a: str, b: str) -> StopLook | None:
+    """What the looks show of two conditions on a metric; None where they were not looked at."""
+    if not isinstance(stopping, Stopping) or (info.name, info.scorer, info.scoring) != stopping.measured:
+        return None
+    return next((look for look in stopping.comparisons if {look.a, look.b} == {a, b}), None)
+
+
+def adjusted_by(look: StopLook | None, one: Difference, stopping: Stopping | None) -> Difference:
+    """A comparison with the interval and the verdict of its looks; without looks as it is."""
+    if look is None or stopping is None:
+        return one
+    estimate, sign = look.estimate, 1 if look.a == one.a else -1
+    if sign < 0:
+        ends = [None if end is None else -end for end in (estimate.value, estimate.high, estimate.low)]
+        estimate = structs.replace(estimate, value=ends[0], low=ends[1], high=ends[2])
+    best = {"better": look.b, "worse": look.a}.get(look.verdict or "")
+    return structs.replace(
+        one, estimate=estimate, p=look.p, p_adjusted=look.p_adjusted, n_pairs=look.n, winner=best,
+        verdict=_words(look, stopping), reason=estimate.reason,
+    )  # fmt: skip
+
+
+def _words(look: StopLook, stopping: Stopping) -> str:
+    words = {
+        "better": f"{look.b} is better",
+        "worse": f"{look.a} is better",
+        "higher": f"{look.b} is higher",
+        "lower": f"{look.a} is higher",
+        "equivalent": f"{EQUIVALENT}{formats.brief(stopping.margin or 0.0)}",
+        "futile": "given up, not decided",
+    }
+    return words.get(look.verdict or "", "not decided" if look.questions >= stopping.horizon else "not decided yet")

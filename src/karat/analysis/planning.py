@@ -103,6 +103,8 @@ def _pilot(metric: str, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] 
         total = max(0.0, total - float((np.array(within) @ (1 / counts)).mean()))
     elif questions > 1:
         reason = "each question was answered once: what repetitions would change is not known"
+    if total == 0 and not sum(within):
+        total, reason = math.nan, "every question has the same difference"
     results = [result for summary, name in sides if (result := summary.result(name, metric)) is not None]
     accounts = [summary.accounts[name] for summary, name in sides]
     answers = sum(result.n_answers for result in results)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -47,7 +46,6 @@ class Terminal:
         from karat.document.run import document
 
         options = self._options
-        width = options.width or max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
         made = document(summary, lowest=options.lowest)
-        text = render_terminal(made, width=width, full=options.full, color=options.color, lowest=options.lowest)
+        text = render_terminal(made, width=options.width, full=options.full, color=options.color, lowest=options.lowest)
         return {"report.txt": text}

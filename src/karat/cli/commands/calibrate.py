@@ -54,8 +54,6 @@ def command(  # noqa: PLR0913 - an argument for each option
     again. The scores are kept in the run folder; without LABELS those that are there are used. `karat report` shows
     the corrected numbers with --corrected, and `karat gate` decides on them.
     """
-    import shutil
-
     import msgspec
 
     from karat import api
@@ -76,8 +74,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     document = calibrated_document(found, name=f"{summary.name} {summary.run}: judge and people")
     if markdown is not None:
         save({markdown.name: render_markdown(document)}, markdown)
-    columns = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
-    text = render_terminal(document, width=columns, full=True)
+    text = render_terminal(document)
     output.result(text, {"format": OUTPUT_FORMAT, "run": summary.run, **msgspec.to_builtins(found)})
     return Exit.DONE
 

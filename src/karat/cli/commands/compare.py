@@ -75,8 +75,6 @@ def command(
 
 
 def _ranked(texts: Sequence[str], metric: str | None, shown: options.Shown, *, results: Path, output: Output) -> Exit:
-    import shutil
-
     import msgspec
 
     from karat import api
@@ -93,8 +91,7 @@ def _ranked(texts: Sequence[str], metric: str | None, shown: options.Shown, *, r
             summary = api.summarize(run, scorings=shown.scorings, allow_code=shown.code, right=shown.right)
             sides.append((summary, condition))
         made = leaderboard(sides, metric=metric)
-    width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
-    text = render_terminal(leaderboard_document(made), width=width, full=True)
+    text = render_terminal(leaderboard_document(made))
     output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(made)})
     return Exit.DONE
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import click
@@ -75,8 +74,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         save({junit.name: gated.junit(decided)}, junit)
     if markdown is not None:
         save({markdown.name: render_markdown(document)}, markdown)
-    width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
-    text = render_terminal(document, width=width, full=True)
+    text = render_terminal(document)
     if github:
         text = _annotated(gated.github_lines(decided), text, output)
     output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(decided)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import click
@@ -58,7 +57,6 @@ def command(
     made = history(summaries, name=name, metric=metric, condition=condition)
     if chart is not None:
         save({chart.name: svg(history_chart(made))}, chart)
-    width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
-    text = render_terminal(history_document(made), width=width, full=True)
+    text = render_terminal(history_document(made))
     output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(made)})
     return Exit.DONE

@@ -67,7 +67,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     From a finished RUN, whose scores say how much questions and answers vary, or from assumed standard deviations:
     `karat plan --sd-questions 0.8 --sd-answers 0.5 --difference 0.2`.
     """
-    import shutil
+    import math
 
     import msgspec
 
@@ -80,6 +80,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     from karat.formats import OUTPUT_FORMAT
 
     assumed = {"--sd-questions": sd_questions, "--sd-answers": sd_answers, "--cost": cost}
+    if power <= alpha:
+        raise BadOption("--power", f"must be above --alpha ({alpha:g}), got {power:g}")
     given = [name for name, value in assumed.items() if value is not None]
     if run is None:
         if sd_questions is None:
@@ -98,13 +100,15 @@ def command(  # noqa: PLR0913 - an argument for each option
         chosen, info = comparison_of(summary, metric=metric, pair=pair)
         pilot, percent = pilot_of(summary, chosen), info.percent
         title = f"{chosen.b} - {chosen.a} on {chosen.metric}"
+        if math.isnan(pilot.between):
+            why = f"run {summary.run} cannot say how much {title} varies: {pilot.reason}"
+            raise BadOption("plan", f"{why}; assume it, without RUN, by --sd-questions")
     made = plan(
         pilot, delta=difference, power=power, alpha=alpha, questions=questions, repetitions=repetitions or REPETITIONS
     )
     document = plan_document(made, title=title, percent=percent)
     if chart is not None:
         save({chart.name: svg(plan_chart(made, percent=percent))}, chart)
-    width = max(60, min(140, shutil.get_terminal_size((100, 24)).columns))
-    text = render_terminal(document, width=width, full=True)
+    text = render_terminal(document)
     output.result(text, {"format": OUTPUT_FORMAT, "title": title, **msgspec.to_builtins(made)})
     return Exit.DONE

@@ -6,6 +6,7 @@ Foreign text is cleaned before it is laid out, so that nothing of it is obeyed; 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 
 from karat import formats
@@ -41,12 +42,14 @@ _INTERVAL = re.compile(r"\[[^\[\]\n]{1,30}\]|(?<=\d) %")
 _STYLES = {"bold": "1", "dim": "2", "bad": "31", "good": "32", "quiet": "2"}
 
 
-def render_terminal(document: Document, *, width: int, full: bool, color: bool = False, lowest: int = 3) -> str:
+def render_terminal(
+    document: Document, *, width: int | None = None, full: bool = True, color: bool = False, lowest: int = 3
+) -> str:
     """The result first, then what it rests on; with `full` every section but details that are folded.
 
-    `lowest`: how many of the lowest questions are shown.
+    `width`: columns; by default the terminal's, from 60 to 140. `lowest`: how many of the lowest questions are shown.
     """
-    page = _Page(width, color=color)
+    page = _Page(width or max(60, min(140, shutil.get_terminal_size((100, 24)).columns)), color=color)
     lines = [line for text in document.verdicts for line in page.wrapped(text, style="bold", hang=2)]
     lines += [
         "",

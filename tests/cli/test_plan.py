@@ -1,0 +1,80 @@
+"""`karat plan`, `karat history` and `karat compare` of many: what they print, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def pilot(here, journals):
+    """A run whose two conditions differ by 0 to 2 points."""
+    scores = {"base": [[1 + row % 3] for row in range(12)], "other": [[2 + row % 2] for row in range(12)]}
+    journals.table(here / "results" / "pilot", scores)
+    return "results/pilot"
+
+
+def test_a_run_plans_the_next(karat, pilot):
+    done = karat("plan", pilot, "--difference", "0.5", "--questions", "10", "--questions", "20", "--json")
+    assert done.code == 0
+    made = done.json
+    assert [design["questions"] for design in made["designs"]] == [10, 20]
+    assert made["designs"][0]["detectable"] > made["designs"][1]["detectable"]
+    assert made["needed"][-1]["power"] >= 0.8
+    shown = karat("plan", pilot, "--difference", "0.5")
+    assert f"To show 0.50: {made['needed'][-1]['questions']} questions" in shown.out
+    assert "What a run of each size shows" in shown.out
+
+
+def test_a_run_without_variation_plans_nothing(karat, run):
+    refused = karat("plan", run)
+    assert (refused.code, refused.out) == (2, "")
+    assert "every question has the same difference; assume it, without RUN, by --sd-questions" in refused.err
+
+
+def test_a_plan_from_assumed_variation(karat, here):
+    done = karat("plan", "--sd-questions", "0.8", "--difference", "0.4", "--cost", "0.01", "--chart", "plan.svg")
+    assert done.code == 0
+    assert "To show 0.40: 34 questions × 1 repetition, $0.68." in done.out  # G*Power: 34 for dz 0.5, power 0.8
+    assert (here / "plan.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--sd-questions: without RUN say how much differences vary"),
+        (["nowhere"], "there is no such folder"),
+        (["latest", "--sd-answers", "1"], "--sd-answers: is for a plan without RUN"),
+        (["latest", "--metric", "qualty"], "has no metric 'qualty'"),
+        (["latest", "--pair", "guess", "ad"], "has no condition 'ad' (did you mean 'add'?)"),
+        (["--sd-questions", "1", "--metric", "x"], "--metric: is of a RUN"),
+        (["--sd-questions", "-1"], "-1"),
+        (["--sd-questions", "1", "--power", "0.01"], "--power: must be above --alpha (0.05), got 0.01"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(karat, run, arguments, message):
+    done = karat("plan", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert "fault of karat" not in done.err
+
+
+def test_the_history_of_one_run_says_that_it_is_short(karat, run):
+    done = karat("history", "--json")
+    assert done.code == 0
+    assert (done.json["runs"], done.json["left_out"]) == (1, 0)
+    shown = karat("history", "--condition", "add")
+    assert "a change is looked for from 10 runs on" in shown.out
+    assert karat("history", "nowhere").code == 2
+    assert "no metric 'x'" in karat("history", "--metric", "x").err
+
+
+def test_one_run_ranks_its_conditions(karat, run):
+    done = karat("compare", run, "--json")
+    assert done.code == 0
+    assert {entry["condition"] for entry in done.json["entries"]} == {"guess", "add"}
+    shown = karat("compare", f"{run}:add", ":guess", f"{run}:add", "--metric", done.json["metric"])
+    assert "groups" in shown.out
+    refused = karat("compare", f"{run}:add", ":guess", "--metric", "completeness")
+    assert (refused.code, "--metric: is for three or more" in refused.err) == (2, True)
+    alone = karat("compare", f"{run}:add")
+    assert (alone.code, "ranks 2 to 40 conditions, got 1" in alone.err) == (2, True)

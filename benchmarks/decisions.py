@@ -8,11 +8,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import msgspec
 import numpy as np
 from scipy import stats
 
+import karat
+from karat.analysis import SampleColumn, SampleTable, Summary
+from karat.analysis.gate import gate
 from karat.analysis.stopping import StoppingRule
+from karat.analysis.thresholds import Bound, Threshold
 from karat.journal import Horizon
 from karat.records import Metric
 from karat.stats import (
@@ -33,6 +39,7 @@ from karat.stats import (
 Floats = np.ndarray
 SKEWED = [0.02, 0.03, 0.1, 0.25, 0.6]  # answers on a scale of 1 to 5
 FALSE = "at most 0.064"
+TEMPLATE = karat.summarize(Path(__file__).parents[1] / "tests" / "corpus" / "runs" / "demo")
 
 
 def differences(rng: np.random.Generator, name: str, n: int, repetitions: int, shift: float = 0.0) -> Floats:
@@ -115,6 +122,70 @@ def gates(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, flo
         ):
             rows = [one_sided_bounds(draw(), skewed=True) for _ in range(experiments)]
             yield f"gate, mean cost, {name}, n = {n}: passed above", _share(rows, truth, "high"), FALSE
+
+
+def gated_runs(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
+    """Whole runs through `karat gate`, as the command decides them."""
+    for n in (50, 100, 200):
+        runs = [_run([rng.normal(0.2, 1, n)], scale=(-100, 100)) for _ in range(experiments)]
+        undecided = _gate_verdicts(runs, "min", 0.0).count("undecided") / experiments
+        yield f"gate, margin of .2 sd, n = {n}: undecided", undecided, "0.60, 0.37, 0.12 at n = 50, 100, 200"
+        p = [0.02, 0.03, 0.1, 0.25, 0.6]
+        truth = float(np.array(p) @ [1, 2, 3, 4, 5])
+        runs = [_run([rng.choice(5, n, p=p) + 1.0 for _ in range(5)]) for _ in range(experiments)]
+        verdicts = _gate_verdicts(runs, "min", truth)
+        yield f"gate, five conditions at the threshold, n = {n}: failed", verdicts.count("failed") / experiments, FALSE
+        yield "  passed", verdicts.count("passed") / experiments, FALSE
+        for scale, draw in (
+            ("1-5", lambda n=n: rng.choice(5, n, p=SKEWED) + 1.0),
+            ("0/1", lambda n=n: rng.binomial(1, 0.8, n)),
+        ):
+            ends, lost = ((1, 5), 1.0) if scale == "1-5" else ((0, 1), 0.0)
+            old = [np.asarray(draw(), dtype=float) for _ in range(experiments)]
+            new = [np.where(rng.random(n) < 0.15, lost, row) for row in old]
+            truth = 0.15 * ((float(np.array(SKEWED) @ [1, 2, 3, 4, 5]) - 1) if scale == "1-5" else 0.8)
+            verdicts = [
+                gate(_run([b], scale=ends), [_bound("max_drop", truth)], baseline=_run([a], scale=ends)).verdict
+                for a, b in zip(old, new, strict=True)
+            ]
+            yield (
+                f"gate, drop at the threshold, {scale}, n = {n}: passed",
+                verdicts.count("passed") / experiments,
+                FALSE,
+            )
+            yield "  failed", verdicts.count("failed") / experiments, FALSE
+        runs = []
+        for _ in range(experiments):
+            right = rng.random(n) < 0.8
+            runs.append(_run([np.where(~right & (rng.random(n) < 0.5), np.nan, right)], scale=(0, 1)))
+        passed = _gate_verdicts(runs, "min", 0.8).count("passed") / experiments
+        yield f"gate, share of 80% whose wrong answers go missing, n = {n}: passed", passed, FALSE
+
+
+def _run(rows: list[Floats], scale: tuple[float, float] = (1, 5)) -> Summary:
+    """A run whose conditions have these means of questions; NaN: the trial is missing."""
+    info = msgspec.structs.replace(TEMPLATE.metrics[0], key="score", low=scale[0], high=scale[1])
+    names = tuple(f"c{number}" for number in range(len(rows)))
+    columns = tuple(
+        SampleColumn(
+            condition=name, metric="score", mean=[None if math.isnan(value) else float(value) for value in row],
+            sd=[None] * len(row), n=(~np.isnan(row)).astype(int).tolist(),
+        )
+        for name, row in zip(names, rows, strict=True)
+    )  # fmt: skip
+    ids = [str(number) for number in range(len(rows[0]))]
+    table = SampleTable(ids=ids, positions=list(range(len(ids))), digests=ids, columns=columns)
+    return msgspec.structs.replace(
+        TEMPLATE, metrics=(info,), conditions=names, repetitions=1, table_of_samples=table, server_problems=()
+    )
+
+
+def _bound(bound: Bound, value: float) -> Threshold:
+    return Threshold(name="score", bound=bound, value=value)
+
+
+def _gate_verdicts(runs: list[Summary], bound: Bound, value: float) -> list[str]:
+    return [gate(run, [_bound(bound, value)]).verdict for run in runs]
 
 
 def _share(rows: list, truth: float, side: str) -> float:
@@ -304,7 +375,7 @@ def _verdicts(made: list[tuple[str | None, int]], *names: str) -> float:
 
 
 Part = Callable[[np.random.Generator, int], Iterator[tuple[str, float, str]]]
-PARTS: tuple[Part, ...] = (stopping, runs, gates, repeats, plans, labels, corrected_gates, history)
+PARTS: tuple[Part, ...] = (stopping, runs, gates, gated_runs, repeats, plans, labels, corrected_gates, history)
 
 
 def main() -> None:

@@ -53,19 +53,28 @@ def test_repetitions_are_averaged_before_anything_is_computed():
 
 
 @given(values=st.lists(st.floats(0.01, 100), min_size=5, max_size=40))
-def test_halls_bounds_solve_his_equation(values):
+def test_halls_bounds_solve_his_equation_and_cox_raises_the_upper_one(values):
     means = np.array(values)
     bounds = one_sided_bounds(means, skewed=True)
     sd, n = means.std(ddof=1), means.size
     if bounds.method != "Hall":
-        assert sd == 0
+        assert sd == pytest.approx(0, abs=1e-9)
         return
     g = float(((means - means.mean()) ** 3).mean()) / sd**3
-    for bound, sign in ((bounds.low, 1), (bounds.high, -1)):
+
+    def hall(bound):
         t = (means.mean() - bound) / sd
-        assert t + g * t**2 / 3 + g**2 * t**3 / 27 + g / (6 * n) == pytest.approx(
-            sign * stats.t.ppf(0.95, n - 1) / math.sqrt(n), abs=1e-6
-        )
+        return t + g * t**2 / 3 + g**2 * t**3 / 27 + g / (6 * n)
+
+    reach = stats.t.ppf(0.95, n - 1) / math.sqrt(n)
+    assert hall(bounds.low) == pytest.approx(reach, abs=1e-6)
+    logs = np.log(means)
+    s2 = logs.var(ddof=1)
+    cox = logs.mean() + s2 / 2 + stats.t.ppf(0.95, n - 1) * math.sqrt(s2 / n + s2**2 / (2 * (n + 1)))
+    if bounds.high != pytest.approx(math.exp(cox)):
+        assert hall(bounds.high) == pytest.approx(-reach, abs=1e-6)
+    else:
+        assert hall(bounds.high) <= -reach + 1e-6
 
 
 @pytest.mark.parametrize("n", [50, 100])
@@ -80,7 +89,11 @@ def test_a_mean_below_the_threshold_rarely_passes(n, best):
 
 def test_a_skewed_cost_above_the_limit_rarely_passes():
     rng = np.random.default_rng(11)
-    for draw, truth in ((lambda: rng.gamma(2, 0.5, 100), 1.0), (lambda: rng.lognormal(0, 0.5, 100), math.exp(0.125))):
+    for draw, truth in (
+        (lambda: rng.gamma(2, 0.5, 100), 1.0),
+        (lambda: rng.lognormal(0, 0.5, 100), math.exp(0.125)),
+        (lambda: rng.lognormal(0, 1, 50), math.exp(0.5)),
+    ):
         passed = np.mean([one_sided_bounds(draw(), skewed=True).high < truth for _ in range(1000)])
         assert 0.03 <= passed <= 0.064
 

@@ -139,6 +139,18 @@ def test_totals_are_compared_as_they_are(run):
     ]  # fmt: skip
 
 
+def test_a_run_that_stopped_because_it_was_decided_is_not_taken_for_whole(run):
+    summary = run(a=[[4]] * 30 + [[None]] * 30)
+    account = summary.accounts["a"]
+    ledger = msgspec.structs.replace(account.ledger, agent=0, decided=30)
+    account = msgspec.structs.replace(account, ledger=ledger)
+    stopped = msgspec.structs.replace(summary, accounts={"a": account}, total=account)
+    check = only(gate(stopped, [at_least(3)]))
+    assert (check.verdict, check.missing) == ("undecided", 30)
+    assert "`execution.stop`" in check.reason
+    assert only(gate(stopped, [at_most(0, "failed")])).verdict == "passed"
+
+
 def test_an_unknown_cost_is_never_passed(journals, tmp_path):
     script = journals.Script(tmp_path, samples=2, conditions=("a",))
     for row in range(2):

@@ -135,7 +135,8 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
     ledger, cost = account.ledger, account.cost
     unknown, value, reason = 0, None, "nothing was planned"
     if metric == "failed":
-        value = (ledger.planned - ledger.scored) / ledger.planned if ledger.planned else None
+        wanted = ledger.planned - ledger.decided  # a run that stopped because it was decided lacks nothing
+        value = (wanted - ledger.scored) / wanted if wanted else None
     else:
         value, unknown = cost.agent.known + cost.judge.known, cost.agent.unknown + cost.judge.unknown
         reason = f"{unknown} calls have no known price"
@@ -283,6 +284,8 @@ def _decided(  # noqa: PLR0913 - a threshold, what it is of, and all that bounds
     verdict: Verdict = "passed" if kept else "failed" if missed else "undecided"
     if verdict == "undecided" and missing and reason is None:
         reason = "trials are missing: `karat run FILE --resume RUN --retry-failed` asks them again"
+        if summary.accounts[condition].ledger.decided:
+            reason = "the run stopped when its comparisons were decided (`execution.stop`): a gate needs every question"
     seen = rows[0]
     value = float(seen.mean()) if seen.size else math.nan
     needed = None

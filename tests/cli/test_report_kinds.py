@@ -92,6 +92,7 @@ def test_rows_that_a_run_cannot_have_are_refused(
         assert (here / "rows.csv").read_text(encoding="utf-8").count("\n") > (rows != "servers")
 
 
+@pytest.mark.needs_kind("conversation")
 def test_a_refused_report_reads_no_run_to_its_end(karat: Callable[..., Any], runs: dict[str, str]) -> None:
     """It is refused by what run.json says: the journal may be as long as it likes."""
     journal = Path(runs["golden"]) / "journal.jsonl"

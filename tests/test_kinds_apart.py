@@ -113,10 +113,8 @@ def test_the_import_contracts_hold_without_the_kind(without, tmp_path):
 
 def tree_without(kind: str, folder: Path) -> Path:
     """A copy of the whole tree without the folder of a kind, and without the modules of tests that import it."""
-    for name in ("src", "tests", "docs", "scripts", "examples", "benchmarks"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "results"))
-    for name in ("pyproject.toml", "mkdocs.yml", "README.md", "STYLE.md"):
-        shutil.copy(ROOT / name, folder)
+    left_out = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "results", "build", "dist")
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*left_out))
     shutil.rmtree(folder / "src" / "karat" / "kinds" / kind)
     for module in (ROOT / "tests").rglob("*.py"):
         if kind in needed_kinds(module):

@@ -107,9 +107,10 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
     yield "Median time", formats.duration(total.latency.median)
     flips = probable_flips(summary.differences) if kind.differences is None else None
     if flips is not None:
+        count, of_all = round(flips[0], 1), formats.plural(flips[1], "verdict")
         yield (
             "If run again",
-            f"about {formats.number(flips[0], digits=1)} of {formats.plural(flips[1], 'verdict')} would change",
+            f"about {formats.number(count, digits=1)} of {of_all} would change" if count else f"the same {of_all}",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from scipy import special
@@ -125,3 +126,16 @@ def test_a_comparison_without_values_is_refused_by_name(tmp_path, journals):
         comparison_of(summary, metric="qualty")
     with pytest.raises(BadOption, match="no condition 'basis'"):
         comparison_of(summary, pair=("basis", "other"))
+
+
+def test_a_question_that_counts_without_an_answer_counts_as_one_answer(tmp_path, journals):
+    """As a conversation whose first turn failed: its turns are wrong, though none was answered."""
+    scores = {"base": [[1, 2], [3, 3], [2, 4]], "other": [[2, 2], [4, 5], [3, 3]]}
+    summary = summarize(journals.table(tmp_path / "run", scores))
+    table = summary.table_of_samples
+    first = msgspec.structs.replace(table.columns[0], n=[0, 2, 2], sd=[None, *table.columns[0].sd[1:]])
+    table = msgspec.structs.replace(table, columns=(first, *table.columns[1:]))
+    pilot = pilot_of(msgspec.structs.replace(summary, table_of_samples=table), summary.differences[0])
+    assert pilot.questions == 3
+    assert pilot.between >= 0
+    assert pilot.within[0] == pytest.approx(1.0)  # of the two questions that have two answers: variances 0 and 2

@@ -91,7 +91,7 @@ def _pilot(metric: str, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] 
             for one, at in zip(pair, chosen, strict=True)]  # fmt: skip
     means, counts, deviations = (np.stack(arrays) for arrays in zip(*read, strict=True))
     both = (np.isfinite(means) & (counts > 0)).all(axis=0)  # turns that were never reached are wrong, without a count
-    counts, spreads = counts[:, both], deviations[:, both] ** 2
+    counts, spreads = np.maximum(counts[:, both], 1), deviations[:, both] ** 2  # 0: a conversation that never began
     spare = np.where(np.isfinite(spreads), counts - 1, 0.0)
     questions = int(both.sum())
     total = float(np.var(means[1, both] - means[0, both], ddof=1)) if questions > 1 else math.nan

@@ -90,7 +90,7 @@ def _pilot(metric: str, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] 
     read = [(np.array(values, dtype=np.float64)[at] for values in (one.mean, one.n, one.sd))
             for one, at in zip(pair, chosen, strict=True)]  # fmt: skip
     means, counts, deviations = (np.stack(arrays) for arrays in zip(*read, strict=True))
-    both = (np.isfinite(means) & (counts > 0)).all(axis=0)  # turns that were never reached are wrong, without a count
+    both = np.isfinite(means).all(axis=0)
     counts, spreads = np.maximum(counts[:, both], 1), deviations[:, both] ** 2  # 0: a conversation that never began
     spare = np.where(np.isfinite(spreads), counts - 1, 0.0)
     questions = int(both.sum())

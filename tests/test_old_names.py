@@ -1,6 +1,7 @@
 """Names that earlier guides documented still lead to what they named."""
 
 import importlib
+import operator
 
 import pytest
 
@@ -25,6 +26,11 @@ def test_names_that_moved_to_a_kind_are_found_in_karat_datasets():
 
 def test_charts_are_found_in_karat_charts():
     assert karat.charts.png is charts.png
+
+
+def test_a_name_that_is_gone_says_what_replaces_it():
+    with pytest.raises(ImportError, match=r"svg\(chart\) draws a chart"):
+        operator.attrgetter("themed")(karat.charts)
 
 
 def test_a_name_that_was_never_there_is_an_attribute_error():

@@ -139,3 +139,9 @@ def test_a_question_that_counts_without_an_answer_counts_as_one_answer(tmp_path,
     assert pilot.questions == 3
     assert pilot.between >= 0
     assert pilot.within[0] == pytest.approx(1.0)  # of the two questions that have two answers: variances 0 and 2
+
+
+def test_a_plan_says_how_often_a_gate_would_be_undecided():
+    made = plan(Pilot(between=1.0), questions=[50, 100, 200])
+    # Simulated: 60, 37 and 12 in 100 gates at a true margin of 0.2 standard deviations.
+    assert [design.undecided for design in made.designs] == pytest.approx([0.60, 0.37, 0.12], abs=0.015)

@@ -14,6 +14,7 @@ from karat.errors import BadOption, did_you_mean
 from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict
 
 __all__ = [
+    "MARGIN",
     "Design",
     "Pilot",
     "Plan",
@@ -27,6 +28,7 @@ __all__ = [
 
 Sides = tuple[tuple[Summary, str], tuple[Summary, str]]  # the run and the condition of each side
 POWER = 0.8
+MARGIN = 0.2  # standard deviations of question means
 REPETITIONS = (1, 2, 3, 5, 8)
 
 
@@ -64,6 +66,7 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     power: float | None  # for the difference asked about; None: none was
     cost: float | None
     seconds: float | None  # one answer after the other
+    undecided: float  # chance that a gate does not decide on a mean that keeps its threshold by MARGIN sd
     cheapest: bool = False  # of those that reach the power
 
 
@@ -286,4 +289,5 @@ def _design(pilot: Pilot, n: int, k: int, delta: float | None, power: float, alp
         power=reached,
         cost=pilot.cost(n, k),
         seconds=None if pilot.seconds is None else 2 * n * k * pilot.seconds,
+        undecided=1 - power_ttest(MARGIN, n, alternative="greater").value,
     )

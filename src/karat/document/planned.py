@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from karat import formats
-from karat.analysis.planning import Design, Plan
+from karat.analysis.planning import MARGIN, Design, Plan
 from karat.blocks import (
     Axis,
     Block,
@@ -113,6 +113,7 @@ def _row(design: Design, percent: bool, *, delta: bool) -> Row:
             *power,
             Money(design.cost) if design.cost is not None else Text("not known"),
             Duration(design.seconds),
+            Text(formats.chance(design.undecided)),
         ),
     )
 
@@ -128,6 +129,12 @@ def _columns(plan: Plan, percent: bool, *, delta: bool) -> tuple[Column, ...]:
         *([asked] if asked else []),
         Column("cost", legend="Cost: of both conditions, judging included."),
         Column("time", rank=1, legend="Time: one answer after the other."),
+        Column(
+            "undecided gates",
+            rank=2,
+            legend=f"Undecided gates: how often karat gate does not decide on a mean {MARGIN:g} standard deviations "
+            "above its threshold.",
+        ),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
+
+if TYPE_CHECKING:
+    from karat.analysis.planning import Pilot
 
 __all__ = ["command"]
 
@@ -67,42 +72,31 @@ def command(  # noqa: PLR0913 - an argument for each option
     From a finished RUN, whose scores say how much questions and answers vary, or from assumed standard deviations:
     `karat plan --sd-questions 0.8 --sd-answers 0.5 --difference 0.2`.
     """
-    import math
-
     import msgspec
 
-    from karat import api
-    from karat.analysis.planning import REPETITIONS, Pilot, comparison_of, pilot_of, plan
+    from karat.analysis.planning import REPETITIONS, Pilot, plan
     from karat.document.charts import svg
     from karat.document.planned import plan_chart, plan_document
     from karat.document.render.terminal import render_terminal
     from karat.exports import save
     from karat.formats import OUTPUT_FORMAT
 
-    assumed = {"--sd-questions": sd_questions, "--sd-answers": sd_answers, "--cost": cost}
     if power <= alpha:
         raise BadOption("--power", f"must be above --alpha ({alpha:g}), got {power:g}")
+    assumed = {"--sd-questions": sd_questions, "--sd-answers": sd_answers, "--cost": cost}
     given = [name for name, value in assumed.items() if value is not None]
     if run is None:
         if sd_questions is None:
             raise BadOption("--sd-questions", "without RUN say how much differences vary between questions")
         if metric or pair:
             raise BadOption("--metric" if metric else "--pair", "is of a RUN; none is named")
-        price = cost if cost is not None else None
-        pilot = Pilot(
-            between=sd_questions**2, within=((sd_answers or 0.0) ** 2,) * 2, cost_answer=price, cost_score=0.0
-        )
+        within = ((sd_answers or 0.0) ** 2,) * 2
+        pilot = Pilot(between=sd_questions**2, within=within, cost_answer=cost, cost_score=0.0)
         title, percent = "Plan from assumed variation", False
     else:
         if given:
             raise BadOption(given[0], "is for a plan without RUN; the run says it")
-        summary = api.summarize(api.open(run, results=results), pairs="all" if pair else "baseline")
-        chosen, info = comparison_of(summary, metric=metric, pair=pair)
-        pilot, percent = pilot_of(summary, chosen), info.percent
-        title = f"{chosen.b} - {chosen.a} on {chosen.metric}"
-        if math.isnan(pilot.between):
-            why = f"run {summary.run} cannot say how much {title} varies: {pilot.reason}"
-            raise BadOption("plan", f"{why}; assume it, without RUN, by --sd-questions")
+        pilot, title, percent = _from_run(run, metric, pair, results)
     made = plan(
         pilot, delta=difference, power=power, alpha=alpha, questions=questions, repetitions=repetitions or REPETITIONS
     )
@@ -112,3 +106,17 @@ def command(  # noqa: PLR0913 - an argument for each option
     text = render_terminal(document)
     output.result(text, {"format": OUTPUT_FORMAT, "title": title, **msgspec.to_builtins(made)})
     return Exit.DONE
+
+
+def _from_run(run: str, metric: str | None, pair: tuple[str, str] | None, results: Path) -> tuple[Pilot, str, bool]:
+    """What a run says about a comparison, the comparison in words, and whether its metric is a share."""
+    from karat import api
+    from karat.analysis.planning import comparison_of, pilot_of
+
+    summary = api.summarize(api.open(run, results=results), pairs="all" if pair else "baseline")
+    chosen, info = comparison_of(summary, metric=metric, pair=pair)
+    pilot, title = pilot_of(summary, chosen), f"{chosen.b} - {chosen.a} on {chosen.metric}"
+    if math.isnan(pilot.between):
+        why = f"run {summary.run} cannot say how much {title} varies: {pilot.reason}"
+        raise BadOption("plan", f"{why}; assume it, without RUN, by --sd-questions")
+    return pilot, title, info.percent

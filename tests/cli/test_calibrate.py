@@ -260,7 +260,8 @@ def test_the_gate_decides_on_what_people_would_give(karat, judged, sheet):
     assert "means as people would score, from 40 labels by ann" in done.json["warnings"][-1]
     assert karat("gate", "latest", "--min", "docs.completeness=3", "--corrected").code == 0
     unsure = karat("gate", "latest", "--min", f"docs.completeness={people['value']:.3f}", "--corrected")
-    assert (unsure.code, "more labels, or more questions, would decide it" in unsure.out) == (4, True)
+    assert unsure.code == 4, unsure.out
+    assert "more labels, or more questions, would decide it" in " ".join(unsure.out.split())
     drop = karat("gate", "latest", "--max-drop", "completeness=0.1", "--baseline", "latest", "--corrected")
     assert (drop.code, "is for --min and --max" in drop.err) == (2, True)
 

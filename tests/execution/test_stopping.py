@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from karat import query
-from karat.analysis import summarize
+from karat.analysis import compare, summarize
 from karat.analysis.gate import gate
+from karat.analysis.leaderboard import leaderboard
 from karat.analysis.model import Stopping
 from karat.analysis.stopping import in_order
 from karat.analysis.thresholds import parse_threshold
@@ -144,6 +145,17 @@ def test_a_condition_that_is_out_is_not_asked_while_others_are(experiment: Write
     assert results["b", "quality"].worst.value == results["b", "quality"].mean.value
     assert [(one.lost_a, one.lost_b) for one in summary.differences] == [(0, 0)] * len(summary.differences)
     assert not summary.warnings
+
+
+def test_comparisons_beside_the_report_say_that_they_do_not_allow_for_the_stop(experiment: Write, run: Run) -> None:
+    conditions = {**prompts(a="wide 0"), **prompts(b="wide 1"), **prompts(c="wide 0")}
+    outcome = run(experiment(AGENT, questions=60, conditions=conditions, execution=stop()))
+    found = compare(outcome.run, outcome.run, condition_a="a", condition_b="b")
+    assert [(one.difference.lost_a, one.difference.lost_b) for one in found.pairings] == [(0, 0)] * len(found.pairings)
+    assert len(found.warnings) == 1
+    assert "ended early, once it was decided" in found.warnings[0]
+    board = leaderboard([(summarize(outcome.run), None)])
+    assert "do not allow for that" in board.warnings[0]
 
 
 def test_the_horizon_stands_in_the_journal_before_the_first_answer(experiment: Write, run: Run) -> None:

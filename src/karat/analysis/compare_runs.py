@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from karat import formats
 from karat.analysis import summarize
@@ -172,6 +172,16 @@ def _means(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -
     return [column.mean[row] for row in rows]
 
 
+def _decided(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -> Any:
+    """Which of these questions were not asked because it was decided."""
+    import numpy as np
+
+    columns = _table(summary).columns
+    column = next(one for one in columns if one.condition == condition and one.metric == metric)
+    decided = column.not_needed or [0] * len(column.mean)
+    return np.array([decided[row] > 0 and column.mean[row] is None for row in rows], dtype=bool)
+
+
 def _weights(a: Summary, b: Summary, rows: tuple[Sequence[int], Sequence[int]]) -> tuple[list[float], bool]:
     """What each shared question counts for, the same on both sides, and whether the two had drawn them otherwise."""
     import numpy as np
@@ -225,7 +235,7 @@ def _pairings(
 ) -> list[Pairing]:
     import numpy as np
 
-    from karat.analysis.estimates import paired
+    from karat.analysis.estimates import lost, paired
     from karat.analysis.planning import would_repeat
     from karat.stats import adjust, ratio_difference
 
@@ -240,7 +250,8 @@ def _pairings(
             second = _turn_sums(b, right, metric.key, rows[1], weights)
             sums = (first, second) if first is not None and second is not None else None
             found = ratio_difference(*sums, level=level) if sums else paired(one, two, level=level)
-            work.append((metric, left, right, (one, two, _sides(one, two, sums)), found))
+            asked = ~(_decided(a, left, metric.key, rows[0]) | _decided(b, right, metric.key, rows[1]))
+            work.append((metric, left, right, (one, two, _sides(one, two, sums), lost(one[asked], two[asked])), found))
     tested = [_tested(a, metric) for metric, *_ in work]
     adjusted = adjust([one[-1].p if test else math.nan for one, test in zip(work, tested, strict=True)]).tolist()
     labels = _unlike(a, b, pairs)
@@ -295,19 +306,19 @@ def _pairing(
     metric: MetricInfo,
     names: tuple[str, str],
     ids: Sequence[str],
-    sides: tuple[Any, Any, tuple[float | None, float | None]],
+    sides: tuple[Any, Any, tuple[float | None, float | None], tuple[int, int, int]],
     tested: tuple[PairedDifference, float],
 ) -> Pairing:
     import numpy as np
 
-    from karat.analysis.estimates import difference, lost
+    from karat.analysis.estimates import difference
 
-    one, two, (mean_a, mean_b) = sides
+    one, two, (mean_a, mean_b), gone = sides
     both = ~np.isnan(one) & ~np.isnan(two)
     change = np.where(both, two - one, 0.0)
     gain = -change if metric.direction == "lower" else change
     return Pairing(
-        difference=difference(metric, names, *tested, lost(one, two)),
+        difference=difference(metric, names, *tested, gone),
         mean_a=mean_a,
         mean_b=mean_b,
         better=int((gain > NOISE).sum()),
@@ -373,6 +384,12 @@ def _warnings(
         status = a.status if summary == a.run else b.status
         if status != "done":
             found.append(f"run {summary} is not complete (status: {status})")
+        stopping = (a if summary == a.run else b).stopping
+        if stopping is not UNSET and stopping.out:
+            found.append(
+                f"run {summary} ended early, once it was decided: intervals and p-values here do not allow for that; "
+                "`karat report` shows those that do"
+            )
     alike: dict[tuple[str, str, int], list[str]] = {}
     for one in (pairing.difference for pairing in pairings):
         if one.lost_a != one.lost_b:

@@ -172,6 +172,11 @@ def _warnings(summaries: Sequence[Summary], info: MetricInfo) -> list[str]:
         for summary in summaries
         if summary.status != "done"
     ]
+    found += [
+        f"run {summary.run} ended early, once it was decided: the groups do not allow for that"
+        for summary in summaries
+        if summary.stopping is not msgspec.UNSET and summary.stopping.out
+    ]
     scorings = {one.scoring for summary in summaries for one in summary.metrics if one.key == info.key}
     if len(scorings) > 1:
         found.append(f"{info.key} was scored differently in some runs: score them alike with `karat score`")

@@ -67,6 +67,14 @@ def test_the_sheet_is_blind_and_the_draw_is_kept(karat, judged, sheet):
     assert order not in (sorted(order), sorted(order, reverse=True))
 
 
+def test_a_sheet_that_is_there_is_not_written_over(karat, judged, sheet):
+    sheet.write_text("scores of people", encoding="utf-8")
+    refused = karat("sample", "latest", "--for-labels", "40", "--out", str(sheet))
+    assert (refused.code, refused.out) == (2, "")
+    assert "--out: sheet.csv exists" in refused.err
+    assert sheet.read_text(encoding="utf-8") == "scores of people"
+
+
 def test_the_same_seed_draws_the_same_answers_and_another_others(karat, judged, sheet):
     first = sheet.read_bytes()
     again = karat("sample", "latest", "--for-labels", "40")

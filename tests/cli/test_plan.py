@@ -38,6 +38,18 @@ def test_a_plan_from_assumed_variation(karat, here):
     assert (here / "plan.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
+def test_a_plan_without_a_difference_says_what_its_sizes_show(karat, here):
+    done = karat("plan", "--sd-questions", "0.8", "--questions", "50", "--questions", "200")
+    text = " ".join(done.out.split())
+    for line in [
+        "50 questions × 1 repetition show a difference of 0.32 or more in 80 % of runs.",
+        "200 questions × 1 repetition show a difference of 0.16 or more in 80 % of runs.",
+    ]:
+        assert line in text
+    beyond = karat("plan", "--sd-questions", "1e9", "--difference", "1e-9")
+    assert (beyond.code, beyond.out.splitlines()[0]) == (0, "To show 1.0e-09: more questions than can be counted.")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -48,6 +60,9 @@ def test_a_plan_from_assumed_variation(karat, here):
         (["latest", "--pair", "guess", "ad"], "has no condition 'ad' (did you mean 'add'?)"),
         (["--sd-questions", "1", "--metric", "x"], "--metric: is of a RUN"),
         (["--sd-questions", "-1"], "-1"),
+        (["--sd-questions", "0"], "0.0 is not in the range"),
+        (["--sd-questions", "nan"], "--sd-questions: must be a finite number, got nan"),
+        (["--sd-questions", "1", "--difference", "inf"], "--difference: must be a finite number, got inf"),
         (["--sd-questions", "1", "--power", "0.01"], "--power: must be above --alpha (0.05), got 0.01"),
     ],
 )
@@ -64,7 +79,8 @@ def test_the_history_of_one_run_says_that_it_is_short(karat, run):
     assert (done.json["runs"], done.json["left_out"]) == (1, 0)
     shown = karat("history", "--condition", "add")
     assert "a change is looked for from 10 runs on" in shown.out
-    assert karat("history", "nowhere").code == 2
+    refused = karat("history", "nowhere")
+    assert (refused.code, "nowhere is not a folder" in refused.err) == (2, True)
     assert "no metric 'x'" in karat("history", "--metric", "x").err
 
 

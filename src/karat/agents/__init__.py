@@ -83,7 +83,7 @@ class TrialAgent(Protocol):
     """The form in which trials call an agent.
 
     All optional: `source`, where its answers come from, if they were made elsewhere; kept in
-    `run.json`, with what `source_notes(samples, conditions=…, repetitions=…)`, once called `told`, says of them
+    `run.json`, with what `source_notes(samples, conditions=…, repetitions=…)`, formerly `told`, returns
     (`faults`: a sentence that every report shows). `unpriced`, the models whose price is not known: with one of them a
     budget in dollars is refused. `takes`, what of a condition reaches the agent (`system_prompt`, `mcp_servers`,
     `condition` for its name); None: not known. `shown`: the agent's name in messages. `allow_golden`:

@@ -42,7 +42,7 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
     if plan.pilot.seconds is not None:
         facts.append(("Time of an answer", formats.duration(pilot.seconds)))
     blocks: list[Block] = [plan_chart(plan, percent=percent)]
-    if plan.delta is not None:
+    if plan.needed:
         blocks.insert(0, _needed(plan, percent))
     if pilot.reason:
         blocks.append(Note(texts=(f"{pilot.reason[0].upper()}{pilot.reason[1:]}.",), brief=True))
@@ -81,6 +81,10 @@ def _verdicts(plan: Plan, percent: bool) -> list[str]:
             for design in plan.designs
             if (design.questions, design.repetitions) == (pilot.questions, pilot.repetitions)
         ]
+    elif plan.delta is None:
+        lines += [sentence(plan, design, percent=percent) for design in (plan.designs[0], plan.designs[-1])]
+    if plan.delta is not None and not plan.needed:
+        lines.append(f"To show {_points(plan.delta, percent)}: more questions than can be counted.")
     for design in plan.needed:
         if design.cheapest and plan.delta is not None:
             price = f", {formats.dollars(design.cost)}" if design.cost else ""
@@ -88,7 +92,7 @@ def _verdicts(plan: Plan, percent: bool) -> list[str]:
                 f"{formats.plural(design.questions, 'question')} × {formats.plural(design.repetitions, 'repetition')}"
             )
             lines.append(f"To show {_points(plan.delta, percent)}: {size}{price}.")
-    return lines or ["Nothing can be planned: how much scores vary is not known."]
+    return lines
 
 
 def _spreads(plan: Plan, percent: bool) -> list[tuple[str, str]]:

@@ -43,10 +43,12 @@ def command(
     from karat.document.charts import svg
     from karat.document.followed import history_chart, history_document
     from karat.document.render.terminal import render_terminal
-    from karat.errors import BadRun
+    from karat.errors import BadOption, BadRun
     from karat.exports import save
     from karat.formats import OUTPUT_FORMAT
 
+    if folder is not None and not folder.is_dir():
+        raise BadOption("FOLDER", f"{folder} is not a folder")
     place = folder or results
     summaries = []
     for path in api.folders(place) if place.is_dir() else ():

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
-_SD = click.FloatRange(min=0)
 
 
 @click.command("plan")
@@ -41,11 +40,14 @@ _SD = click.FloatRange(min=0)
     help="Repetitions to show; default: 1, 2, 3, 5 and 8. Repeatable.",
 )  # fmt: skip
 @click.option(
-    "--sd-questions", type=_SD, metavar="SD",
+    "--sd-questions", type=click.FloatRange(min=0, min_open=True), metavar="SD",
     help="Without RUN: standard deviation over questions of the true differences.",
 )  # fmt: skip
 @click.option(
-    "--sd-answers", type=_SD, metavar="SD", help="Without RUN: standard deviation of answers to one question."
+    "--sd-answers",
+    type=click.FloatRange(min=0),
+    metavar="SD",
+    help="Without RUN: standard deviation of answers to a question.",
 )
 @click.option("--cost", type=click.FloatRange(min=0), metavar="USD", help="Without RUN: price of one answer, judged.")
 @click.option("--chart", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw it, as SVG.")
@@ -81,9 +83,13 @@ def command(  # noqa: PLR0913 - an argument for each option
     from karat.exports import save
     from karat.formats import OUTPUT_FORMAT
 
+    assumed = {"--sd-questions": sd_questions, "--sd-answers": sd_answers, "--cost": cost}
+    numbers = {"--power": power, "--alpha": alpha, "--difference": difference, **assumed}
+    for name, number in numbers.items():
+        if number is not None and not math.isfinite(number):
+            raise BadOption(name, f"must be a finite number, got {number:g}")
     if power <= alpha:
         raise BadOption("--power", f"must be above --alpha ({alpha:g}), got {power:g}")
-    assumed = {"--sd-questions": sd_questions, "--sd-answers": sd_answers, "--cost": cost}
     given = [name for name, value in assumed.items() if value is not None]
     if run is None:
         if sd_questions is None:

@@ -9,6 +9,7 @@ import click
 from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
+from karat.errors import BadOption
 
 __all__ = ["command"]
 
@@ -45,6 +46,8 @@ def command(
     from karat.installation import shown_path
     from karat.journal.calibration import add_calibration, read_calibrations
 
+    if out is not None and out.exists():  # it may hold scores that people have given
+        raise BadOption("--out", f"{out} exists: name another file, or remove it")
     folder = api.open(run, results=results)
     summary = api.summarize(folder)
     chosen = metrics_for_people(summary, metric)

@@ -292,7 +292,7 @@ def test_experiment_examples_are_valid(page, workplace, monkeypatch):
         complete = {"dataset", "agent", "conditions"} <= set(content)
         path.write_text(block.text if complete else yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
         paths.append(path.name)
-        names |= set(re.findall(r"\$\{(\w+)", block.text))
+        names |= set(re.findall(r"(?:\$\{|_env: )(\w+)", block.text))
     if any(workplace.glob("*.py")):  # that two pages may call alike
         run(LOAD, workplace, " ".join(sorted(names)), *paths)
         return

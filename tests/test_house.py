@@ -220,6 +220,7 @@ def test_what_is_imported_is_declared():
 
 OPTIONAL = {
     "compression",  # Python's own from 3.14 on
+    "jwt",  # comes with mcp, whose OAuth signs with it
     "pandas",  # used where somebody has it: `Summary.to_frame`
     "pytest",  # imports the plug-in itself
     "uvicorn",  # comes with mcp, as what its HTTP servers run on

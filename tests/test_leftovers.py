@@ -144,7 +144,7 @@ assert relation.fetchall() and len(list(temporary.glob("karat-relation-*"))) == 
 assert karat.query(sys.argv[1], "SELECT 1").rows == ((1,),)
 write_tables(karat.open(sys.argv[1]), "parquet", Path(sys.argv[1]).parent / "tables")
 asyncio.run(talk())
-with trial_folder() as folder:
+with trial_folder(None) as folder:
     assert folder.home.stat().st_mode & 0o777 == 0o700
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "run")], check=True)

@@ -6,16 +6,27 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import stat
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from io import BufferedReader
 from pathlib import Path
 
-__all__ = ["in_use", "make_folder", "new_file_mode", "open_regular", "remove_leftovers", "temporary_folder"]
+__all__ = [
+    "in_use",
+    "make_folder",
+    "new_file_mode",
+    "open_regular",
+    "remove_leftovers",
+    "remove_tree",
+    "sync_folder",
+    "temporary_folder",
+    "unlocked",
+    "write_durably",
+]
 
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -83,6 +94,55 @@ def remove_leftovers(parent: Path, name: str) -> None:
                     _remove_if_dead(parent / found)
 
 
+def remove_tree(folder: str | os.PathLike[str]) -> None:
+    """Removes a folder with whatever a stranger's program left in it; what cannot be removed stays.
+
+    No link is followed. Neither the depth of folders nor the modes of this user's files matter: each folder is moved to
+    the top before it is emptied.
+    """
+    import secrets
+
+    with suppress(OSError):
+        top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            prefix, number, waiting = f".{secrets.token_hex(8)}-", 0, deque(["."])
+            while waiting:
+                name = waiting.popleft()
+                with suppress(OSError), unlocked(name, dir_fd=top) as fd, os.scandir(fd) as entries:
+                    for entry in entries:
+                        with suppress(OSError):
+                            if not entry.is_dir(follow_symlinks=False):
+                                os.unlink(entry.name, dir_fd=fd)
+                            elif not entry.name.startswith(prefix):
+                                number += 1
+                                with unlocked(entry.name, dir_fd=fd):  # a folder that is moved must be writable
+                                    os.rename(entry.name, f"{prefix}{number}", src_dir_fd=fd, dst_dir_fd=top)
+                                waiting.append(f"{prefix}{number}")
+                with suppress(OSError):
+                    os.rmdir(name, dir_fd=top)  # not ".", which is removed last
+        finally:
+            os.close(top)
+        os.rmdir(folder)
+
+
+@contextmanager
+def unlocked(name: str, *, dir_fd: int) -> Iterator[int]:
+    """Opens a file or folder, not a link, of this user; where its mode forbids that, the owner's rights are added."""
+    status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    wanted = 0o700 if stat.S_ISDIR(status.st_mode) else 0o400
+    if status.st_mode & wanted != wanted and hasattr(os, "O_PATH"):
+        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+        try:
+            os.chmod(f"/proc/self/fd/{handle}", stat.S_IMODE(status.st_mode) | wanted)
+        finally:
+            os.close(handle)
+    fd = os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=dir_fd)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
 _LONGEST_BEFORE_SOCKET = 60
 """Bytes. The whole path of a socket has at most 103 (macOS) or 107 (Linux)."""
 
@@ -105,7 +165,7 @@ def temporary_folder(purpose: str, *, for_socket: bool = False) -> Iterator[Path
         with in_use(folder):
             yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 @cache
@@ -119,7 +179,7 @@ def _remove_if_dead(folder: Path) -> None:
         status = os.fstat(fd)
         if status.st_uid == os.getuid() and status.st_mtime < time.time() - _LEFTOVER_SECONDS:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder)
+            remove_tree(folder)
     finally:
         os.close(fd)
 
@@ -188,3 +248,26 @@ def file_safe(name: str) -> str:
     """
     plain = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).strip("-. ")[:80].strip("-. ")
     return f"x-{plain}" if plain.split(".", 1)[0].lower() in _RESERVED else plain or "x"
+
+
+def write_durably(path: Path, parts: Iterable[bytes]) -> None:
+    """Replaces a file so that a reader, or a crash, meets the old one or the new one, whole."""
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    # Never through a link: the folder may come from somebody else.
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, new_file_mode(path.parent))
+    with os.fdopen(fd, "wb") as file:
+        file.writelines(parts)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Makes the names in a folder durable, as a sync of a file makes its content."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

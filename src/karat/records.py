@@ -16,26 +16,34 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 __all__ = [
+    "MODERN_PROTOCOL",
     "NOT_ASKED",
     "AgentSpec",
     "Answer",
     "Cassettes",
     "Condition",
+    "Context",
+    "ContextPart",
+    "Elicit",
+    "Elicited",
     "Failure",
     "Gate",
     "JsonObject",
     "LedgerClass",
     "McpServer",
     "Metric",
+    "ProtocolVersion",
     "Reply",
     "Sample",
     "Score",
     "ScorerSpec",
+    "ServerAuth",
     "ToolCall",
     "Trial",
     "Turn",
     "Usage",
     "Validation",
+    "WorkspaceChanges",
     "absurd_dollars",
     "absurd_reply",
     "absurd_usage",
@@ -48,6 +56,12 @@ JsonObject = dict[str, Any]
 """A JSON object as it was decoded. Whoever takes a value from it checks what that is."""
 
 LedgerClass = Literal["scored", "agent", "infrastructure", "judge", "limit", "not_run"]
+
+ProtocolVersion = Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
+"""Of MCP."""
+
+MODERN_PROTOCOL: ProtocolVersion = "2026-07-28"
+"""The version without `initialize`: each request says who asks, in which version."""
 
 AllowCode = bool | Literal["changed"]
 """Whether a dataset may run code of its own; "changed": also where it is not what it was when the run was made."""
@@ -82,6 +96,17 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str = ""  # of dataset, as the experiment names it; empty in a file: that of the run
 
 
+class ServerAuth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How to get a token for an MCP server (OAuth)."""
+
+    type: Literal["client_credentials", "private_key_jwt", "login"]
+    issuer: str | None = None  # the authorization server: credentials are sent to no other
+    client_id: str = ""  # login: "" registers a client
+    secret: str = ""  # the client's secret or its private key, in clear
+    algorithm: str = "RS256"  # private_key_jwt
+    scopes: tuple[str, ...] = ()
+
+
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How to reach one MCP server. Secret values stand here in clear: never write this to disk."""
 
@@ -92,10 +117,27 @@ class McpServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     env: dict[str, str] = {}  # stdio: exactly these besides PATH, HOME and LANG
     url: str = ""  # http, sse
     headers: dict[str, str] = {}  # http, sse
+    auth: ServerAuth | None = None  # http
     scope: Literal["trial", "run"] = "trial"  # one session a trial, or one shared by the run
     init_timeout_seconds: float = 60.0  # start of the process and handshake
     call_timeout_seconds: float = 120.0  # one tool call
+    protocol: ProtocolVersion | Literal["auto"] = "auto"  # auto: the newest that both know
     digest: str = ""  # hex, over the definition with secrets as ${NAME}
+
+
+class Elicited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a server's question to the user (MCP: elicitation) was, or is to be, answered."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: JsonObject = {}  # with "accept": the form's fields
+    message: str = ""  # what the server asked
+
+
+class Elicit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answers to a condition's elicitations: the same for all samples, or by a column of the dataset."""
+
+    answers: tuple[Elicited, ...] = ()  # in the order of the questions of one attempt; the last one repeats
+    column: str | None = None
 
 
 class Cassettes(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,16 +170,47 @@ class ScorerSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: JsonObject = {}
 
 
+class ContextPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A folder or a file that an agent is given."""
+
+    name: str  # the folder's or file's
+    path: Path  # absolute; during a run that of a copy
+    digest: str  # hex, over what is in it
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What surrounds the agent besides its prompt and its servers."""
+
+    skills: tuple[ContextPart, ...] = ()
+    plugins: tuple[ContextPart, ...] = ()
+    instructions: ContextPart | None = None  # a file, such as CLAUDE.md
+    workspace: ContextPart | None = None  # a folder; each trial starts with a fresh copy of it
+    tools: tuple[str, ...] = ()  # the agent's built-in tools that are allowed
+
+    @property
+    def parts(self) -> tuple[ContextPart, ...]:
+        """Every folder and file."""
+        alone = (part for part in (self.instructions, self.workspace) if part is not None)
+        return (*self.skills, *self.plugins, *alone)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What is set, by the names of the fields."""
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name))
+
+
 class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What varies: a system prompt, a set of MCP servers, and perhaps the agent's options."""
+    """What varies: a system prompt, a set of MCP servers, a context, and perhaps the agent's options."""
 
     name: str
     position: int  # from 0, in the order of the file
-    digest: str  # hex, over prompt, server definitions and gates; not over the name
+    digest: str  # hex, over prompt, server definitions, gates and context; not over the name
     agent: AgentSpec  # the experiment's, with this condition's overrides
     system_prompt: str | None = None
     mcp_servers: tuple[McpServer, ...] = ()
     gate: Gate = Gate()
+    elicit: Elicit | None = None  # None: servers cannot ask the user
+    context: Context = Context()
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -160,6 +233,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     result: str | None = None  # None: it failed, or the result was not seen
     error: str | None = None  # None: it succeeded
     milliseconds: float | None = None
+    elicited: tuple[Elicited, ...] = ()  # what the server asked the user in between, and the answers
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -198,6 +272,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop_reason: str | None = None
     responses: int | None = None  # of the model, with tool calls in between; None: not told
     verdict: bool | None = None  # whether it is right, as a file of answers made elsewhere says; None: it does not
+    agent: str | None = None  # name and version of the agent's program, where it tells them
     validations: tuple[Validation, ...] = ()  # of the agent's own validator, one an attempt; empty: not reported
 
     @property
@@ -214,6 +289,21 @@ NOT_ASKED = Reply(
 """Stands in the place of a turn that is not asked any more, as `datasets.turn_question` says: no answer, no fault."""
 
 
+class WorkspaceChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a trial changed in its workspace; the files themselves are in an archive in the run folder."""
+
+    file: str  # in `workspaces/` of the run folder
+    sha256: str  # hex, of that file
+    base: str  # hex, digest of the folder that the trial began with
+    changed: int  # files and links that are new or different, those left out included
+    removed: int
+    bytes: int  # of the files in the archive
+    added_lines: int | None = None  # in text files; None: not all of them could be compared
+    removed_lines: int | None = None
+    complete: bool = True  # False: something is not in the archive
+    left_out: tuple[str, ...] = ()  # what is not, and why: the first few
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="answer", tag_field="event"):
     """The replies of one trial, one a turn."""
 
@@ -227,6 +317,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     started: str | None = None  # UTC, ISO 8601; None: not recorded, of an imported run
     seconds: float | None = None  # of the successful attempt and of replies kept from others; None: not known
     detail: JsonObject = {}  # what the tool that made it says besides, of an imported run
+    workspace: WorkspaceChanges | None = None  # None: the trial had none
 
     @property
     def text(self) -> str:

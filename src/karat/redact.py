@@ -6,7 +6,7 @@ import base64
 import html
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -35,8 +35,18 @@ class Redactor:
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._learned: dict[str, tuple[str, ...]] = {name: (value,) for name, value in secrets.items()}
+        self._compile()
+
+    def learn(self, name: str, values: Iterable[str]) -> None:
+        """From now on masks these values, too, instead of those that it learned by this name before."""
+        self._learned[name] = tuple(values)
+        self._compile()
+
+    def _compile(self) -> None:
         names: dict[str, str] = {}
-        for name, value in secrets.items():
+        secrets = [(name, value) for name, values in self._learned.items() for value in values]
+        for name, value in secrets:
             if len(value) >= SHORTEST_SECRET:
                 for spelling in _spellings(value):
                     names.setdefault(spelling, f"${{{name}}}")
@@ -44,7 +54,7 @@ class Redactor:
         longest_first = sorted(names, key=len, reverse=True)
         forms = [
             *map(re.escape, longest_first),
-            *(_cut_short(value) for value in secrets.values() if len(value) >= SHORTEST_SECRET),
+            *(_cut_short(value) for _, value in secrets if len(value) >= SHORTEST_SECRET),
         ]
         self._pattern = re.compile("|".join(forms)) if names else None
 

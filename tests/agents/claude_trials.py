@@ -12,9 +12,10 @@ from typing import Any
 
 from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
+from karat.context import Workspace
 from karat.mcp import Toolbox
 from karat.models import Price, limiters
-from karat.records import AgentSpec, Condition, McpServer, Reply, Sample, Trial, Turn
+from karat.records import AgentSpec, Condition, Context, ContextPart, McpServer, Reply, Sample, Trial, Turn
 from karat.redact import Redactor
 from karat.testing.models import ModelServer
 
@@ -31,6 +32,8 @@ class Trials:
     materials: str | None = None
     env: Mapping[str, str] = field(default_factory=lambda: {"ANTHROPIC_API_KEY": KEY})
     prices: Mapping[str, Price] = field(default_factory=dict)
+    context: Context = field(default_factory=Context)
+    workspace: Workspace | None = None
     timeout: float = 100
     limits: dict[str, int | None] = field(default_factory=dict)  # of the providers, after the last trial
 
@@ -48,6 +51,7 @@ class Trials:
             agent=AgentSpec(type="claude"),
             system_prompt=self.system_prompt,
             mcp_servers=self.servers,
+            context=self.context,
         )
         return Trial(id="0" * 24, index=0, sample=sample, condition=condition, repetition=0, seed=7)
 
@@ -56,12 +60,25 @@ class Trials:
             async with Toolbox(self.servers, redact=Redactor({}), folder=self.folder) as toolbox:
                 chosen = {"model": "claude-sonnet-4-5", "base_url": server.anthropic_url, **options}
                 agent, trial = self.agent(toolbox, chosen), self.trial(*(questions or ("why?",)))
-                async with asyncio.timeout(self.timeout), agent.session(trial) as session:
+                async with asyncio.timeout(self.timeout), agent.session(trial, workspace=self.workspace) as session:
                     replies = tuple([await session.ask(turn) for turn in trial.sample.turns])
                 self.limits = {name: one.limit for name, one in limiters().items()}
                 return replies
 
         return asyncio.run(whole())
+
+
+def part(path: Path) -> ContextPart:
+    """A folder or file as a condition names it."""
+    return ContextPart(name=path.name, path=path, digest="d")
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    """The folder, with these files in it."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
 
 
 def descendants(pid: int) -> set[int]:
@@ -102,4 +119,4 @@ def environment_of(pid: int) -> dict[str, str]:
 def is_claude(pid: int) -> bool:
     """Whether this is Claude Code, or the launcher that stays beside it."""
     command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
-    return "_claude_launch" in command or os.readlink(f"/proc/{pid}/exe").endswith("/claude")
+    return "context/launch.py" in command or os.readlink(f"/proc/{pid}/exe").endswith("/claude")

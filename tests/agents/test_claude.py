@@ -26,8 +26,8 @@ from karat.testing.mcp_server import serving, stdio_server
 from karat.testing.models import ModelServer, Request, serve
 
 TOOLS = {
-    *("complain", "crash", "echo", "environment", "fail", "grow", "hang", "headers", "large", "picture", "search"),
-    *("spawn", "structured"),
+    *("complain", "crash", "echo", "environment", "fail", "grow", "hang", "headers", "large", "order", "picture"),
+    *("search", "spawn", "structured"),
 }
 
 

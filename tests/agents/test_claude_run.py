@@ -99,7 +99,7 @@ def test_a_run_under_two_conditions(place: Place) -> None:
         out, err = process.communicate(timeout=250)
     assert process.returncode == 0, out + err
     offered = {frozenset(tool.name for tool in request.tools) for request in server.requests}
-    assert {len(tools) for tools in offered} == {0, 13}
+    assert {len(tools) for tools in offered} == {0, 14}
     assert all(name.startswith("mcp__docs__") for tools in offered for name in tools)
     assert len(server.requests) == 3, "no hidden request"
     assert "CANARY" not in json.dumps([request.body for request in server.requests])
@@ -179,3 +179,41 @@ def test_without_a_key_nothing_is_started(place: Place) -> None:
     assert process.returncode == 2
     assert "agent.api_key_env: Claude Code needs a key: set ANTHROPIC_API_KEY" in err
     assert not list(place.here.glob("results/*"))
+
+
+WRAPPER = """#!/bin/sh
+if [ "$1" = --version ]; then cat "$(dirname "$0")/version"; else exec {program} "$@"; fi
+"""
+
+
+@pytest.mark.slow
+def test_a_run_does_not_go_on_with_another_version_of_claude_code(place: Place) -> None:
+    import claude_agent_sdk
+    from claude_agent_sdk._cli_version import __cli_version__
+
+    program = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+    (place.here / "wrapper").write_text(WRAPPER.format(program=program))
+    (place.here / "wrapper").chmod(0o755)
+    (place.here / "version").write_text(f"{__cli_version__} (Claude Code)\n")
+    place.write(options=", program: ./wrapper")
+    with serve(search) as server:
+        process = place.start(server.anthropic_url, "--only-condition", "without")
+        _, err = process.communicate(timeout=100)
+        assert process.returncode == 0, err
+        (info,) = place.here.glob("results/*/run.json")
+        assert json.loads(info.read_text())["versions"]["claude-code"] == __cli_version__
+        asked = len(server.requests)
+        (place.here / "version").write_text("1.0.0 (Claude Code)\n")
+        process = place.start(server.anthropic_url, "--resume", str(info.parent))
+        _, err = process.communicate(timeout=100)
+        assert process.returncode == 2
+        assert f"claude-code is now 1.0.0, and was {__cli_version__}" in err
+        process = place.start(server.anthropic_url, "--results", "other", "--only-condition", "without")
+        _, err = process.communicate(timeout=100)
+        assert process.returncode == 3
+        assert len(server.requests) == asked, "nothing is asked of a version that changed since the run began"
+    (journal,) = place.here.glob("other/*/journal.jsonl")
+    assert (
+        f'"cli_changed","message":"Claude Code is now {__cli_version__}; the run began with 1.0.0'
+        in journal.read_text()
+    )

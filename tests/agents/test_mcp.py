@@ -70,7 +70,8 @@ def test_the_option_and_the_columns_say_which_tool_of_which_server(tmp_path):
     [
         ({"tool": "echo", "arguments": "{"}, "the column `arguments` is not JSON"),
         ({"tool": "echo", "arguments": [1]}, "must hold a JSON object"),
-        ({}, "no column `tool`"),
+        ({}, "no column `tool`, `resource` or `prompt`"),
+        ({"tool": "echo", "resource": "shelf://lamps"}, "`tool` and `resource`: it is one request"),
     ],
 )
 def test_a_sample_that_names_no_call_is_a_fault_that_no_retry_helps(tmp_path, metadata, problem):
@@ -85,3 +86,17 @@ def test_a_replay_gives_the_same_reply_without_the_server(tmp_path, tool):
     live = ask(tmp_path, server, cassettes=Cassettes(mode="record", folder=tmp_path / "tapes"), tool=tool)
     gone = McpServer(name="docs", type="stdio", command="python", args=("-c", "exit(1)"), digest="d")
     assert ask(tmp_path, gone, cassettes=Cassettes(mode="replay", folder=tmp_path / "tapes"), tool=tool) == live
+
+
+def test_a_sample_may_be_a_resource_or_a_prompt(tmp_path):
+    resource = ask(tmp_path, stdio_server("docs"), resource="shelf://lamps")
+    assert (resource.text.splitlines()[0], resource.tool_calls[0].tool) == ("# Lamps", "resources/read")
+    assert json.loads(resource.answer)["contents"][0]["mimeType"] == "text/markdown"
+    prompt = ask(tmp_path, stdio_server("docs"), prompt="ask_about", arguments={"topic": "rain"})
+    assert prompt.text == "user: What do you know about rain?"
+    assert json.loads(prompt.answer)["messages"][0]["role"] == "user"
+
+
+def test_a_resource_that_is_not_there_is_an_answer(tmp_path):
+    reply = ask(tmp_path, stdio_server("docs"), resource="shelf://none")
+    assert (reply.stop_reason, reply.answer, reply.tool_calls[0].error) == ("error", None, reply.text)

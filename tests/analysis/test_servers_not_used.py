@@ -45,7 +45,7 @@ BROKEN = [
     pytest.param(
         called(),
         ServerProblem(condition="with-docs", answers=8, calls=0, errors=0),
-        "with-docs: no MCP call in 8 answers, so its scores do not show what its MCP servers do",
+        "with-docs: no MCP call in 8 answers, so its scores measure the offer of its MCP servers, not their use",
         id="no call is made",
     ),
 ]
@@ -53,7 +53,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("reply", "problem", "words"), BROKEN)
 def test_a_condition_whose_servers_were_not_used_is_said_first(tmp_path, journals, reply, problem, words):
-    folder = run(tmp_path / "run", journals, reply)
+    folder = run(tmp_path / "run", journals, reply, reports_tool_calls=True)
     summary = summarize(folder)
     assert summary.server_problems == (problem,)
     assert summary.headline.startswith(f"{words}. with-docs against baseline on completeness: ")
@@ -63,6 +63,14 @@ def test_a_condition_whose_servers_were_not_used_is_said_first(tmp_path, journal
     assert (found.server_problems, found.warnings[0]) == ((problem,), words)
     assert found.headline.startswith(words)
     assert "o difference shown" not in f"{summary.headline} {found.headline} {found}"
+
+
+def test_of_an_agent_that_may_not_report_its_calls_none_reported_is_not_none_made(tmp_path, journals):
+    summary = summarize(run(tmp_path / "run", journals, called()))
+    problem = ServerProblem(condition="with-docs", answers=8, calls=0, errors=0, reported=False)
+    assert summary.server_problems == (problem,)
+    words = "with-docs: no MCP call was reported in 8 answers, so whether its MCP servers were used is not known"
+    assert summary.warnings[0].startswith(words)
 
 
 def test_a_condition_whose_calls_failed_until_it_had_no_answers_is_said_first(tmp_path, journals):

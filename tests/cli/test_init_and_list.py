@@ -56,7 +56,7 @@ def test_the_example_shows_how_an_mcp_server_is_measured(process, here):
     done = process("check", "experiment.yaml")
     assert done.code == 0, done.err
     assert "with-server with notes" in done.out
-    assert "notes (stdio, scope trial): 1 tool: look_up" in done.out
+    assert "notes (stdio, scope trial, protocol 2026-07-28): 1 tool: look_up" in done.out
 
 
 @pytest.mark.needs_kind("conversation")

@@ -328,8 +328,13 @@ def test_the_baseline_is_one_of_the_conditions(read):
             "mcp.replay (line 6, column 7)",
             "sends no notifications and no requests of a server",
         ),
-        ("mcp: {record: tapes}", "run", "mcp_servers.docs.scope (line 4, column 53)", "passes on tools only"),
-        ("", "run", "mcp_servers.docs.scope (line 4, column 53)", "passes on tools only"),
+        (
+            "mcp: {record: tapes}",
+            "run",
+            "mcp_servers.docs.scope (line 4, column 53)",
+            "passes on tools, resources",
+        ),
+        ("", "run", "mcp_servers.docs.scope (line 4, column 53)", "passes on tools, resources"),
         ("mcp: {record: tapes}", "trial", None, None),
         ("", "trial", None, None),
     ],
@@ -375,3 +380,78 @@ def test_thresholds_are_numbers_by_name(tmp_path, gate, fault):
     with pytest.raises(BadExperiment) as refused:
         Experiment(**keys, judge={"type": "overlap"}, gate=gate)
     assert fault in str(refused.value)
+
+
+AUTH = """
+dataset: {path: questions.jsonl}
+agent: {type: floor}
+judge: {type: overlap}
+mcp_servers:
+  shop: {url: "http://x.example/mcp", auth: AUTH}
+conditions: {a: {mcp_servers: [shop]}}
+"""
+CLIENT = "{type: client_credentials, issuer: 'http://y.example', client_id: me, client_secret_env: SHOP_KEY}"
+
+
+def test_the_secret_of_a_server_is_named_and_masked_and_not_in_its_digest(read: Read) -> None:
+    one = read(AUTH.replace("AUTH", CLIENT), env={"SHOP_KEY": "the-first-secret"})
+    other = read(AUTH.replace("AUTH", CLIENT), env={"SHOP_KEY": "another-secret"})
+    auth = one.servers[0].auth
+    assert auth is not None
+    assert (auth.secret, auth.client_id, auth.issuer) == ("the-first-secret", "me", "http://y.example")
+    assert one.secrets == {"SHOP_KEY": "the-first-secret"}
+    assert one.servers[0].digest == other.servers[0].digest
+    assert "the-first-secret" not in str(one.resolved)
+    without = read(AUTH.replace(", auth: AUTH", ""))
+    assert without.servers[0].digest != one.servers[0].digest
+
+
+@pytest.mark.parametrize(
+    ("auth", "words"),
+    [
+        (
+            "{type: client_credentials, client_id: me}",
+            "needs `issuer` and `client_secret_env`",
+        ),
+        ("{type: login, private_key_env: SHOP_KEY}", "`type: login` takes no `private_key_env`"),
+        (CLIENT.replace("SHOP_KEY", "UNSET_KEY"), "the environment variable UNSET_KEY is not set"),
+        (CLIENT.replace("SHOP_KEY", "a-pasted-secret"), "must be the name of an environment variable that is set"),
+        (CLIENT.replace("client_secret_env: SHOP_KEY", "client_secret: a-pasted-secret"), "must not stand in the file"),
+        ("{type: login}, type: sse", "OAuth needs `type: http`"),
+        ("{type: login}, headers: {Authorization: 'Bearer ${SHOP_KEY}'}", "leave out one of `auth` and the header"),
+    ],
+)
+def test_what_is_no_way_to_a_token_is_refused(read: Read, auth: str, words: str) -> None:
+    with pytest.raises(BadExperiment) as bad:
+        read(AUTH.replace("AUTH", auth), env={"SHOP_KEY": "the-first-secret"})
+    assert words in str(bad.value)
+    assert "a-pasted-secret" not in str(bad.value)
+
+
+def test_sse_is_a_warning(read: Read) -> None:
+    warnings = read(AUTH.replace("auth: AUTH", "type: sse")).warnings
+    assert any("SSE has been given up by the protocol" in str(warning) for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("{mcp_servers: [shop], elicit: yes}", "must be accept, decline, cancel"),
+        ("{mcp_servers: [shop], elicit: {colum: user}}", "or {column: NAME}"),
+        ("{elicit: decline}", "the condition has no mcp_servers, so none can ask"),
+    ],
+)
+def test_what_answers_no_question_of_a_server_is_refused(read: Read, condition: str, words: str) -> None:
+    text = AUTH.replace(", auth: AUTH", "").replace("{mcp_servers: [shop]}", condition)
+    with pytest.raises(BadExperiment) as bad:
+        read(text)
+    assert words in str(bad.value)
+
+
+def test_the_script_of_a_user_is_part_of_its_conditions_digest(read: Read) -> None:
+    text = AUTH.replace(", auth: AUTH", "")
+    digests = [
+        read(text.replace("[shop]}", f"[shop]{elicit}}}")).conditions[0].digest
+        for elicit in ("", ", elicit: decline", ", elicit: {accept: {copies: 3}}", ", elicit: {column: user}")
+    ]
+    assert len(set(digests)) == 4

@@ -7,8 +7,10 @@ import inspect
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ from pydantic import BaseModel
 from karat import plugins
 from karat.analysis import summarize
 from karat.config import load
+from karat.context import Workspace
 from karat.errors import BadDataset, BadOption, KaratError
 from karat.execution import run_experiment
 from karat.importers import Findings
+from karat.records import Answer
 from karat.scorers import ScorerSetting
 from karat.testing import check_scorer
 from karat.testing.models import ModelServer, serve
@@ -31,6 +35,7 @@ EVERY = [(family, name) for family in FAMILIES for name in plugins.names(family)
 
 # What a plug-in cannot do without; everything else must have a default.
 REQUIRED: dict[str, dict[str, Any]] = {
+    "acp": {"command": ["agent", "--acp"]},
     "chat": {"model": "openai:rehearsal"},
     "claude": {"model": "claude-sonnet-4-5"},
     "command": {"command": ["echo", "hi"]},
@@ -43,7 +48,21 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "json_schema": {"schema": {"type": "object"}},
     "mcp_result": {"max_milliseconds": 500},
     "trajectory": {"max_calls": 10},
+    "files": {"exists": ["a"]},
+    "tests": {"command": ["false"]},
+    "scorers.command": {"command": ["echo", '{"n": 1}'], "metrics": {"n": {"high": 2}}},
 }
+
+
+def required(family: str, name: str) -> dict[str, Any]:
+    return REQUIRED.get(f"{family}.{name}", REQUIRED.get(name, {}))
+
+
+@contextmanager
+def workspace_of(folder: Path, answer: Answer) -> Iterator[Workspace]:
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        (path := Path(place) / "workspace").mkdir()
+        yield Workspace(path)
 
 
 @pytest.mark.parametrize(("family", "name"), EVERY)
@@ -54,9 +73,9 @@ def test_a_plugin_describes_itself_and_its_options(family: str, name: str) -> No
     assert model is None or issubclass(model, BaseModel)
     if model is not None:
         assert model.model_config.get("extra") == "forbid"
-        _, faults = plugins.check_options(plugin, {**REQUIRED.get(name, {}), "no_such_option": 1}, place="here")
+        _, faults = plugins.check_options(plugin, {**required(family, name), "no_such_option": 1}, place="here")
         assert [fault.place for fault in faults] == ["here.no_such_option"]
-        filled, faults = plugins.check_options(plugin, REQUIRED.get(name, {}), place="here")
+        filled, faults = plugins.check_options(plugin, required(family, name), place="here")
         assert not faults
         again, faults = plugins.check_options(plugin, filled, place="here")
         assert (again, faults) == (filled, []), "filled-in options are options too"
@@ -81,11 +100,14 @@ def rehearsal() -> Iterator[ModelServer]:
 
 def built(name: str, tmp_path: Path, server: ModelServer) -> Any:
     (_, other), *_ = _hard()
-    setting = ScorerSetting(folder=tmp_path, name=name, conditions=("a", "c"), answer_of=lambda *_: other)
+    setting = ScorerSetting(
+        folder=tmp_path, name=name, conditions=("a", "c"), answer_of=lambda *_: other,
+        workspace_of=partial(workspace_of, tmp_path),
+    )  # fmt: skip
     plugin = plugins.find("scorers", name)
     model = plugins.options_model(plugin)
     address = {"base_url": server.openai_url} if model is not None and "base_url" in model.model_fields else {}
-    return plugins.build(plugin, {**REQUIRED.get(name, {}), **address}, setting=setting)
+    return plugins.build(plugin, {**required("scorers", name), **address}, setting=setting)
 
 
 @pytest.mark.parametrize("name", plugins.names("scorers"))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+from tests.mcp.oauth_server import SECRET, guarded, happened
+
 from karat.analysis import summarize
+from karat.errors import BadDataset, BadExperiment, ResumeRefused
 from karat.execution import Outcome, RunStatus
 from karat.journal import Attempt
-from karat.records import Answer, Failure
+from karat.records import Answer, Failure, Score
 
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]
@@ -104,3 +110,199 @@ def query(user_query, system_prompt, mcp_servers, seed):
     assert {name: account.ledger.scored for name, account in summary.accounts.items()} == {"first": 100, "second": 100}
     assert [difference.winner for difference in summary.differences] == [None] * 3
     assert "no difference" in summary.headline.lower()
+
+
+CALLS = [
+    {"question": "structured", "tool": "structured", "values": {"seven": 7}},
+    {"question": "document", "resource": "shelf://lamps", "values": {"contents[0].mimeType": "text/markdown"}},
+    {
+        "question": "prompt",
+        "prompt": "ask_about",
+        "arguments": {"topic": "rain"},
+        "values": {"messages[0].role": "user"},
+    },
+]
+
+
+def calls(experiment: Write, server: dict[str, Any], rows: list[dict[str, Any]], **sections: Any) -> Path:
+    file = experiment(
+        agent={"type": "mcp"},
+        scorers=[{"mcp_result": {"columns": {"values": "values"}}}],
+        mcp_servers={"shelf": server},
+        conditions={"shelf": {"mcp_servers": ["shelf"]}},
+        **sections,
+    )
+    file.with_name("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def test_requests_without_golden_answers_are_scored_by_mcp_result(experiment: Write, run: Run) -> None:
+    outcome = run(calls(experiment, {**SCRIPTED, "scope": "run", "protocol": "2025-06-18"}, CALLS))
+    assert [server.protocol for server in outcome.run.info.servers] == ["2025-06-18"]
+    assert [turn.golden for sample in outcome.run.samples() for turn in sample.turns] == [None] * 3
+    assert [score.values for score in outcome.run.events_of(Score)] == [{"mcp_result": True}] * 6
+
+
+def test_golden_answers_are_wanted_where_a_scorer_looks_at_them(experiment: Write, run: Run) -> None:
+    file = calls(experiment, SCRIPTED, CALLS)
+    file.write_text(file.read_text().replace("scorers:\n", "scorers:\n- contains\n"))
+    with pytest.raises(BadDataset, match="answer"):
+        run(file)
+
+
+def test_a_run_is_not_resumed_with_other_calls(experiment: Write, run: Run) -> None:
+    server = {**SCRIPTED, "scope": "run"}
+    outcome = run(calls(experiment, server, CALLS))
+    again = calls(experiment, server, [*CALLS[:2], {**CALLS[2], "arguments": {"topic": "boats"}}])
+    with pytest.raises(ResumeRefused, match="the dataset changed in sample '2'"):
+        run(again, resume=outcome.run.path)
+
+
+def test_another_version_of_the_protocol_after_resuming_is_said(experiment: Write, run: Run, tmp_path: Path) -> None:
+    version = tmp_path / "version"
+    command = f"""
+import json, pathlib, sys
+version = pathlib.Path({str(version)!r}).read_text()
+for line in sys.stdin:
+    asked = json.loads(line)
+    answer = {{"jsonrpc": "2.0", "id": asked.get("id")}}
+    if asked["method"] == "initialize":
+        about = {{"name": "old", "version": "1"}}
+        answer["result"] = {{"protocolVersion": version, "capabilities": {{}}, "serverInfo": about}}
+    elif asked["method"] == "tools/call":
+        answer["result"] = {{"content": [], "structuredContent": {{"seven": 7}}}}
+    elif "id" in asked:
+        answer["error"] = {{"code": -32601, "message": "no such method"}}
+    else:
+        continue
+    print(json.dumps(answer), flush=True)
+"""
+    server = {"type": "stdio", "command": "python", "args": ["-c", command], "scope": "run"}
+    version.write_text("2025-06-18")
+    first = run(calls(experiment, server, CALLS[:1], execution={"num_repetitions": 1}))
+    version.write_text("2025-11-25")
+    seen: list[Any] = []
+    more = calls(experiment, server, CALLS[:1], execution={"num_repetitions": 2})
+    second = run(more, resume=first.run.path, status=RunStatus(seen.append))
+    told = "MCP server 'shelf' spoke protocol 2025-06-18 at the start, and then 2025-11-25"
+    assert f"{told}; answers of both parts are not alike" in seen
+    assert f"{told}; answers of both parts are not alike" in summarize(second.run).warnings
+
+
+def test_the_user_of_a_condition_is_scripted_and_shown_with_the_call(experiment: Write, run: Run) -> None:
+    rows = [
+        {"question": "three", "tool": "order", "arguments": {"book": "Emma"}, "user": {"accept": {"copies": 3}}},
+        {"question": "none", "tool": "order", "arguments": {"book": "Emma"}, "user": "decline"},
+    ]
+    file = calls(experiment, SCRIPTED, rows, execution={"num_repetitions": 1})
+    conditions = {
+        "says-no": {"mcp_servers": ["shelf"], "elicit": "cancel"},
+        "by-sample": {"mcp_servers": ["shelf"], "elicit": {"column": "user"}},
+    }
+    whole = {**yaml.safe_load(file.read_text()), "conditions": conditions}
+    file.write_text(yaml.safe_dump(whole))
+    outcome = run(file)
+    told = {
+        (answer.condition, answer.sample): answer.replies[0].tool_calls[0].elicited
+        for answer in outcome.run.events_of(Answer)
+    }
+    said = {key: [(each.action, each.content) for each in elicited] for key, elicited in told.items()}
+    assert said == {
+        ("says-no", "0"): [("cancel", {})],
+        ("says-no", "1"): [("cancel", {})],
+        ("by-sample", "0"): [("accept", {"copies": 3})],
+        ("by-sample", "1"): [("decline", {})],
+    }
+    rows[1]["user"] = "cancel"
+    file.with_name("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ResumeRefused, match="the dataset changed in sample '1'"):
+        run(file, resume=outcome.run.path)
+
+
+def test_questions_of_a_shared_server_are_refused(experiment: Write, run: Run) -> None:
+    file = calls(experiment, {**SCRIPTED, "scope": "run"}, CALLS)
+    conditions = {"shelf": {"mcp_servers": ["shelf"], "elicit": "cancel"}}
+    file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "conditions": conditions}))
+    with pytest.raises(BadExperiment, match=r"conditions.shelf.elicit.*'shelf' is shared"):
+        run(file)
+
+
+def test_tokens_that_expire_lose_nothing_and_a_wrong_client_costs_its_condition_alone(
+    experiment: Write, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", SECRET)
+    with guarded("--token-uses", "9") as url:
+        origin = url.removesuffix("/mcp")
+        auth = {"type": "client_credentials", "issuer": origin, "client_secret_env": "SHOP_KEY"}
+        file = experiment(
+            agent={"type": "mcp", "tool": "headers"},
+            scorers=[{"mcp_result": {"error": False}}],
+            mcp_servers={
+                "shop": {"url": url, "auth": {**auth, "client_id": "karat"}},
+                "stranger": {"url": url, "auth": {**auth, "client_id": "stranger"}},
+            },
+            conditions={"known": {"mcp_servers": ["shop"]}, "unknown": {"mcp_servers": ["stranger"]}},
+        )
+        outcome = run(file)
+        seen = happened(url)
+    assert Counter(answer.condition for answer in outcome.run.events_of(Answer)) == {"known": 6}
+    failures = list(outcome.run.events_of(Failure))
+    assert Counter((failure.condition, failure.cls, failure.kind) for failure in failures) == {
+        ("unknown", "infrastructure", "mcp_unauthorized"): 6
+    }
+    assert not list(outcome.run.events_of(Attempt)), "nothing had to be tried again"
+    assert seen["passed tools/call"] == 6
+    assert seen["token client_credentials"] >= 3
+    written = b"".join(path.read_bytes() for path in outcome.run.path.rglob("*") if path.is_file())
+    assert b"Bearer ${token of shop}" in written
+    assert b"Bearer token-" not in written
+    assert SECRET.encode() not in written
+
+
+EVERYTHING = [
+    *CALLS,
+    {
+        "question": "order",
+        "tool": "order",
+        "arguments": {"book": "Emma"},
+        "values": {"copies": 3},
+        "user": [{"accept": {"copies": 3}}],
+    },
+    {"question": "no order", "tool": "order", "arguments": {"book": "Emma"}, "values": {"copies": 3}, "user": "cancel"},
+    {"question": "fails", "tool": "fail", "arguments": {"message": "no paper"}, "values": {"seven": 7}},
+    {"question": "not there", "resource": "shelf://none", "values": {"seven": 7}},
+]
+
+
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_a_replayed_run_has_the_answers_calls_and_scores_of_the_live_one(
+    experiment: Write, run: Run, tmp_path: Path, version: str
+) -> None:
+    """Of tools with structured content, resources, prompts, elicitation and errors; the server cannot start then."""
+    switch = tmp_path / "gone"
+    command = f"import pathlib, sys\nif pathlib.Path({str(switch)!r}).exists(): sys.exit('gone')\n"
+    command += "from karat.testing.mcp_server import main; main([])"
+    server = {"type": "stdio", "command": "python", "args": ["-c", command], "protocol": version}
+    conditions = {"shelf": {"mcp_servers": ["shelf"], "elicit": {"column": "user"}}}
+
+    def once(mode: str) -> Outcome:
+        file = calls(experiment, server, EVERYTHING, mcp={mode: "tapes"}, execution={"num_repetitions": 1})
+        file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "conditions": conditions}))
+        return run(file)
+
+    live = once("record")
+    switch.touch()
+    replayed = once("replay")
+    told = [{answer.sample: answer.replies for answer in outcome.run.events_of(Answer)} for outcome in (live, replayed)]
+    scores = [
+        {score.trial: (score.values, score.reasons) for score in outcome.run.events_of(Score)}
+        for outcome in (live, replayed)
+    ]
+    assert told[0] == told[1]
+    assert scores[0] == scores[1]
+    assert [outcome.run.info.servers[0].protocol for outcome in (live, replayed)] == [version, version]
+    by_sample = {answer.sample: answer.trial for answer in live.run.events_of(Answer)}
+    right = [scores[0][by_sample[str(number)]][0]["mcp_result"] for number in range(len(EVERYTHING))]
+    assert right == [True, True, True, True, False, False, False]
+    assert [told[0][str(number)][0].tool_calls[0].elicited[0].action for number in (3, 4)] == ["accept", "cancel"]

@@ -136,7 +136,7 @@ def test_an_agent_that_hides_a_miss_does_not_hide_it_from_karat(tmp_path):
 
 NO_MESSAGES = [("{broken", -32700), ("[]", -32600)]
 NOT_OF_A_SHARED_SERVER = [
-    ('{"jsonrpc":"2.0","id":1,"method":"resources/list"}', -32601),
+    ('{"jsonrpc":"2.0","id":1,"method":"completion/complete"}', -32601),
     ('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}', -32602),
 ]
 

@@ -81,6 +81,13 @@ def test_an_interval_that_would_leave_out_its_estimate_is_none():
     assert "no interval" in found.reason
 
 
+def test_things_that_all_raters_rated_alike_have_no_correlation():
+    """The means of such rows differ by rounding alone."""
+    found = stats.icc([[0, 0, 0, 0, 1]] * 3, model="ICC(3,1)")
+    assert math.isnan(found.value)
+    assert found.reason == "no variance but between raters"
+
+
 @given(table=tables, shifts=st.lists(st.integers(-9, 9), min_size=5, max_size=5))
 def test_levels_of_raters_count_for_agreement_only(table, shifts):
     moved = [[value + shift for value, shift in zip(row, shifts, strict=False)] for row in table]

@@ -150,6 +150,14 @@ def test_an_unknown_method_is_answered_with_the_known_ones():
         stats.proportion_interval(1, 2, method="exact")
 
 
+@pytest.mark.parametrize("repetitions", [2, 3, 5, 6, 7])
+def test_questions_that_differ_by_rounding_alone_count_once_each(repetitions):
+    answers = [[place == (row % repetitions) for place in range(repetitions)] for row in range(12)]
+    found = stats.share_interval(np.ravel(answers), np.repeat(range(12), repetitions))
+    wanted = stats.ratio_interval(stats.Sums.of([1] * 12, [repetitions] * 12), share=True).interval
+    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), rel=1e-12)
+
+
 def test_no_trials_is_nan_with_a_reason():
     found = stats.proportion_interval(0, 0)
     assert math.isnan(found.value)

@@ -18,7 +18,8 @@ from karat.analysis import summarize
 from karat.errors import BadOption, BadRun
 from karat.exports.csv import Csv
 from karat.files import temporary_folder
-from karat.records import Reply, Sample, ToolCall, Turn, Usage
+from karat.journal import ScorerInfo
+from karat.records import Metric, Reply, Sample, ToolCall, Turn, Usage
 from karat.sql import SQL_TYPES, Stream
 from karat.tables import TABLES, ask, relation
 from karat.tables.filling import fill
@@ -123,6 +124,72 @@ def test_tool_calls_and_replies_stand_in_order(tmp_path, journals):
         {"sample": "1", "turn": 0, "question": "Question 1?", "golden": "Golden answer 1.", "text": "one"},
         {"sample": "1", "turn": 1, "question": None, "golden": None, "text": "two"},
     ]
+
+
+def test_use_and_expected_tools_are_those_of_the_report(tmp_path, journals):
+    scorer = ScorerInfo(
+        name="path", type="trajectory", scoring="3c" * 16, metrics=(Metric(name="path", kind="share"),),
+        options={"columns": {"used": "tools"}},
+    )  # fmt: skip
+    samples = [
+        msgspec.structs.replace(journals.sample(row), metadata={"tools": tools} if tools else {})
+        for row, tools in enumerate([["docs.look"], ["write"], [], ["look", "write"]])
+    ]
+    script = journals.Script(
+        tmp_path / "run", samples=samples, repetitions=2, scorers=(scorer,),
+        condition_servers={"baseline": ("docs",), "with-docs": ("docs", "spare")},
+    )  # fmt: skip
+    found = ToolCall(tool="look", server="docs", result="found")
+    broken = ToolCall(tool="look", server="spare", error="lost")
+    written = ToolCall(tool="write", result="done")
+    for row, calls in enumerate([(found, written), (broken, written), (), (written, broken, found)]):
+        for repetition in range(2):
+            for condition in ("baseline", "with-docs"):
+                script.answer(row, condition, repetition, reply=Reply(text="", tool_calls=calls[repetition:]))
+                script.score(row, condition, repetition, value=True, scorer=scorer)
+    run = script.end()
+    summary = summarize(run)
+    uses = rows(
+        run,
+        "SELECT condition, name, count(*) AS answers, count_if(used) AS used, avg(used::INT) AS share, "
+        "count_if(calls > 0 AND NOT used) AS only_failed FROM contexts GROUP BY ALL ORDER BY ALL",
+    )
+    assert uses == [
+        {"condition": use.condition, "name": use.name, "answers": use.answers, "used": use.used,
+         "share": use.share.value, "only_failed": use.only_failed} for use in summary.contexts
+    ]  # fmt: skip
+    assert {row["used"] for row in uses} == {0, 3}
+    tools = rows(
+        run,
+        "SELECT scorer, condition, tool, count_if(expected) AS expected, count_if(called) AS called, "
+        "count_if(expected AND called) AS matched, avg(called::INT) FILTER (expected) AS recall, "
+        "avg(expected::INT) FILTER (called) AS precision FROM expected_tools GROUP BY ALL ORDER BY ALL",
+    )
+    assert tools == [
+        {"scorer": use.scorer, "condition": use.condition, "tool": use.tool, "expected": use.expected,
+         "called": use.called, "matched": use.matched, "recall": use.recall.value, "precision": use.precision.value}
+        for use in sorted(summary.tools, key=lambda use: (use.condition, use.tool))
+    ]  # fmt: skip
+    assert {row["tool"] for row in tools} == {"docs.look", "look", "write"}
+    pairs = rows(
+        run,
+        "SELECT one.condition, one.tool AS expected, two.tool AS called, count(*) AS answers FROM expected_tools one "
+        "JOIN expected_tools two USING (trial) WHERE one.expected AND NOT one.called AND two.called "
+        "AND NOT two.expected GROUP BY ALL ORDER BY ALL",
+    )
+    assert pairs == [
+        {"condition": pair.condition, "expected": pair.expected, "called": pair.called, "answers": pair.answers}
+        for pair in sorted(summary.confusions, key=lambda pair: (pair.condition, pair.expected))
+        if pair.called
+    ]
+    assert pairs
+
+
+def test_use_is_null_where_the_agent_may_not_report_its_calls(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", condition_servers={"with-docs": ("docs",)})
+    script.answer(0, "with-docs")
+    (row,) = rows(script.end(), "SELECT kind, name, used, calls, failed_calls FROM contexts")
+    assert row == {"kind": "server", "name": "docs", "used": None, "calls": 0, "failed_calls": 0}
 
 
 def test_scores_are_whole_and_the_last_at_their_place(tmp_path, journals):

@@ -124,6 +124,41 @@ def test_without_tools_it_says_that_it_knows_nothing(clients):
         assert clients(server).ask("messages", stream=False)["text"].startswith("This is a rehearsal")
 
 
+@pytest.mark.parametrize(
+    ("name", "required"), [("Bash", "command"), ("run_search", "script"), ("search_file", "path"), ("Skill", "skill")]
+)
+def test_a_question_is_never_run_as_a_command(name: str, required: str) -> None:
+    texts = {required: {"type": "string"}}
+    schema = {"type": "object", "properties": texts, "required": [required]}
+    tool = {"name": name, "description": "Find anything.", "input_schema": schema}
+    body = {"model": "m", "messages": [{"role": "user", "content": "rm -rf ~"}], "tools": [tool]}
+    request = read_request("messages", number=1, path="/v1/messages", headers={}, body=body)
+    assert default_response(request).tool_calls == ()
+
+
+@pytest.mark.parametrize("more", ["", " (house:other)"])
+def test_a_skill_that_is_listed_is_loaded_beside_the_search(more: str) -> None:
+    reminder = f"The following skills are available for use with the Skill tool:\n\n- house:tables{more}: How to."
+    tools = [
+        {"name": name, "input_schema": {"properties": {"query": {"type": "string"}}}} for name in ("Skill", "search")
+    ]
+    said = [
+        {"type": "text", "text": f"<system-reminder>\n{reminder}\n</system-reminder>"},
+        {"type": "text", "text": "q"},
+    ]
+    body = {"model": "m", "messages": [{"role": "user", "content": said}], "tools": tools}
+    request = read_request("messages", number=1, path="/v1/messages", headers={}, body=body)
+    skill, search = default_response(request).tool_calls
+    assert (skill.name, skill.arguments) == ("Skill", {"skill": "house:tables"})
+    assert (search.name, search.arguments) == ("search", {"query": "q"})
+    calls = [{"type": "tool_use", "id": str(at), "name": tool["name"], "input": {}} for at, tool in enumerate(tools)]
+    results = [{"type": "tool_result", "tool_use_id": str(at), "content": f"result {at}"} for at in range(2)]
+    loaded = {"type": "text", "text": "Base directory for this skill: /x\n\nHow to."}
+    body["messages"] += [{"role": "assistant", "content": calls}, {"role": "user", "content": [*results, loaded]}]
+    request = read_request("messages", number=2, path="/v1/messages", headers={}, body=body)
+    assert (default_response(request).text, default_response(request).tool_calls) == ("result 1", ())
+
+
 def test_claude_codes_reminders_are_neither_question_nor_result():
     reminder = "<system-reminder>\nYou have tokens left.\n</system-reminder>"
     body = {

@@ -17,6 +17,13 @@ of an earlier attempt. A conversation that was interrupted then resumes at its f
 starts again. An agent without sessions gets its history anyway. `Turn.question` is the text to send; a sample's
 `materials` belong before the first question of each session.
 
+The class attribute `context` lists the parts of a condition's context that the agent supports: any of `skills`,
+`plugins`, `instructions`, `workspace` and `tools`. A condition that sets one that is not listed is rejected when the
+experiment file is read. An agent that supports workspaces has the keyword `workspace` in `session` or `ask`. If it
+starts its processes with `workspace.command(…)`, it has the class attribute `enters_workspace = True`: it then gets an
+overlay mount instead of a copy. `check_context(key, value)`, a function of the class, may raise ValueError for a
+folder, file or tool that the agent cannot be given.
+
 `karat rehearse` keeps an agent from asking a real model by the options `base_url` and `api_key_env`; an agent that asks
 no model has the class attribute `offline = True`.
 """
@@ -31,6 +38,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from karat.context import Workspace
 from karat.errors import BadPlugin
 from karat.kinds import Kind
 from karat.mcp import Toolbox
@@ -85,15 +93,24 @@ class TrialAgent(Protocol):
     All optional: `source`, where its answers come from, if they were made elsewhere; kept in
     `run.json`, with what `source_notes(samples, conditions=…, repetitions=…)`, formerly `told`, returns
     (`faults`: a sentence that every report shows). `unpriced`, the models whose price is not known: with one of them a
-    budget in dollars is refused. `takes`, what of a condition reaches the agent (`system_prompt`, `mcp_servers`,
+    budget in dollars is refused. `versions`, of programs by name, kept in `run.json`; a run resumes with the same ones
+    only. `takes`, what of a condition reaches the agent (`system_prompt`, `mcp_servers`,
     `condition` for its name); None: not known. `shown`: the agent's name in messages. `allow_golden`:
     whether samples and turns keep their golden answers; else `without_golden` removes them.
-    `bounds_replies`: it refuses replies that are too long by a limit of its own. `aclose()`, awaited at
-    the end of the run.
+    `columns`: further columns of the dataset that it is asked by; with another value there, a run is not resumed.
+    `changes`: sentences that are shown at the end of the run. `bounds_replies`: it refuses replies that are too long
+    by a limit of its own. `reports_tool_calls`: its replies name every tool call, those of MCP servers with the
+    server; without it, no reported call means that it is not known whether any was made. `aclose()`, awaited at the
+    end of the run.
     """
 
-    def session(self, trial: Trial, first: int = 0) -> AbstractAsyncContextManager[Session]:
-        """`first`: the session's first turn; not 0 where each has a session of its own, or each seat has."""
+    def session(
+        self, trial: Trial, first: int = 0, workspace: Workspace | None = None
+    ) -> AbstractAsyncContextManager[Session]:
+        """`first`: the session's first turn; not 0 where each has a session of its own, or each seat has.
+
+        `workspace`: the attempt's own; None where the condition has none.
+        """
         ...
 
     async def aclose(self) -> None: ...
@@ -127,13 +144,17 @@ class _Adapter:
 
     def __init__(self, agent: Any) -> None:
         self.source: Mapping[str, str] = getattr(agent, "source", {})
+        self.versions: Mapping[str, str] = getattr(agent, "versions", {})
         self.unpriced: Sequence[str] = getattr(agent, "unpriced", ())
         notes = getattr(agent, "source_notes", getattr(agent, "told", _nothing))
         self.source_notes: Callable[..., Mapping[str, str]] = notes
         self.takes: Collection[str] | None = getattr(agent, "takes", None)
         self.allow_golden = bool(getattr(agent, "allow_golden", False))
         self.bounds_replies = bool(getattr(agent, "bounds_replies", False))
+        self.enters_workspace = bool(getattr(agent, "enters_workspace", False))
+        self.reports_tool_calls = bool(getattr(agent, "reports_tool_calls", False))
         self.shown: str = getattr(agent, "shown", type(agent).__name__)
+        self.changes: Sequence[str] = getattr(agent, "changes", ())
         self._agent = agent
 
     async def aclose(self) -> None:
@@ -163,11 +184,13 @@ class _WithSessions(_Adapter):
     def __init__(self, agent: Any) -> None:
         super().__init__(agent)
         self._open = agent.session
-        self._extra = _known(agent.session, "trial", "first")
+        self._extra = _known(agent.session, "trial", "first", "workspace")
         _check_call(agent.session, ("condition", "sample"), self._extra)
 
-    def session(self, trial: Trial, first: int = 0) -> AbstractAsyncContextManager[Session]:
-        known = {"trial": trial, "first": first}
+    def session(
+        self, trial: Trial, first: int = 0, workspace: Workspace | None = None
+    ) -> AbstractAsyncContextManager[Session]:
+        known = {"trial": trial, "first": first, "workspace": workspace}
         extra = {name: known[name] for name in self._extra}
         opened: AbstractAsyncContextManager[Session] = self._open(trial.condition, trial.sample, **extra)
         return opened
@@ -177,18 +200,18 @@ class _WithoutSessions(_Adapter):
     def __init__(self, agent: Any) -> None:
         super().__init__(agent)
         self._ask = agent.ask
-        self._extra = _known(agent.ask, "trial", "number")
+        self._extra = _known(agent.ask, "trial", "number", "workspace")
         _check_call(agent.ask, ("condition", "sample", "turn", "history"), self._extra)
 
-    def session(self, trial: Trial, first: int = 0) -> _History:
-        return _History(self._ask, trial, first, self._extra)
+    def session(self, trial: Trial, first: int = 0, workspace: Workspace | None = None) -> _History:
+        return _History(self._ask, trial, first, workspace, self._extra)
 
 
 class _History:
     """A session, and the block in which it is open: there is nothing to close."""
 
-    def __init__(self, ask: Any, trial: Trial, first: int, extra: Sequence[str]) -> None:
-        self._ask, self._trial, self._extra = ask, trial, extra
+    def __init__(self, ask: Any, trial: Trial, first: int, workspace: Workspace | None, extra: Sequence[str]) -> None:
+        self._ask, self._trial, self._workspace, self._extra = ask, trial, workspace, extra
         self._places = turns_from(trial.sample, first)
         self._so_far: list[tuple[Turn, Reply]] = []
 
@@ -203,7 +226,11 @@ class _History:
 
     async def ask(self, turn: Turn) -> Reply:
         trial = self._trial
-        known = {"trial": trial, "number": self._places[len(self._so_far)]}
+        known = {
+            "trial": trial,
+            "number": self._places[len(self._so_far)],
+            "workspace": self._workspace,
+        }
         extra = {name: known[name] for name in self._extra}
         said = self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **extra)
         reply: Reply = await said if inspect.isawaitable(said) else said

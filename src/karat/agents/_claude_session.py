@@ -8,13 +8,23 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
 from karat.agents._answers import empty_answer
-from karat.agents._claude_launch import CANNOT_START
-from karat.errors import AgentFault, BadExperiment, Fault, ForeignTools, InfrastructureFault, LimitReached, TrialFault
+from karat.agents._claude_context import given
+from karat.context.launch import CANNOT_START
+from karat.errors import (
+    AgentFault,
+    BadExperiment,
+    Fault,
+    ForeignTools,
+    InfrastructureFault,
+    LimitReached,
+    TrialFault,
+    did_you_mean,
+)
 from karat.models import Price, limiter
 from karat.models.faults import from_status
 from karat.models.metering import spent
@@ -33,25 +43,32 @@ if TYPE_CHECKING:
 __all__ = ["Conversation", "Terms", "ToolNames", "TurnMessages"]
 
 _MCP = "mcp__"
+_ALIASES = {"Agent": "Task"}  # Claude Code lists the tool by one name and offers it to the model by the other
+_USUAL = ("Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Task", "WebFetch", "WebSearch", "Write")
 
 
 class ToolNames:
     """A condition's servers and tools by the names that Claude Code gives them: `my docs` becomes `my_docs`."""
 
     def __init__(self, condition: Condition) -> None:
+        """Raises BadExperiment."""
+        self.given = given(condition)
+        self.servers = servers = (*condition.mcp_servers, *self.given.servers)
         self._condition = condition.name
-        self._servers = {re.sub(r"[^a-zA-Z0-9_-]", "_", server.name): server.name for server in condition.mcp_servers}
+        self._servers = {re.sub(r"[^a-zA-Z0-9_-]", "_", server.name): server.name for server in servers}
+        self._built_in = frozenset(_ALIASES.get(tool, tool) for tool in self.given.tools)
         self._tools: dict[str | None, set[str]] = {}
-        if len(self._servers) < len(condition.mcp_servers):
-            names = ", ".join(f"'{server.name}'" for server in condition.mcp_servers)
-            message = f"Claude Code cannot tell the servers {names} apart: it knows A-Z, a-z, 0-9, - and _ only"
-            place = f"conditions.{condition.name}.mcp_servers"
-            raise BadExperiment("experiment", [Fault(place=place, message=message)])
+        if len(self._servers) < len(servers):
+            names = ", ".join(f"'{server.name}'" for server in servers)
+            self._refuse(
+                "mcp_servers",
+                f"Claude Code cannot tell the servers {names} apart: it knows A-Z, a-z, 0-9, - and _ only",
+            )
 
     @property
     def allowed(self) -> list[str]:
-        """What the model may call: every tool of the condition's servers."""
-        return [f"{_MCP}{server}" for server in self._servers]
+        """What the model may call: every tool of the condition's servers, and built-in tools."""
+        return [*(f"{_MCP}{server}" for server in self._servers), *self.given.allowed]
 
     def split(self, tool: str) -> tuple[str | None, str]:
         """Server and tool; no server for what is not a tool of one of them."""
@@ -62,18 +79,38 @@ class ToolNames:
                 return self._servers[spelled], tool.removeprefix(prefix)
         return None, tool
 
+    def allows(self, tool: str) -> bool:
+        """Whether it is a tool of the condition: of one of its servers, or a built-in one."""
+        return self.split(tool)[0] is not None or _ALIASES.get(tool, tool) in self._built_in
+
+    def check_commands(self, commands: Iterable[str]) -> None:
+        """Check the skills and commands that Claude Code found. Raises BadExperiment."""
+        if wrong := self.given.unexpected(commands):
+            self._refuse("skills", f"Claude Code and karat read skills or plug-ins differently: {', '.join(wrong)}")
+
+    def _refuse(self, key: str, message: str) -> NoReturn:
+        raise BadExperiment("experiment", [Fault(place=f"conditions.{self._condition}.{key}", message=message)])
+
+    def ran(self, tool: str) -> None:
+        """Check a tool that gave a result. Raises ForeignTools."""
+        if not self.allows(tool):
+            raise ForeignTools(self._condition, [tool])
+
     def offered(self, server: str | None) -> set[str]:
         """The tools of a server that were last offered to the model."""
         return self._tools.get(server, set()) if server is not None else set()
 
     def check(self, reported: JsonObject) -> None:
-        """Check the tools and servers that Claude Code reports. Raises ForeignTools."""
+        """Check the tools and servers that Claude Code reports. Raises ForeignTools and BadExperiment."""
         tools: Sequence[str] = reported.get("tools") or ()
-        foreign = [tool for tool in tools if self.split(tool)[0] is None]
+        foreign = [tool for tool in tools if not self.allows(tool)]
         servers = [one.get("name", "") for one in reported.get("mcp_servers") or ()]
         strangers = [name for name in servers if name not in self._servers.values()]
         if foreign or strangers:
             raise ForeignTools(self._condition, sorted({*foreign, *strangers}))
+        if lacking := self._built_in - {_ALIASES.get(tool, tool) for tool in tools}:
+            named = [f"'{tool}'{did_you_mean(tool, _USUAL, listing=False)}" for tool in sorted(lacking)]
+            self._refuse("tools", f"Claude Code has no tool {' and no '.join(named)}")
         self._tools = {}
         for server, tool in map(self.split, tools):
             self._tools.setdefault(server, set()).add(tool)
@@ -99,10 +136,15 @@ class TurnMessages:
     """Collects the messages of one turn."""
 
     def __init__(
-        self, names: ToolNames, *, redact: Callable[[str], str], spent: float, price: Price | None = None
+        self,
+        names: ToolNames,
+        *,
+        redact: Callable[[str], str],
+        before: ResultMessage | None,
+        price: Price | None = None,
     ) -> None:
-        """`spent`: dollars of the session's earlier turns, which Claude Code counts in. `price`: the user's own."""
-        self._names, self._redact, self._before, self._price = names, redact, spent, price
+        """`before`: the last result of the session, whose sums Claude Code counts in. `price`: the user's own."""
+        self._names, self._redact, self._before, self._price = names, redact, before, price
         self._started = perf_counter()
         self._texts: list[str] = []  # all texts of the model
         self._last: list[str] = []  # its texts since the last tool call
@@ -112,6 +154,7 @@ class TurnMessages:
         self._took: dict[str, float] = {}
         self._usages: dict[str, JsonObject] = {}
         self._model: str | None = None
+        self._subagents = False
         self._error: str | None = None
         self._retry_after: float | None = None
         self.result: ResultMessage | None = None
@@ -142,22 +185,44 @@ class TurnMessages:
         """Of this turn, as Claude Code reports them; None where it only guesses, because it does not know the model."""
         result, usage = self.result, self.usage
         if self._price is not None:
-            return self._price.dollars(usage) if usage is not None else None
+            models = self._models(result)
+            return self._price.dollars(usage) if usage is not None and len(models) < 2 else None
         if result is None or result.total_cost_usd is None:
             return None
         if any(used.get("costBasis") == "unknown" for used in (result.model_usage or {}).values()):
             return None
-        return max(0.0, result.total_cost_usd - self._before)
+        return max(0.0, result.total_cost_usd - ((self._before and self._before.total_cost_usd) or 0.0))
 
     @property
     def usage(self) -> Usage | None:
         """Tokens of this turn. Before its end only input tokens: output tokens are reported last."""
         if self.result is not None and self.result.usage:
-            return _usage(self.result.usage)
+            return _usage(self._whole_usage(self.result) or self.result.usage)
         if not self._usages:
             return None
         each = [_usage(one) for one in self._usages.values()]
         return Usage(input_tokens=sum(one.input_tokens or 0 for one in each))
+
+    def _models(self, result: ResultMessage | None) -> JsonObject:
+        """What each model has used up to a result of the session, that of subagents and of built-in tools included."""
+        return (result.model_usage or {}) if result is not None and self._names.given.tools else {}
+
+    def _whole_usage(self, result: ResultMessage) -> JsonObject | None:
+        """Tokens of this turn over all models; the result's own `usage` leaves out subagents."""
+        if not self._models(result):
+            return None
+
+        def total(name: str) -> int:
+            now, before = ([used.get(name) or 0 for used in self._models(at).values()] for at in (result, self._before))
+            return sum(now) - sum(before)
+
+        return {
+            "input_tokens": total("inputTokens"),
+            "cache_read_input_tokens": total("cacheReadInputTokens"),
+            "cache_creation_input_tokens": total("cacheCreationInputTokens"),
+            "output_tokens": total("outputTokens"),
+            "output_tokens_details": {"thinking_tokens": total("thinkingTokens")},
+        }
 
     def server_fault(self) -> InfrastructureFault | None:
         """A server that died or did not answer. Claude Code restarts it, and reports an error to the model."""
@@ -189,7 +254,7 @@ class TurnMessages:
             milliseconds=round((perf_counter() - self._started) * 1000, 3),
             model=self._model,
             stop_reason=self.result.stop_reason if self.result is not None else None,
-            responses=len(self._usages) or None,
+            responses=None if self._subagents else len(self._usages) or None,  # not all of theirs are reported
         )
 
     @property
@@ -228,11 +293,14 @@ class TurnMessages:
     def _add_assistant(self, message: AssistantMessage) -> None:
         from claude_agent_sdk import TextBlock, ThinkingBlock, ToolUseBlock
 
-        if message.error is not None:
+        if message.error is not None and message.parent_tool_use_id is None:
             self._error = str(message.error)
         if message.model == _SYNTHETIC:
             return
-        self._model, self._error = message.model, message.error
+        if message.parent_tool_use_id is not None:
+            self._subagents = True
+        else:
+            self._model, self._error = message.model, message.error
         if message.usage is not None:
             self._usages[message.message_id or ""] = message.usage
         for block in message.content:
@@ -251,6 +319,8 @@ class TurnMessages:
         if found is None:
             return
         use, started = found
+        if not block.is_error:
+            self._names.ran(use.name)
         milliseconds = self._took.get(use.id, round((perf_counter() - started) * 1000, 3))
         text = self._redact(_text(block.content))
         self._ended[use.id] = self._call(use, error=text) if block.is_error else self._call(use, result=text)
@@ -290,6 +360,7 @@ _SHOWN = 2000  # characters of its stderr
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for every session of an agent."""
 
+    version: str | None  # of Claude Code; None: not known
     provider: str
     base_url: str | None
     price: Price | None  # the user's own
@@ -304,7 +375,6 @@ class Conversation:
         options: ClaudeAgentOptions,
         *,
         names: ToolNames,
-        servers: Sequence[McpServer],
         materials: str | None,
         terms: Terms,
         stderr_lines: Iterable[str],
@@ -314,11 +384,11 @@ class Conversation:
         timed: Any = [HookMatcher(hooks=[self._timed])]
         options.hooks = {"PostToolUse": timed, "PostToolUseFailure": timed}
         self._client = ClaudeSDKClient(options)
-        self._names, self._servers, self._materials = names, servers, materials
+        self._names, self._materials, self._version = names, materials, terms.version
         self._limiter = limiter(terms.provider, terms.base_url)
         self._price, self._redact, self._stderr_lines = terms.price, terms.redact, stderr_lines
         self._said: TurnMessages | None = None
-        self._spent = 0.0  # dollars of the session so far, as Claude Code counts
+        self._before: ResultMessage | None = None  # counts the session up to it
 
     async def open(self) -> None:
         """Starts Claude Code, and waits for servers: it would begin without the late ones. Raises TrialFault."""
@@ -327,6 +397,7 @@ class Conversation:
         started = asyncio.get_running_loop().time()
         try:
             await self._client.connect()
+            self._ready(await self._client.get_server_info() or {})
             await self._servers_up(started)
         except ClaudeSDKError as error:
             raise self._ended(error) from error
@@ -336,7 +407,7 @@ class Conversation:
         question = turn.question
         if self._materials is not None:
             question, self._materials = f"{self._materials}\n\n{question}", None
-        said = self._said = TurnMessages(self._names, redact=self._redact, spent=self._spent, price=self._price)
+        said = self._said = TurnMessages(self._names, redact=self._redact, before=self._before, price=self._price)
         try:
             async with self._limiter.slot():
                 await self._exchange(question, said)
@@ -345,8 +416,7 @@ class Conversation:
             fault = error
         finally:
             spent(said.usage, said.dollars)  # also of an attempt that is cut off
-        if said.result is not None and said.result.total_cost_usd is not None:
-            self._spent = said.result.total_cost_usd
+        self._before = said.result or self._before
         if fault is None:
             return said.reply()
         if said.anything:
@@ -383,9 +453,21 @@ class Conversation:
             self._said.took(call, message.get("duration_ms"))
         return {}
 
+    def _ready(self, info: JsonObject) -> None:
+        """Check what Claude Code says of itself before it is asked. Raises TrialFault and BadExperiment."""
+        version = info.get("claude_code_version")
+        if version is not None and self._version not in (None, version):
+            message = (
+                f"Claude Code is now {version}; the run began with {self._version}, and answers of two versions cannot "
+                "be compared: start a new run, or install the old version again and resume"
+            )
+            raise InfrastructureFault("cli_changed", message)
+        if "commands" in info:
+            self._names.check_commands(command["name"] for command in info["commands"])
+
     async def _servers_up(self, started: float) -> None:
         clock = asyncio.get_running_loop().time
-        waiting = {server.name: server for server in self._servers}
+        waiting = {server.name: server for server in self._names.servers}
         while waiting:
             statuses: Any = (await self._client.get_mcp_status()).get("mcpServers", [])
             for status in statuses:

@@ -68,6 +68,8 @@ class Chat:
 
     indifferent = ("api_key_env", "headers")
 
+    reports_tool_calls = True
+
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._max_turns, self._toolbox = options.max_turns, setting.toolbox
         self._model = open_model(

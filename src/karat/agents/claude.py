@@ -6,9 +6,11 @@ import asyncio
 import json
 import logging
 import os
+import re
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
@@ -20,10 +22,12 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, field_validator
 
 from karat.agents import AgentSetting
-from karat.agents._claude_launch import PID_FILE
+from karat.agents._claude_context import check_context
 from karat.agents._claude_session import Conversation, Terms, ToolNames
 from karat.agents._prompt import client_config
 from karat.config.model import Address, Count, Name, Strictly, Text, VariableName
+from karat.context import Workspace
+from karat.context.launch import PID_FILE
 from karat.errors import BadOption, MissingExtra
 from karat.files import temporary_folder
 from karat.models import ModelName
@@ -147,16 +151,18 @@ def credentials(env: Mapping[str, str]) -> dict[str, str]:
 
 _EXIT_SECONDS = 1.5  # for Claude Code to exit by itself after the last question
 _LOOK_SECONDS = 0.05  # how soon after a cancellation a program that is just starting can be ended
+_VERSION_SECONDS = 10.0
+_NAME = "claude-code"
 _QUIET = logging.NullHandler()
 _LARGEST_MESSAGE = 64 * 1024 * 1024  # bytes of one line from Claude Code; the SDK's own limit is 1 MB
 
 
 class Claude:
-    """Claude Code through its Agent SDK: a model with the condition's MCP tools and no tool of its own.
+    """Claude Code through its Agent SDK: a model with what its condition says, and nothing besides.
 
-    Each trial has a session, a HOME and an empty working directory of its own, and sees the
-    variables that it needs, no others. The system prompt is the condition's. A run in which
-    a built-in tool reaches the model is stopped.
+    That is a system prompt, the tools of MCP servers, skills, plug-ins, instructions, a workspace and built-in tools.
+    Each trial has a session and a HOME of its own, works in its workspace or an empty folder, and sees the variables
+    that it needs, no others. A run in which another tool reaches the model is stopped.
     """
 
     class Options(BaseModel):
@@ -198,11 +204,17 @@ class Claude:
 
     indifferent = ("api_key_env", "max_retries", "temperature")
 
+    context = ("skills", "plugins", "instructions", "workspace", "tools")
+    enters_workspace = True
+    check_context = staticmethod(check_context)
     connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
+
+    reports_tool_calls = True
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._options, self._setting = options, setting
         self._program = _program(options.program, setting.folder)
+        self.versions = _versions(self._program)  # in run.json
         env = setting.env if setting.env is not None else os.environ
         provider = provider_of(options.provider, options.base_url, env)
         self._env = environment(
@@ -218,26 +230,35 @@ class Claude:
         logging.getLogger("claude_agent_sdk").addHandler(_QUIET)
         price = own_price(ModelName(provider="anthropic", name=options.model), setting.prices)
         self._terms = Terms(
-            provider=provider, base_url=options.base_url, price=price, redact=lambda text: hide(setting.redact(text))
+            version=self.versions.get(_NAME),
+            provider=provider,
+            base_url=options.base_url,
+            price=price,
+            redact=lambda text: hide(setting.redact(text)),
         )
 
     @asynccontextmanager
-    async def session(self, condition: Condition, sample: Sample) -> AsyncIterator[Conversation]:
+    async def session(
+        self, condition: Condition, sample: Sample, workspace: Workspace | None = None
+    ) -> AsyncIterator[Conversation]:
         """One trial's session. When the block is left, every process that it started is gone, and its folder too."""
         names = ToolNames(condition)
-        with trial_folder() as folder:
+        with trial_folder(workspace) as folder:
             servers = client_config(condition, self._setting.folder, self._setting.toolbox)
             for server in condition.mcp_servers:
                 servers[server.name] = _literal(server, servers[server.name])
                 servers[server.name]["timeout"] = int(server.call_timeout_seconds * 1000)
-            start = max((server.init_timeout_seconds for server in condition.mcp_servers), default=0.0)
+            start = max((server.init_timeout_seconds for server in names.servers), default=0.0)
             env = {**self._env, "MCP_TIMEOUT": str(int(start * 1000))} if start else self._env
-            folder.fill(program=self._program, env=env, prompt=condition.system_prompt or "", servers=servers)
+            plugins, folders, more = names.given.put(folder.home)
+            folder.fill(program=self._program, env=env | more, prompt=condition.system_prompt or "", servers=servers)
             stderr_lines: deque[str] = deque(maxlen=40)
+            options = self._sdk_options(condition, names, folder, stderr_lines)
+            options.plugins = [{"type": "local", "path": str(path)} for path in plugins]
+            options.add_dirs = list(folders)
             conversation = Conversation(
-                self._sdk_options(condition, names, folder, stderr_lines),
+                options,
                 names=names,
-                servers=condition.mcp_servers,
                 materials=sample.materials,
                 terms=self._terms,
                 stderr_lines=stderr_lines,
@@ -267,13 +288,12 @@ class Claude:
             thinking=cast("ThinkingConfig | None", thinking),
             effort=self._options.effort,
             system_prompt={"type": "file", "path": str(folder.prompt)} if condition.system_prompt else "",
-            tools=[],
+            tools=list(names.given.tools),
             allowed_tools=names.allowed,
             mcp_servers=folder.servers if condition.mcp_servers else {},
-            strict_mcp_config=True,
             setting_sources=[],
-            skills=[],
-            permission_mode="dontAsk",
+            skills=list(names.given.loadable),
+            **{"strict_mcp_config": True, "permission_mode": "dontAsk", **names.given.options},
             verbatim_prompts=True,  # else a question with @path reads that file, and one with /word runs a command
             cwd=folder.work,
             cli_path=folder.wrapper,
@@ -329,6 +349,22 @@ def _program(named: str | None, folder: Path) -> Path:
     return Path(found)
 
 
+def _versions(program: Path) -> dict[str, str]:
+    """What the program says its version is; empty where it says none."""
+    with temporary_folder("claude") as home:
+        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), **_SETTINGS}
+        command = [str(program), "--version"]
+        try:
+            done = subprocess.run(
+                command, env=env, cwd=home, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                timeout=_VERSION_SECONDS,
+            )  # fmt: skip
+        except (OSError, subprocess.SubprocessError):
+            return {}
+    found = re.match(rb"\d+\.\d+[0-9A-Za-z.+-]{0,40}", done.stdout)
+    return {_NAME: found[0].decode()} if found else {}
+
+
 def _literal(server: McpServer, config: JsonObject) -> dict[str, object]:
     """The server's definition, escaped: Claude Code would expand `${…}`, which karat has done already."""
     if "env" in config:  # one JSON text, in which "$" may be spelled otherwise; the rest is ours
@@ -347,17 +383,21 @@ _POLL_SECONDS = 0.01
 class Folder:
     """The files of one trial. Readable by their owner only: they contain keys."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, home: Path, workspace: Workspace | None) -> None:
+        self.home, self._workspace = home, workspace
         self._launcher: int | None = None
         self._over = False
-        self.work, self.temporary = home / "work", home / "tmp"
+        self.work, self.temporary = home / "work" if workspace is None else workspace.path, home / "tmp"
         self.wrapper, self.prompt, self.servers = home / "claude", home / "prompt.txt", home / "servers.json"
 
     def fill(self, *, program: Path, env: Mapping[str, str], prompt: str, servers: Mapping[str, object]) -> None:
         """What Claude Code needs, as files: on a command line, `ps` would show prompts and keys to everyone."""
-        for folder in (self.work, self.temporary):
-            folder.mkdir()
+        self.temporary.mkdir()
+        command = [str(program)]
+        if self._workspace is None:
+            self.work.mkdir()
+        else:
+            command = self._workspace.command(command)
         self.prompt.write_bytes(prompt.encode("utf-8", "surrogatepass"))
         self.servers.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
         own = {
@@ -368,13 +408,13 @@ class Folder:
             "TMPDIR": str(self.temporary),
             "PWD": str(self.work),
         }
-        definition = {"program": str(program), "env": own, "home": str(self.home), "parent": os.getpid()}
+        definition = {"command": command, "env": own, "home": str(self.home), "parent": os.getpid()}
         (self.home / "launch.json").write_text(json.dumps(definition), encoding="utf-8")
         # The SDK takes one path and passes its whole environment on; the wrapper keeps only the SDK's own variables.
-        from karat.agents import _claude_launch
+        from karat.context import launch
 
-        kept = " ".join(f'{name}="${name}"' for name in _claude_launch.OF_THE_SDK)
-        launcher = [sys.executable, "-I", "-S", _claude_launch.__file__, str(self.home / "launch.json")]
+        kept = " ".join(f'{name}="${name}"' for name in launch.OF_THE_SDK)
+        launcher = [sys.executable, "-I", "-S", launch.__file__, str(self.home / "launch.json")]
         self.wrapper.write_text(
             f"#!/bin/sh\ntrap '' INT\nexec env -i {kept} {shlex.join(launcher)} \"$@\"\n", encoding="utf-8"
         )
@@ -408,10 +448,10 @@ class Folder:
 
 
 @contextmanager
-def trial_folder() -> Iterator[Folder]:
-    """A new folder, removed at the end of the block."""
+def trial_folder(workspace: Workspace | None) -> Iterator[Folder]:
+    """A new folder, removed at the end of the block. `workspace`: where Claude Code works; None: below it."""
     with temporary_folder("claude") as home:
-        yield Folder(home)
+        yield Folder(home, workspace)
 
 
 def _runs(pid: int) -> bool:

@@ -20,6 +20,7 @@ from karat.agents import AgentSetting
 from karat.agents._answers import reply_from
 from karat.agents._prompt import prompt_and_history, trial_values
 from karat.agents._watchdog import Watchdog
+from karat.context import Workspace
 from karat.errors import AgentFault, LimitReached
 from karat.records import Condition, Reply, Sample, Trial, Turn
 
@@ -36,7 +37,9 @@ class Command:
     On standard input: `question`, `system_prompt`, `history`, `mcp_servers`, `sample`,
     `condition`, `repetition`, `turn` and `seed`, as one JSON object. On standard output: the
     answer, as plain text or as a JSON object with `text` and, where known, `tool_calls`,
-    `usage`, `dollars`, `model`. The program sees PATH, HOME, LANG and `env`, nothing else.
+    `usage`, `dollars`, `model`. The program sees PATH, HOME, LANG and `env`, nothing else. It starts
+    in the experiment's folder. Where its condition has a workspace it starts in that, and `workspace`
+    is the path; a program, or its first argument, that names a file of the experiment's folder means that file.
     """
 
     class Options(BaseModel):
@@ -57,6 +60,8 @@ class Command:
     bounds_replies = True
 
     connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
+    context = ("workspace",)
+    enters_workspace = True
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         program, *arguments = options.command
@@ -82,11 +87,14 @@ class Command:
         history: Sequence[tuple[Turn, Reply]],
         trial: Trial,
         number: int,
+        workspace: Workspace | None,
     ) -> Reply:
         question, past = prompt_and_history(sample, turn, history)
         task = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
         del task["materials"], task["metadata"]
-        output = (await self._run(self._encode({"question": question, "history": past, **task}))).strip()
+        if workspace is not None:
+            task["workspace"] = str(workspace.path)
+        output = (await self._run(self._encode({"question": question, "history": past, **task}), workspace)).strip()
         if not output:
             raise AgentFault("empty_output", "the program ended well but printed nothing", retriable=True)
         if output.startswith("{"):
@@ -98,16 +106,19 @@ class Command:
                 ) from error
         return Reply(text=output)
 
-    async def _run(self, task: bytes) -> str:
-        done = asyncio.Event()
+    async def _run(self, task: bytes, workspace: Workspace | None) -> str:
+        done, command = asyncio.Event(), self._command
+        if workspace is not None:
+            named = [str(self._folder / part) if (self._folder / part).is_file() else part for part in command[:2]]
+            command = workspace.command([*named, *command[2:]])
         try:
             transport, output = await asyncio.get_running_loop().subprocess_exec(
                 lambda: _ProcessOutput(self._limit, done),
-                *self._command,
+                *command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                cwd=self._folder,
+                cwd=self._folder if workspace is None else workspace.path,
                 env=self._env,
                 start_new_session=True,
             )

@@ -60,6 +60,7 @@ class Floor:
         is cut to its first sentence or paragraph."""
 
     offline = True
+    reports_tool_calls = True
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._options, self._toolbox = options, setting.toolbox

@@ -21,9 +21,10 @@ __all__ = ["Mcp"]
 class Mcp:
     """Calls the tool in the column `tool` of each sample, with the JSON object in its column `arguments`.
 
-    The answer is the text of the result, or what went wrong: a tool that fails is an answer too. Its `answer` is
-    `structuredContent` as JSON. The scorer `mcp_result` looks at both, and at the time. With a column `server`, or the
-    option, the condition may have several servers. It is free.
+    Or it reads the resource whose URI is in the column `resource`, or gets the prompt in the column `prompt`. The
+    answer is the text of the result, or what went wrong: a tool that fails is an answer too. Its `answer` is
+    `structuredContent` as JSON, or the whole result of a resource or a prompt. The scorer `mcp_result` looks at both,
+    and at the time. With a column `server`, or the option, the condition may have several servers. It is free.
     """
 
     class Options(BaseModel):
@@ -32,9 +33,11 @@ class Mcp:
         model_config = Strictly
 
         server: Name | None = None  # null: the column `server`, or the condition's only one
-        tool: Name | None = None  # null: the column `tool`
+        tool: Name | None = None  # null: the column `tool`, `resource` or `prompt`
 
+    columns = ("server", "tool", "arguments", "resource", "prompt")
     offline = True
+    reports_tool_calls = True
     takes = frozenset({"mcp_servers"})
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
@@ -48,20 +51,21 @@ class Mcp:
         if server is None:
             message = f"the condition has {len(names)} MCP servers: name one by the option or the column `server`"
             raise AgentFault("bad_call", message)
-        tool = self._options.tool or _text(sample, "tool")
-        if tool is None:
-            raise AgentFault("bad_call", "the sample has no column `tool`, and the agent no option `tool`")
-        arguments = _arguments(sample.metadata.get("arguments"))
+        method, parameters = _request(sample, self._options.tool)
         async with self._toolbox.open(condition) as tools:
-            yield _Session(tools, server, tool, arguments)
+            yield _Session(tools, server, method, parameters)
 
 
 class _Session:
-    def __init__(self, tools: Tools, server: str, tool: str, arguments: JsonObject) -> None:
-        self._tools, self._server, self._tool, self._arguments = tools, server, tool, arguments
+    def __init__(self, tools: Tools, server: str, method: str, parameters: JsonObject) -> None:
+        self._tools, self._server, self._method, self._parameters = tools, server, method, parameters
 
     async def ask(self, turn: Turn) -> Reply:
-        call, structured = await self._tools.call_in_full(self._server, self._tool, self._arguments)
+        if self._method == "tools/call":
+            tool, arguments = self._parameters["name"], self._parameters["arguments"]
+            call, structured = await self._tools.call_in_full(self._server, tool, arguments)
+        else:
+            call, structured = await self._tools.read(self._server, self._method, self._parameters)
         failed = call.error is not None
         return Reply(
             text=(call.error if failed else call.result) or "",
@@ -72,6 +76,25 @@ class _Session:
             model=self._server,
             stop_reason="error" if failed else None,
         )
+
+
+def _request(sample: Sample, tool: str | None) -> tuple[str, JsonObject]:
+    """Method and parameters. `tool`: the option. Raises AgentFault where the sample does not say one thing."""
+    named = {key: text for key in ("tool", "resource", "prompt") if (text := _text(sample, key)) is not None}
+    if not named and tool is not None:
+        named = {"tool": tool}
+    if len(named) > 1:
+        raise AgentFault("bad_call", f"the sample has {' and '.join(f'`{key}`' for key in named)}: it is one request")
+    arguments = _arguments(sample.metadata.get("arguments"))
+    match named:
+        case {"tool": name}:
+            return "tools/call", {"name": tool or name, "arguments": arguments}
+        case {"resource": uri}:
+            return "resources/read", {"uri": uri}
+        case {"prompt": name}:
+            return "prompts/get", {"name": name, "arguments": arguments}
+    message = "the sample has no column `tool`, `resource` or `prompt`, and the agent no option `tool`"
+    raise AgentFault("bad_call", message)
 
 
 def _text(sample: Sample, column: str) -> str | None:

@@ -13,6 +13,7 @@ from karat import plugins
 from karat.agents import AgentSetting, Session, as_agent
 from karat.agents._answers import framework_reply, reply_from
 from karat.agents._prompt import prompt_and_history, trial_values
+from karat.context import Workspace
 from karat.errors import AgentFault, BadPlugin, TrialFault, described, did_you_mean
 from karat.records import Condition, JsonObject, Reply, Sample, Trial, Turn
 from karat.threads import Threads
@@ -25,7 +26,7 @@ class Python:
 
     Arguments are bound by name: `question` (or `query`, `prompt`, `user_query`, …), `system_prompt`
     (or `system`, `instructions`), `mcp_servers` (or `tools`), `history`, `messages`, `materials`,
-    `metadata`, `sample`, `sample_id`, `condition`, `repetition`, `turn`, `seed`. Where no name
+    `metadata`, `sample`, `sample_id`, `condition`, `repetition`, `turn`, `seed`, `workspace` (a path). Where no name
     means the question, the first free positional argument gets it. A default is kept where the
     condition gives no value. `**kwargs` gets the system prompt, the servers and the history. The
     function may return a text, a mapping or a `karat.Reply` with tool calls, usage and dollars, or
@@ -56,6 +57,7 @@ class Python:
             return target
 
     connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
+    context = ("workspace",)
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         target = options.target
@@ -72,12 +74,13 @@ class Python:
         self.takes: Collection[str] | None = getattr(target, "takes", None)
         self.shown: str = getattr(target, "shown", str(options.target))
         self.allow_golden = options.allow_golden or bool(getattr(target, "allow_golden", False))
+        self.enters_workspace = bool(getattr(target, "enters_workspace", False))
         self._agent = as_agent(target)
 
     def session(
-        self, condition: Condition, sample: Sample, trial: Trial, first: int
+        self, condition: Condition, sample: Sample, trial: Trial, first: int, workspace: Workspace | None
     ) -> AbstractAsyncContextManager[Session]:
-        return self._agent.session(trial, first)
+        return self._agent.session(trial, first, workspace)
 
     async def aclose(self) -> None:
         """Lets go of the threads, and of what the object itself holds."""
@@ -108,11 +111,13 @@ class _Function:
         history: Sequence[tuple[Turn, Reply]],
         trial: Trial,
         number: int,
+        workspace: Workspace | None,
     ) -> Reply:
         if self._binding.takes <= _PLAIN and sample.materials is None:
             known: JsonObject = {"question": turn.question, "system_prompt": condition.system_prompt}
         else:
             known = self._known(condition, sample, turn, history, trial, number)
+            known["workspace"] = None if workspace is None else workspace.path
         positional, keywords = self._binding.arguments(known)
         with self._shared_clients:
             if self._waits:
@@ -217,6 +222,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "repetition": ("repetition", "rep"),
     "turn": ("turn", "turn_number"),
     "seed": ("seed", "random_seed"),
+    "workspace": ("workspace",),
 }
 """Value → the names under which a function may ask for it; the first is the one that the documentation uses."""
 

@@ -64,6 +64,7 @@ class Replay:
     Options = _options()
 
     offline = True
+    context = ("skills", "plugins", "instructions", "workspace", "tools")  # whatever the answers were made with
     indifferent = ("latency_seconds", "path")  # which answers are there shows in the answers, not in where they lie
     columns: Mapping[str, tuple[str, ...]] = {  # option → what a column of such a file can be for
         kind.answer_file.option: tuple(kind.recorded_columns().model_fields)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 from msgspec import UNSET, structs
 
@@ -16,18 +16,20 @@ from karat.analysis.failures import failure_kinds
 from karat.analysis.ledger import accounts, outcome, server_problems
 from karat.analysis.model import (
     Account,
+    ContextUse,
     Difference,
     FailureKind,
     Family,
     JudgePair,
     LowSample,
-    MetricInfo,
     Provenance,
     Result,
     SampleColumn,
     SampleTable,
     Stopping,
     Summary,
+    ToolConfusion,
+    ToolUse,
 )
 from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of
 from karat.analysis.stopping import stopping_of
@@ -40,10 +42,11 @@ from karat.analysis.verdicts import (
     server_warnings,
     unmeasured,
     unnumbered,
+    use_warnings,
 )
 from karat.errors import BadOption, did_you_mean
 from karat.index import RunIndex, plan_of, read_index, trusted
-from karat.journal import RunFolder, ScorerInfo
+from karat.journal import RunFolder, ScorerInfo, server_changes
 from karat.records import Metric
 
 if TYPE_CHECKING:
@@ -127,7 +130,9 @@ def _with_repeats(summary: Summary) -> Summary:
 
 def _with_problems(run: RunFolder, summary: Summary) -> Summary:
     """The summary with the conditions in front whose MCP servers were not used: nothing is said of their effect."""
-    problems = server_problems(summary.accounts, run.info.condition_servers)
+    unknown = {use.condition for use in summary.contexts if use.kind == "server" and use.used is None}
+    problems = server_problems(summary.accounts, run.info.condition_servers, unknown)
+    summary = structs.replace(summary, warnings=(*use_warnings(summary.contexts, problems), *summary.warnings))
     if not problems:
         return summary
     names, words = {one.condition for one in problems}, server_warnings(problems)
@@ -190,8 +195,29 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         table_of_samples=figures.samples,
         panel=figures.panel,
         stopping=stopping or UNSET,
+        **_use(run, index, scorers, shown, figures.compared if kind.compared else (), level),
         parts=parts,
     )  # fmt: skip
+
+
+class _Use(TypedDict, total=False):
+    """The fields of the summary that tool calls make."""
+
+    contexts: tuple[ContextUse, ...]
+    tools: tuple[ToolUse, ...]
+    confusions: tuple[ToolConfusion, ...]
+
+
+def _use(
+    run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], shown: Mapping[str, str],
+    grids: Sequence[Grid], level: float,
+) -> _Use:  # fmt: skip
+    if not shown and not any(run.info.condition_servers.values()) and not run.info.condition_offers:
+        return {}
+    from karat.analysis.use import context_uses, expectations, tool_uses
+
+    tools, confusions = tool_uses(index, expectations(run, index, scorers, shown), level=level)
+    return {"contexts": context_uses(index, grids, level=level), "tools": tools, "confusions": confusions}
 
 
 def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, list[str]]:
@@ -214,7 +240,7 @@ class _Figures:
 
     def __init__(
         self,
-        metrics: tuple[MetricInfo, ...] = (),
+        grids: Sequence[Grid] = (),
         results: tuple[Result, ...] = (),
         differences: tuple[Difference, ...] = (),
         lowest: tuple[LowSample, ...] = (),
@@ -222,7 +248,9 @@ class _Figures:
         panel: tuple[JudgePair, ...] = (),
         family: Family | None = None,
     ) -> None:
-        self.metrics, self.results, self.differences = metrics, results, differences
+        self.metrics = tuple(grid.info for grid in grids)
+        self.compared = [grid for grid in grids if grid.stands and grid.info.compared is not False]  # that are tested
+        self.results, self.differences = results, differences
         self.lowest, self.samples, self.panel, self.family = lowest, samples, panel, family
 
     def losses(self, total: Account, kind: KindAnalysis) -> list[str]:
@@ -266,7 +294,7 @@ def _figures(
     apart = tuple(differences(found, conditions, level=level, baseline=first, every=asked.every, stopping=stopping))
     columns = tuple(column for grid in found for column in sample_columns(grid, conditions))
     return _Figures(
-        metrics=tuple(grid.info for grid in found),
+        grids=found,
         results=tuple(
             one
             for grid in found
@@ -305,6 +333,8 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
     """The servers that did not answer, unless the failures tell of them, or a later part did without."""
     from karat.formats import clean
 
+    for _, text in server_changes(run.info.servers, run.changed_servers()):
+        yield clean(f"{text}; answers of both parts are not alike")
     told = [one.example for one in failures if one.trials]
     for server in run.info.servers:
         if not server.fault or any(text == server.fault or f"'{server.name}'" in text for text in told):
@@ -355,6 +385,8 @@ def _warnings(run: RunFolder, index: RunIndex, status: str, total: Account, wait
     elif total.ledger.not_run:
         selection = "not run, because the last part was a selection"
         why = "without a result in the imported files" if run.info.imported else selection
+        if run.info.shard is not None:
+            why = f"not in this run, which is shard {run.info.shard} (`karat merge` puts shards together)"
         parts = [f"{plural(unasked, 'trial')} {why}"] if unasked else []
         parts += [f"{plural(unscored, 'answer')} not scored, because the scoring was stopped"] if unscored else []
         other = "because the answer to compare with is missing"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import ceil, fsum
 from typing import Any, get_args
 
@@ -194,18 +194,22 @@ def _attempts(tallies: Sequence[Tally]) -> Attempts:
     )
 
 
-def server_problems(accounts: Mapping[str, Account], servers: Mapping[str, Sequence[str]]) -> tuple[ServerProblem, ...]:
+def server_problems(
+    accounts: Mapping[str, Account], servers: Mapping[str, Sequence[str]], unknown: Container[str]
+) -> tuple[ServerProblem, ...]:
     """Conditions whose answers do not show what their MCP servers do: no call was made, or half of them failed.
 
-    `servers`: condition → the names of its servers. Without an answer, a call and a fault of the infrastructure there
-    is nothing to say yet.
+    `servers`: condition → the names of its servers. `unknown`: the conditions of which it is not known whether calls
+    were made. Without an answer, a call and a fault of the infrastructure there is nothing to say yet.
     """
     found = []
     for condition, account in accounts.items():
         calls, errors = (sum(getattr(use, part) for use in account.servers) for part in ("calls", "errors"))
         begun = account.latency.n or calls or account.ledger.infrastructure
         if servers.get(condition) and begun and 2 * errors >= calls:
-            problem = ServerProblem(condition=condition, answers=account.latency.n, calls=calls, errors=errors)
+            answers = account.latency.n
+            seen = bool(condition not in unknown or calls or not answers)
+            problem = ServerProblem(condition=condition, answers=answers, calls=calls, errors=errors, reported=seen)
             found.append(problem)
     return tuple(found)
 

@@ -19,6 +19,7 @@ from karat.journal import ServerInfo
 __all__ = [
     "Account",
     "Attempts",
+    "ContextUse",
     "Cost",
     "Difference",
     "Estimate",
@@ -39,12 +40,15 @@ __all__ = [
     "Result",
     "SampleColumn",
     "SampleTable",
+    "ScoreByUse",
     "ServerProblem",
     "ServerUse",
     "StopLook",
     "Stopping",
     "Summary",
     "Tokens",
+    "ToolConfusion",
+    "ToolUse",
 ]
 
 
@@ -344,7 +348,7 @@ class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
     example: str  # the newest message among those that stand; where all were followed by a success, the newest of all
 
 
-class ServerProblem(msgspec.Struct, frozen=True, kw_only=True):
+class ServerProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A condition with MCP servers whose answers do not show what the servers do.
 
     No call was made (`calls` is 0), or half of the calls or more failed. Without answers either (`answers` is 0), its
@@ -355,6 +359,59 @@ class ServerProblem(msgspec.Struct, frozen=True, kw_only=True):
     answers: int
     calls: int  # in the answers and in failed attempts
     errors: int  # calls that failed
+    reported: bool = True  # False: the agent may have made calls that it does not report
+
+
+class ScoreByUse(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric over the answers that used something and over those that did not. `Estimate.n` counts questions."""
+
+    metric: str  # MetricInfo.key
+    used: Estimate
+    answers_used: int  # with a score
+    not_used: Estimate
+    answers_not_used: int
+
+
+class ContextUse(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a condition offers, and how many of the answers used it: a call of it succeeded.
+
+    None: not known, because no answer reports a call and the agent does not say that it reports every call.
+    """
+
+    condition: str
+    kind: Literal["server", "skill", "plugin"]
+    name: str
+    answers: int
+    used: int | None
+    only_failed: int | None  # answers that called it and whose every such call failed: not among `used`
+    share: Estimate  # used / answers
+    scores: tuple[ScoreByUse, ...]  # of each metric on which conditions are compared; empty where `used` is None
+
+
+class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool under one condition, of the answers for which a scorer says which tools it expects.
+
+    A tool is called in an answer or not; how often does not matter.
+    """
+
+    scorer: str
+    condition: str
+    tool: str
+    expected: int  # answers that should call it
+    called: int  # answers that do
+    matched: int  # both
+    precision: Estimate  # matched / called
+    recall: Estimate  # matched / expected
+
+
+class ToolConfusion(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers that lack an expected tool and called one that they should not have."""
+
+    scorer: str
+    condition: str
+    expected: str
+    called: str | None  # None: no unexpected tool
+    answers: int
 
 
 class SampleColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -435,6 +492,9 @@ class Summary(PartHolder, frozen=True, kw_only=True):
     panel: tuple[JudgePair, ...] = ()  # every two judges of a panel, metric by metric
     calibrated: Calibrated | msgspec.UnsetType = msgspec.UNSET  # by people's labels, where that was asked for
     stopping: Stopping | msgspec.UnsetType = msgspec.UNSET  # unset: every question is asked
+    contexts: tuple[ContextUse, ...] = ()  # conditions in the order of the file
+    tools: tuple[ToolUse, ...] = ()  # empty: no scorer says which tools it expects, or no calls are known
+    confusions: tuple[ToolConfusion, ...] = ()  # the most frequent first, at most 100 of each scorer
 
     @property
     def offline(self) -> bool:

@@ -8,10 +8,11 @@ from msgspec import structs
 
 from karat import formats
 from karat.analysis.format_metric import between, estimated
-from karat.analysis.model import Account, Difference, FailureKind, Family, MetricInfo, Result, ServerProblem
+from karat.analysis.model import Account, ContextUse, Difference, FailureKind, Family, MetricInfo, Result, ServerProblem
 
 __all__ = [
     "ALPHA",
+    "CONTEXT_KINDS",
     "EQUIVALENT",
     "NOT_MEASURED",
     "NOT_TESTED",
@@ -26,6 +27,7 @@ __all__ = [
     "server_warnings",
     "unmeasured",
     "unnumbered",
+    "use_warnings",
     "verdict",
     "winner",
 ]
@@ -40,6 +42,9 @@ NOT_TESTED = "not tested"
 
 NOT_MEASURED = "MCP servers not measured"
 """Instead of `NO_DIFFERENCE` where a condition's MCP calls failed, or none was made."""
+
+CONTEXT_KINDS = {"server": "MCP server", "skill": "skill", "plugin": "plug-in"}
+"""What a condition may offer, in words."""
 
 EQUIVALENT = "equivalent within ±"
 """Begins the verdict of a run that stopped because no difference as large as its margin is left."""
@@ -239,13 +244,32 @@ def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
         if not one.answers:
             so = "and it has no answers" if one.calls else "see Failures"
         if not one.calls:
-            what = (
-                f"no MCP call in {formats.plural(one.answers, 'answer')}"
-                if one.answers
-                else "no MCP call and no answer"
-            )
+            what = "no MCP call and no answer"
+            if one.answers:
+                answers = formats.plural(one.answers, "answer")
+                what, so = (
+                    f"no MCP call in {answers}",
+                    "so its scores measure the offer of its MCP servers, not their use",
+                )
+                if not one.reported:
+                    what = f"no MCP call was reported in {answers}"
+                    so = "so whether its MCP servers were used is not known"
         found.append(f"{one.condition}: {what}, {so}")
     return found
+
+
+def use_warnings(contexts: Iterable[ContextUse], problems: Iterable[ServerProblem]) -> Iterator[str]:
+    """What conditions offer and no answer used; `problems` are said already."""
+    silent = {problem.condition for problem in problems if not problem.calls}
+    for use in contexts:
+        if use.used != 0 or not use.answers or (use.kind == "server" and use.condition in silent):
+            continue
+        answers = formats.plural(use.answers, "answer")
+        name = f"its {CONTEXT_KINDS[use.kind]} '{formats.clean(use.name)}'"
+        did = f"never used {name} in {answers}"
+        if use.only_failed:
+            did = f"called {name} in {formats.count(use.only_failed)} of {answers}, and every call failed"
+        yield f"{use.condition}: {did}, so its scores measure the offer, not the use"
 
 
 def unnumbered(results: Sequence[Result], scored: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ from karat.execution.plan import Plan, plan
 from karat.formats import OUTPUT_FORMAT
 from karat.kinds import DatasetPart
 from karat.models import parse_model
-from karat.records import Sample
+from karat.records import Context, Sample
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -44,12 +44,13 @@ class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[str, ...]
     gates: tuple[str, ...]
     preset: str | None = None  # of a study's participants
+    context: tuple[str, ...] = ()  # skills, tools and the like: what, and their names
 
     def __str__(self) -> str:
         servers = f" with {', '.join(self.servers)}" if self.servers else ""
         gates = f" ({', '.join(self.gates)})" if self.gates else ""
         preset = f" (preset {self.preset})" if self.preset else ""
-        return f"{self.name}{servers}{gates}{preset}"
+        return "; ".join((f"{self.name}{servers}{gates}{preset}", *self.context))
 
 
 class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +79,7 @@ class CheckedServer(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[str, ...]
     tools: tuple[str, ...] | None  # None: not started, or broken
     fault: str | None = None
+    protocol: str | None = None  # the version of MCP that was negotiated; None: not started, or broken
 
     def __str__(self) -> str:
         if self.fault or self.tools is None:
@@ -87,7 +89,8 @@ class CheckedServer(msgspec.Struct, frozen=True, kw_only=True):
             state = f"{formats.plural(len(self.tools), 'tool')}: {', '.join(self.tools[:_TOOLS_SHOWN])}{more}"
         else:
             state = "no tools"
-        return f"{self.name} ({self.type}, scope {self.scope}): {state}"
+        protocol = f", protocol {self.protocol}" if self.protocol else ""
+        return f"{self.name} ({self.type}, scope {self.scope}{protocol}): {state}"
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,6 +198,7 @@ def check(
                 servers=tuple(server.name for server in condition.mcp_servers),
                 gates=tuple(gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)),
                 preset=getattr(experiment.resolved.get(f"conditions.{condition.name}.preset"), "value", None),
+                context=_context(condition.context),
             )
             for condition in conditions
         ),
@@ -223,6 +227,16 @@ def check(
     )
 
 
+def _context(context: Context) -> tuple[str, ...]:
+    """What is set, with the names of its folders, files or tools."""
+    shown: list[str] = []
+    for key in context.keys:
+        value = getattr(context, key)
+        names = [str(getattr(one, "name", one)) for one in (value if isinstance(value, tuple) else (value,))]
+        shown.append(f"{key}: {', '.join(names)}")
+    return tuple(shown)
+
+
 def _checked_scorer(used: ScorerInUse) -> CheckedScorer:
     return CheckedScorer(
         name=used.info.name,
@@ -245,7 +259,8 @@ def can_show(questions: int, conditions: int, kind: str) -> str | None:
     least = minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1).value if questions > 1 else math.nan
     unit = kinds.of(kind).unit
     if math.isnan(least):
-        return f"no difference between conditions: {formats.plural(questions, unit)} are too few"
+        few = f"{formats.plural(questions, unit)} {'is' if questions == 1 else 'are'} too few"
+        return f"no difference between conditions: {few}"
     return (
         f"differences of {formats.number(least)} standard deviations over {unit}s or more, in 80 % of runs; "
         "in points: karat plan RUN"
@@ -365,6 +380,7 @@ def _servers(selected: Plan, started: Started) -> tuple[CheckedServer, ...]:
                 conditions=tuple(users[name]),
                 tools=tuple(tool.name for tool in tools) if tools is not None else None,
                 fault=getattr(outcome, "message", None),
+                protocol=getattr(outcome, "protocol", None),
             )
         )
     return tuple(checked)

@@ -42,6 +42,7 @@ __all__ = [
     "run_argument",
     "scoring",
     "selection",
+    "shard_selection",
     "show_help",
 ]
 
@@ -227,6 +228,23 @@ class Chosen(Options):
         limit = [f"--limit={self.limit}"] if self.limit is not None else []
         samples = [f"--only-sample={name}" for name in self.only_samples]
         return [*limit, *samples, *(f"--only-condition={name}" for name in self.only_conditions)]
+
+
+class ChosenOfShard(Chosen):
+    """Which part of the plan, perhaps one of several equal parts."""
+
+    shard: str | None = option(
+        "--shard", metavar="I/N", help="Only the I-th of N parts of the trials; `karat merge` puts parts together."
+    )
+
+    def as_selection(self) -> Selection:
+        """As `karat.execution` takes it. Raises BadOption."""
+        import msgspec
+
+        from karat.execution import Shard
+
+        shard = Shard.parse(self.shard) if self.shard is not None else None
+        return msgspec.structs.replace(super().as_selection(), shard=shard)
 
 
 class Scorers(Options):
@@ -416,3 +434,4 @@ scoring: Callable[[Command], Command] = _SCORINGS.named("scorings")
 allow_code: Callable[[Command], Command] = _ALLOW_CODE.named("allow_code")
 experiment_file = gathered("source", File)
 selection = gathered("chosen", Chosen)
+shard_selection = gathered("chosen", ChosenOfShard)

@@ -79,7 +79,9 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
     # A condition that is out because its comparisons are decided is not asked again.
     out = () if summary.stopping is msgspec.UNSET else summary.stopping.out
     asked = [account.ledger for name, account in summary.accounts.items() if name not in out]
-    missing = any(one.not_run or one.infrastructure or one.limit for one in asked)
+    # What a shard that ended did not run is of the others.
+    of_others = outcome.run.info.shard is not None and outcome.reason == "done"
+    missing = any((one.not_run and not of_others) or one.infrastructure or one.limit for one in asked)
     failed = any(one.agent for one in asked)
     if again is not None and (missing or failed):
         source, chosen = again
@@ -92,6 +94,8 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         env_file = [f"--env-file={source.env_file}"] if source.env_file else []
         command = typed("run", str(source.file), settings, env_file, part, "--resume", run, retry)
         commands.append((command, ", and ".join(why)))
+    if outcome.run.info.shard is not None:
+        commands.append((typed("merge", shown_path(outcome.run.path.parent)), "all shards as one run"))
     if ledger.judge:
         commands.append((typed("score", run, missing_scores(outcome.run, summary)), "score what has no score"))
     scored = [

@@ -92,12 +92,17 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         return probe.scorers, probe.secrets
     if not run.info.scorers:
         raise BadOption("--judge", "the run has no scorer of its own: name one, e.g. --judge overlap")
-    code = [one.type for one in run.info.scorers if ":" in one.type]
+    code = [one.type for one in run.info.scorers if ":" in one.type or _runs_programs(one.type)]
     if code:
         command = typed("score", shown_path(run.path), in_words(run.info.scorers))
         problem = f"the run was scored by code, {', '.join(code)}, and no code is run because a folder names it"
         raise BadOption("--scorer", f"{problem}; name it yourself, where its module can be imported:\n  {command}")
     return own_scorers(run), {}
+
+
+def _runs_programs(scorer: str) -> bool:
+    """Whether the scorer's options name a program."""
+    return bool(getattr(plugins.find("scorers", scorer), "runs_programs", False))
 
 
 def _advice(run: RunFolder, specs: Sequence[ScorerSpec]) -> list[str]:

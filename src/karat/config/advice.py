@@ -37,6 +37,10 @@ def advise(
     for name in file.mcp_servers:
         if name not in used:
             reading.warn(("mcp_servers", name), "no condition uses it")
+    for name, server in used.items():
+        if server.type == "sse":
+            message = "SSE has been given up by the protocol; offer the server over streamable HTTP (`type: http`)"
+            reading.warn(("mcp_servers", name, "type"), message)
     if getattr(file.agent.plugin, "connects_itself", False):
         _advise_on_proxies(reading, file.agent.type, used, cassettes)
     if not scorers:
@@ -82,12 +86,16 @@ def _advise_on_proxies(
             message = f"{itself}; a replay answers its requests, but sends no notifications and no requests of a server"
             reading.warn(("mcp", "replay"), message)
         return
-    for name in sorted(name for name, server in used.items() if server.scope == "run"):
-        message = (
-            f"{itself}, and reaches a shared server through a proxy that passes on tools only, over protocol "
-            "2025-11-25 or older: no resources, prompts or notifications. With `scope: trial` it sees all of the server"
-        )
-        reading.warn(("mcp_servers", name, "scope"), message)
+    for name, server in sorted(used.items()):
+        if server.scope == "run" or server.protocol != "auto" or server.auth is not None:
+            key = "scope" if server.scope == "run" else "auth" if server.auth is not None else "protocol"
+            value = f"`{key}`" if key == "auth" else f"`{key}: {getattr(server, key)}`"
+            message = (
+                f"{itself}, and reaches a server with {value} through a proxy that passes on "
+                "tools, resources and prompts, over protocol 2025-11-25 or older: no notifications, and no requests "
+                f"of the server. Without `{key}` it sees all of the server"
+            )
+            reading.warn(("mcp_servers", name, key), message)
 
 
 def models_of(options: Mapping[str, Any]) -> list[str]:

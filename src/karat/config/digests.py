@@ -14,7 +14,7 @@ import msgspec
 
 from karat import plugins
 from karat.documents.nodes import printable
-from karat.records import Gate
+from karat.records import Context, Elicit, Gate
 
 __all__ = ["agent_digest", "condition_digest", "server_digest"]
 
@@ -46,9 +46,18 @@ def server_digest(definition: Mapping[str, Any], defaults: Mapping[str, Any]) ->
     return _digest(telling)
 
 
-def condition_digest(prompt: str | None, servers: list[str], gate: Gate) -> str:
-    """Over the prompt, the digests of the servers in their order, and the gates."""
-    return _digest({"system_prompt": prompt, "mcp_servers": servers, "gates": gate})
+def condition_digest(
+    prompt: str | None, servers: list[str], gate: Gate, context: Context, elicit: Elicit | None = None
+) -> str:
+    """Over the prompt, the digests of the servers in their order, the gates, and what is set of all else."""
+    parts: dict[str, object] = {"system_prompt": prompt, "mcp_servers": servers, "gates": gate}
+    if elicit is not None:
+        parts["elicit"] = elicit
+    if context.keys:
+        named = [(part.name, part.digest) for part in (*context.skills, *context.plugins)]
+        alone = [part and part.digest for part in (context.instructions, context.workspace)]
+        parts["context"] = [len(context.skills), named, alone, sorted(context.tools)]
+    return _digest(parts)
 
 
 def _defaults(plugin: type[Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from karat import kinds, plugins
 from karat.config import digests
 from karat.config.advice import advise, keys_of, models_of
+from karat.config.context import CONTEXT_KEYS
 from karat.config.environment import expand, read_env_file
 from karat.config.model import Execution, ExperimentFile, RemoteServer, StdioServer
 from karat.config.prompts import PromptText
@@ -30,7 +31,7 @@ from karat.files import open_regular
 from karat.journal.events import Choice
 from karat.journal.folder import slugged
 from karat.models import Price, Rate
-from karat.records import AgentSpec, Cassettes, Condition, Gate, McpServer, ScorerSpec
+from karat.records import AgentSpec, Cassettes, Condition, Context, ContextPart, Gate, McpServer, ScorerSpec, ServerAuth
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -107,7 +108,11 @@ class Experiment:
         """
         plugin = plugins.find("kinds", self.kind, folder=self.folder)
         path = self.dataset.path if commit is None else at_commit(self.dataset.path, commit)
-        loaded: Dataset = plugins.build(plugin, self.dataset.options, folder=self.folder).load(path)
+        kind = plugins.build(plugin, self.dataset.options, folder=self.folder)
+        scorers = [plugins.find("scorers", spec.type, folder=self.folder) for spec in self.scorers]
+        if scorers and not any(getattr(scorer, "golden", True) for scorer in scorers):
+            kind = getattr(kind, "without_answers", lambda: kind)()
+        loaded: Dataset = kind.load(path)
         if loaded.samples and not loaded.samples[0].kind:
             named = [msgspec.structs.replace(sample, kind=self.kind) for sample in loaded.samples]
             return msgspec.structs.replace(loaded, samples=named)
@@ -309,11 +314,23 @@ class _Builder:
 
     def _server(self, name: str, model: StdioServer | RemoteServer) -> McpServer:
         settings = model.model_dump()
+        auth = getattr(model, "auth", None)
+        if "auth" in settings:
+            settings["auth"] = None if auth is None else auth.model_dump(exclude_none=True)
         shown = self._reading.shown(settings, self._root.get("mcp_servers", name))
         self._shown["mcp_servers"][name] = shown
         defaults = {key: field.default for key, field in type(model).model_fields.items() if key != "type"}
         digest = digests.server_digest({"name": name, **shown}, defaults)
         settings["args"] = tuple(settings.get("args", ()))
+        if auth is not None:
+            settings["auth"] = ServerAuth(
+                type=auth.type,
+                issuer=auth.issuer,
+                client_id=auth.client_id or "",
+                secret=self._reading.env.get(auth.client_secret_env or auth.private_key_env or "", ""),
+                algorithm=auth.algorithm,
+                scopes=tuple(auth.scopes),
+            )
         return McpServer(name=name, digest=digest, **settings)
 
     def _condition(
@@ -321,7 +338,7 @@ class _Builder:
     ) -> Condition:
         model, node = self._file.conditions[name], self._root.get("conditions", name)
         prompt = model.prompt
-        fields = model.model_dump(exclude={"agent", "prompt_file", "preset", "system_prompt"})
+        fields = model.model_dump(exclude={"agent", "prompt_file", "preset", "system_prompt", "elicit", *CONTEXT_KEYS})
         shown: dict[str, Any] = self._reading.shown({"system_prompt": prompt, **fields}, node)
         if isinstance(prompt, PromptText):
             shown["system_prompt"] = prompt.text
@@ -338,17 +355,31 @@ class _Builder:
                 shown["agent"] = {key: value for key, value in both.items() if key in model.agent.given}
         self._shown["conditions"][name] = shown
         chosen = tuple(servers[server] for server in model.mcp_servers)
+        context = Context(
+            skills=tuple(model.skills),
+            plugins=tuple(model.plugins),
+            instructions=model.instructions,
+            workspace=model.workspace,
+            tools=tuple(model.tools),
+        )
+        shown |= _shown_context(context, node)
+        if model.elicit is not None:
+            shown["elicit"] = msgspec.to_builtins(model.elicit)
         gate = Gate(
             require_mcp_tool_use=model.require_mcp_tool_use, require_mcp_tool_success=model.require_mcp_tool_success
         )
         return Condition(
             name=name,
             position=position,
-            digest=digests.condition_digest(shown["system_prompt"], [server.digest for server in chosen], gate),
+            digest=digests.condition_digest(
+                shown["system_prompt"], [server.digest for server in chosen], gate, context, model.elicit
+            ),
             agent=agent,
             system_prompt=prompt.text if isinstance(prompt, PromptText) else prompt,
             mcp_servers=chosen,
             gate=gate,
+            elicit=model.elicit,
+            context=context,
         )
 
     def _scorers(self) -> list[tuple[Place, Plugged]]:
@@ -406,6 +437,25 @@ class _Builder:
     def _shown_scorer(self, place: Place, part: Plugged) -> dict[str, Any]:
         options = self._reading.shown(part.options, self._root.get(*place) if place else None)
         return {"type": part.type, "name": part.name, **options}
+
+
+def _shown_context(context: Context, node: Node | None) -> dict[str, Any]:
+    """What is set of a context, each part with its path as the file has it and its digest."""
+    shown: dict[str, Any] = {}
+    for key in context.keys:
+        value = getattr(context, key)
+        below = node.get(key) if node is not None else None
+        if key == "tools":
+            shown[key] = list(value)
+        elif isinstance(value, ContextPart):
+            shown[key] = _shown_part(value, below)
+        else:
+            shown[key] = [_shown_part(one, below.get(at) if below else None) for at, one in enumerate(value)]
+    return shown
+
+
+def _shown_part(part: ContextPart, node: Node | None) -> dict[str, str]:
+    return {"path": str(node.value) if node is not None else str(part.path), "digest": part.digest}
 
 
 def _default_scorer(name: str, folder: Path) -> Plugged:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal, Self, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -28,6 +28,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
+from karat.config.context import CONTEXT_KEYS, Folder, InstructionsFile, SkillFolder, is_taken, names_differ
 from karat.config.environment import is_variable
 from karat.config.prompts import PromptText, presets, prompt_problems, read_prompt
 from karat.config.reading import (
@@ -43,7 +44,9 @@ from karat.config.reading import (
 from karat.documents.validation import Problem, refusal, shown, validated
 from karat.errors import BadOption, did_you_mean
 from karat.kinds import completed
+from karat.mcp.elicitation import answers_from
 from karat.models import parse_model
+from karat.records import Elicit, ProtocolVersion
 
 __all__ = [
     "Budget",
@@ -176,6 +179,8 @@ class Execution(Section):
     )  # below 1: a share of the planned trials; else a count
     stop: Stop | None = None  # null: every question is asked
     shared: bool = False  # others of your group may read the run folder, as far as your umask allows; else only you
+    workspace_ignore: list[Name] = []  # files and folders, e.g. .venv or *.log, of which changes are not kept
+    keep_workspaces: bool = False  # keep every workspace as its trial left it, besides the archive of its changes
 
     def most_failures(self, planned: int) -> float:
         """With so many failed trials a run of `planned` ones stops; at least one may fail.
@@ -208,6 +213,7 @@ class _Server(Section):
     scope: Literal["trial", "run"] = "trial"  # a session for each trial, or one that all share
     init_timeout_seconds: Seconds = 60.0  # of start and handshake
     call_timeout_seconds: Seconds = 120.0  # of one tool call
+    protocol: Literal["auto"] | ProtocolVersion = "auto"  # version of MCP; auto: the newest that server and karat know
 
 
 class StdioServer(_Server):
@@ -217,12 +223,42 @@ class StdioServer(_Server):
         "url": "a server of type stdio takes no `url`; it is started by its `command`; "
         "to reach an address write `type: http`",
         "headers": "a server of type stdio takes no `headers`; it is a program; write `env`",
+        "auth": "a server of type stdio takes no `auth`; it is a program; write `env`",
     }
 
     type: Literal["stdio"] = "stdio"  # may be left out where there is a `command`
     command: Name = Field(description="the program to start, e.g. python")
     args: list[Text] = []  # its arguments; relative paths start at the experiment's folder
     env: dict[str, Text] = {}  # its variables, besides PATH, HOME and LANG
+
+
+class ServerAuthModel(Section):
+    """How to get a token for a server (OAuth)."""
+
+    type: Literal["client_credentials", "private_key_jwt", "login"] = Field(
+        description="client_credentials: with a secret; private_key_jwt: with a key; login: `karat login`, once"
+    )
+    issuer: Address | None = None  # the authorization server, to which credentials are sent; login: not needed
+    client_id: Name | None = None  # login: null registers a client
+    client_secret_env: VariableName | None = None  # the name of the variable that holds the client's secret
+    private_key_env: VariableName | None = None  # the name of the variable that holds the key, as PEM
+    algorithm: Literal["RS256", "ES256"] = "RS256"  # private_key_jwt: with which the key signs
+    scopes: list[Name] = []  # what is asked for; none: what the server names
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        needed = {
+            "client_credentials": ("issuer", "client_id", "client_secret_env"),
+            "private_key_jwt": ("issuer", "client_id", "private_key_env"),
+            "login": (),
+        }[self.type]
+        taken = {*needed, *(("issuer", "client_id", "client_secret_env") if self.type == "login" else ())}
+        keys = ("issuer", "client_id", "client_secret_env", "private_key_env")
+        if missing := [key for key in needed if getattr(self, key) is None]:
+            raise ValueError(f"`type: {self.type}` needs {' and '.join(f'`{key}`' for key in missing)}")
+        if extra := [key for key in keys if key not in taken and getattr(self, key) is not None]:
+            raise ValueError(f"`type: {self.type}` takes no {' and no '.join(f'`{key}`' for key in extra)}")
+        return self
 
 
 class RemoteServer(_Server):
@@ -241,6 +277,16 @@ class RemoteServer(_Server):
     type: Literal["http", "sse"] = "http"  # http (the default where there is a `url`): streamable HTTP
     url: Address = Field(description="the server's address, e.g. http://localhost:8080/mcp")
     headers: dict[str, Text] = {}  # sent with each request
+    auth: ServerAuthModel | None = None  # OAuth: how to get a token; null: none, or in `headers`
+
+    @field_validator("auth")
+    @classmethod
+    def _auth_fits(cls, auth: ServerAuthModel | None, info: ValidationInfo) -> ServerAuthModel | None:
+        if auth is not None and info.data.get("type") == "sse":
+            raise ValueError("OAuth needs `type: http`; SSE has been given up by the protocol")
+        if auth is not None and any(name.lower() == "authorization" for name in info.data.get("headers") or {}):
+            raise ValueError("leave out one of `auth` and the header `Authorization`")
+        return auth
 
 
 def _server(value: object) -> StdioServer | RemoteServer:
@@ -326,6 +372,19 @@ def _known_preset(name: object) -> object:
     return name
 
 
+def _elicit(value: object) -> Elicit:
+    match value:
+        case {"column": str(column), **rest} if column and not rest:
+            return Elicit(column=column)
+    try:
+        return Elicit(answers=answers_from(value))
+    except ValueError as error:
+        raise ValueError(f"{error}; or {{column: NAME}}, a column of the dataset with one of these") from None
+
+
+_ELICIT_SCHEMA: JsonDict = {"anyOf": [{"type": kind} for kind in ("string", "object", "array", "null")]}
+
+
 def _condition_schema(schema: JsonDict) -> None:
     """What a schema can say of a condition's keys together, and the name that k-eval gave one of them."""
     prompts = ("preset", "system_prompt", "prompt_file", "system_prompt_file")
@@ -356,9 +415,19 @@ class ConditionModel(Section):
     ] = []  # names from `mcp_servers`; the agent sees these and no others
     require_mcp_tool_use: bool = False  # an attempt without a call of an MCP tool fails
     require_mcp_tool_success: bool = False  # an attempt whose MCP calls all failed fails
+    elicit: Annotated[Elicit | None, PlainValidator(_elicit), WithJsonSchema(_ELICIT_SCHEMA)] = (
+        None  # how servers' questions to the user are answered; null: they cannot ask
+    )
     agent: Annotated[Plugged | None, PlainValidator(read_variant), WithJsonSchema({"type": "object"})] = (
         None  # options of the agent that differ under this condition
     )
+    skills: Annotated[list[SkillFolder], AfterValidator(names_differ)] = []  # folders, each with a SKILL.md
+    plugins: Annotated[list[Folder], AfterValidator(names_differ)] = []  # folders of plug-ins, hooks included
+    instructions: InstructionsFile | None = None  # a file such as CLAUDE.md
+    workspace: Folder | None = None  # a folder; each trial starts with a fresh copy of it
+    tools: list[Name] = []  # the agent's built-in tools that are allowed
+
+    _context_is_taken = field_validator(*CONTEXT_KEYS)(is_taken)
 
     @model_validator(mode="before")
     @classmethod
@@ -503,6 +572,28 @@ class ExperimentFile(Section):
     prices: dict[str, PriceModel] = Field(default={}, examples=[{"openai:my-model": {"input": 2.5, "output": 10}}])
     limits: dict[str, RateModel] = Field(default={}, examples=[{"openai:my-model": {"requests_per_minute": 60}}])
     secrets: list[Variable] = Field(default=[], examples=[["MY_PASSWORD"]])
+
+    @field_validator("conditions")
+    @classmethod
+    def _can_ask(cls, conditions: dict[str, ConditionModel], info: ValidationInfo) -> dict[str, ConditionModel]:
+        servers = info.data.get("mcp_servers") or {}
+        problems = [
+            Problem(
+                (name, "elicit"),
+                f"'{server}' is shared (`scope: run`), so its questions could be another trial's; write `scope: trial`",
+            )
+            for name, condition in conditions.items()
+            for server in (condition.mcp_servers if condition.elicit is not None else ())
+            if server in servers and servers[server].scope == "run"
+        ]
+        problems += [
+            Problem((name, "elicit"), "the condition has no mcp_servers, so none can ask; leave it out")
+            for name, condition in conditions.items()
+            if condition.elicit is not None and not condition.mcp_servers
+        ]
+        if problems:
+            raise refusal(problems)
+        return conditions
 
     @field_validator("limits")
     @classmethod

@@ -77,6 +77,7 @@ class Reading(msgspec.Struct, eq=False):
     dataset: DatasetPart | None = None  # once it is valid
     agent: Plugged | None = None  # once it is valid
     not_found: dict[tuple[str, str], str] = {}  # family and name of a plug-in → what is wrong with it
+    trees: dict[Path, str] = {}  # folder that conditions name → its digest
     attributes: Mapping[str, Collection[str]] | None = None  # of participants, by study; None: not read yet
 
     def warn(self, place: Place, message: str) -> None:

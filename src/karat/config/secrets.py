@@ -10,7 +10,7 @@ a header, variable or query parameter called like one (a word of its name is key
 secret, password, authorization, cookie, …), the password or the lone token before the `@` of a
 URL. `INDEX: ./docs` and `Accept: text/html` may stay.
 
-`api_key_env: NAME` holds no secret but names the variable that does.
+`api_key_env: NAME` holds no secret but names the variable that does; so do `client_secret_env` and `private_key_env`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _WORDS = {
     *("secret", "secrets", "password", "passwd", "pwd", "passphrase", "credential", "credentials"),
     *("auth", "authorization", "authentication"),
 }
+_NAME_SECRETS = ("api_key", "client_secret", "private_key")  # `…_env` names the variable that holds it
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -86,9 +87,9 @@ class Secrets:
         if not option:
             return
         key = str(option[-1]).lower()
-        if key.startswith("api_key") and key.endswith("_env"):
+        if key.startswith(_NAME_SECRETS) and key.endswith("_env"):
             self._variable_name(place, text)
-        elif key.startswith("api_key"):
+        elif key.startswith(_NAME_SECRETS):
             self._take(place, node, text, literal=True)
         elif len(option) >= 2 and option[-2] in ("headers", "env"):
             self._take(place, node, text, literal=sounds_secret(str(option[-1])))

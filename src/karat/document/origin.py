@@ -123,6 +123,7 @@ def _servers(summary: Summary) -> Iterator[Block]:
             name=one.name,
             cells=(
                 Text(", ".join(one.tools) or formats.UNKNOWN),
+                Text(one.protocol or formats.UNKNOWN),
                 Text(_digest(one.digest), code=True),
                 Text(_digest(one.tools_digest), code=True),
                 Text(one.fault or "answered", tone="bad" if one.fault else "quiet"),
@@ -131,7 +132,7 @@ def _servers(summary: Summary) -> Iterator[Block]:
         for one in summary.provenance.servers
     )
     if rows:
-        heads = ("server", "tools", "digest", "digest of the tools", "at the start")
+        heads = ("server", "tools", "protocol", "digest", "digest of the tools", "at the start")
         yield Table(caption="MCP servers, as they were at the start", columns=columns(*heads, text=heads), rows=rows)
 
 

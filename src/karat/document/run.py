@@ -10,7 +10,7 @@ from karat import formats, kinds
 from karat.analysis import Summary
 from karat.analysis.planning import probable_flips
 from karat.blocks import Block, Chart, Fold, KindBlocks, Note, Section, Table, limited
-from karat.document import failing, scores, spending, variation
+from karat.document import failing, scores, spending, use, variation
 from karat.document.charts import gaps, spread, with_names_apart
 from karat.document.corrected import corrected_blocks, corrected_lines
 from karat.document.failing import Texts
@@ -126,6 +126,7 @@ def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:
     yield Section(id="scores", title="Results", blocks=results)
     compared = tuple(scores.differences(summary)) if kind.differences is None else kind.differences
     yield Section(id="differences", title="Differences", blocks=compared)
+    yield Section(id="use", title="What was used", blocks=(*use.use(summary), *use.tools(summary)))
     parts = (*variation.variation(summary, metrics), *spread(summary), *variation.retried(summary))
     yield Section(id="variation", title="Variation", blocks=(*kind.variation, *parts))
 

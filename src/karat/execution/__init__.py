@@ -1,6 +1,8 @@
 """The run: one trial, then the crowd; what is tried again; what a person sees of it."""
 
 from karat.execution.limits import Limits, refuse_unpriced
+from karat.execution.merging import MergedRun, merge_runs
+from karat.execution.plan import Shard
 from karat.execution.progress import RunStatus
 from karat.execution.scoring import ScorerInUse
 from karat.execution.setup import (
@@ -16,15 +18,18 @@ from karat.execution.start import Outcome, Selection, rescore, run_experiment
 
 __all__ = [
     "Limits",
+    "MergedRun",
     "Outcome",
     "RunStatus",
     "ScorerInUse",
     "Selection",
+    "Shard",
     "agent_notes",
     "build_agents",
     "build_scorers",
     "close_agents",
     "experiment_scorers",
+    "merge_runs",
     "opened_scorers",
     "refuse_unknown_gates",
     "refuse_unpriced",

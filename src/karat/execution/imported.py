@@ -20,7 +20,7 @@ from karat import plugins
 from karat.errors import BadDataset, BadExperiment, BadOption, BadRun, Fault, unreadable
 from karat.execution.plan import trial_id
 from karat.execution.provenance import now
-from karat.files import in_use, open_regular, remove_leftovers
+from karat.files import in_use, open_regular, remove_leftovers, sync_folder, write_durably
 from karat.formats import clean, excerpt
 from karat.importers import (
     Findings,
@@ -49,8 +49,6 @@ from karat.journal import (
     slugged,
 )
 from karat.journal.codec import LONGEST_LINE
-from karat.journal.folder import write_durably
-from karat.journal.writer import sync_folder
 from karat.kinds import DEFAULT_KIND, sample_digest
 from karat.records import (
     AgentSpec,

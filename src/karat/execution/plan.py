@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from karat.errors import BadOption, did_you_mean
 from karat.records import Condition, Sample, Trial
@@ -13,7 +17,32 @@ if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.kinds import Dataset
 
-__all__ = ["Plan", "plan", "trial_id"]
+__all__ = ["Plan", "Shard", "plan", "trial_id"]
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """One of several equal parts of a plan, each run by itself: shard 2 of 4.
+
+    A trial's id decides which shard it is of, so that `--limit`, `--resume` and a longer dataset move no trial.
+    """
+
+    number: int  # from 1
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """`2/4`. Raises BadOption."""
+        found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+            raise BadOption("--shard", f"must be I/N with I from 1 to N, e.g. 2/4, got '{text}'")
+        return cls(int(found[1]), int(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def has(self, trial: str) -> bool:
+        """Whether the trial with this id is in it. The id's last digits: its first ones are the trial's seed."""
+        return int(trial[-12:], 16) % self.of == self.number - 1
 
 
 class Plan:
@@ -23,13 +52,32 @@ class Plan:
     nothing grows with their number.
     """
 
-    def __init__(self, samples: Sequence[Sample], conditions: Sequence[Condition], repetitions: int) -> None:
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        conditions: Sequence[Condition],
+        repetitions: int,
+        shard: Shard | None = None,
+    ) -> None:
         self.samples = samples
         self.conditions = tuple(conditions)
         self.repetitions = repetitions
+        self.shard = shard  # None: every trial
+
+    def with_conditions(self, conditions: Sequence[Condition]) -> Plan:
+        """The same trials under conditions of the same names and digests."""
+        return Plan(self.samples, conditions, self.repetitions, self.shard)
 
     def __len__(self) -> int:
-        return len(self.samples) * len(self.conditions) * self.repetitions
+        return sum(self.counts().values())
+
+    def counts(self) -> dict[str, int]:
+        """How many trials there are of each condition."""
+        each = len(self.samples) * self.repetitions if self.shard is None else 0
+        counts = Counter({condition.name: each for condition in self.conditions})
+        if self.shard is not None:
+            counts.update(trial.condition.name for trial in self)
+        return counts
 
     def __iter__(self) -> Iterator[Trial]:
         index = 0
@@ -43,7 +91,9 @@ class Plan:
             for condition, end, repetition in ends:
                 digest = begun.copy()
                 digest.update(end)
-                yield _trial(digest.hexdigest(), sample, condition, repetition, index)
+                name = digest.hexdigest()
+                if self.shard is None or self.shard.has(name):
+                    yield _trial(name, sample, condition, repetition, index)
                 index += 1
 
     def __getitem__(self, index: int) -> Trial:
@@ -60,6 +110,7 @@ def plan(
     limit: int | None = None,
     only_samples: Sequence[str] = (),
     only_conditions: Sequence[str] = (),
+    shard: Shard | None = None,
 ) -> Plan:
     """What is to be run. `limit` takes the first samples; names select, in the file's order.
 
@@ -81,11 +132,14 @@ def plan(
             raise BadOption("--limit", f"must be at least 1, got {limit}")
         samples = samples[:limit]
     if experiment.execution.stop is not None:
+        if shard is not None:
+            message = "a run that may stop early looks at all answers together: leave out execution.stop"
+            raise BadOption("--shard", message)
         from karat.analysis.stopping import in_order
 
         named = {sample.id: sample for sample in samples}
         samples = [named[name] for name in in_order(named, experiment.execution.stop.seed)]
-    return Plan(samples, conditions, experiment.execution.num_repetitions)
+    return Plan(samples, conditions, experiment.execution.num_repetitions, shard)
 
 
 def trial_id(sample: Sample, condition: Condition, repetition: int) -> str:

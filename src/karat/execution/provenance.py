@@ -26,6 +26,8 @@ from karat.journal import (
     ServerInfo,
     StudyCopy,
 )
+from karat.records import Condition
+from karat.tool_use import Offered
 
 if TYPE_CHECKING:
     from karat.config import Experiment
@@ -77,12 +79,19 @@ def run_info(
         condition_servers={
             condition.name: tuple(server.name for server in condition.mcp_servers) for condition in conditions
         },
+        condition_offers={condition.name: made for condition in conditions if (made := _offers(condition))},
         source=source,
         studies=studies,
         versions=_versions(),
         rehearsed=experiment.rehearsed,
+        shard=str(selected.shard) if selected.shard is not None else None,
         host=f"{platform.system()} {platform.machine()}",
     )
+
+
+def _offers(condition: Condition) -> tuple[Offered, ...]:
+    skills = (Offered("skill", part.name) for part in condition.context.skills)
+    return (*skills, *(Offered("plugin", part.name) for part in condition.context.plugins))
 
 
 def _plan_info(selected: Plan, samples: int | None = None) -> PlanInfo:
@@ -100,6 +109,7 @@ def resumed(
     samples: int | None = None,
     scorers: tuple[ScorerInfo, ...] = (),
     studies: tuple[StudyCopy, ...] = (),
+    servers: tuple[ServerInfo, ...] = (),
 ) -> Resume:
     """The event with which another process resumes a run. `samples`: how many all parts together have planned."""
     conditions = selected.conditions if selected is not None else ()
@@ -114,6 +124,7 @@ def resumed(
         command=command,
         scorers=scorers,
         studies=studies,
+        servers=servers,
     )
 
 
@@ -125,6 +136,7 @@ _LIBRARIES = {
     "anthropic": "anthropic",
     "google.genai": "google-genai",
     "claude_agent_sdk": "claude-agent-sdk",
+    "acp": "agent-client-protocol",
 }
 """Module → distribution: what answers, what judges, and the table of prices."""
 

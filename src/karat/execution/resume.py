@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from karat import plugins
 from karat.errors import ResumeRefused
 from karat.execution.plan import Plan
 from karat.execution.scoring import PendingScore, ScorerInUse, ScorerMemory
 from karat.index import read_index, trusted
 from karat.journal import Horizon, ReplyEvent, RunFolder, ScorerInfo
-from karat.records import Answer, Reply, Trial
+from karat.records import Answer, JsonObject, Reply, Sample, Trial
+from karat.redact import Redactor, map_texts
 from karat.scorers import Row
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class JournalState(msgspec.Struct, kw_only=True):
             and (retry_failed or not self.agent_faults[trial.index])
             and trial.sample.id in samples
             and trial.condition.name in conditions
+            and (selected.shard is None or selected.shard.has(trial.id))
         )
 
     def pending(self, folder: RunFolder, scorers: Sequence[ScorerInUse]) -> Iterator[PendingScore]:
@@ -175,7 +178,7 @@ def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorer
     if info.rehearsed != experiment.rehearsed:
         kind = "a rehearsal, in which scripts played the models" if info.rehearsed else "no rehearsal"
         raise ResumeRefused(path, [f"it is {kind}"], "Start a new run without --resume.")
-    changes = [*_changed_conditions(folder, experiment), *_changed_samples(folder, plan)]
+    changes = [*_changed_conditions(folder, experiment), *_changed_samples(folder, experiment, plan)]
     if changes:
         remedy = "Start a new run without --resume, or undo the change."
         raise ResumeRefused(path, list(dict.fromkeys(changes)), remedy)
@@ -201,14 +204,24 @@ def _changed_conditions(folder: RunFolder, experiment: Experiment) -> Iterator[s
             yield f"the agent of condition '{name}' changed" + _differences(before, now, keys, most=4)
 
 
-def _changed_samples(folder: RunFolder, plan: Plan) -> Iterator[str]:
+def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> Iterator[str]:
     """Flags may select fewer samples: `plan` is that of the whole experiment."""
-    today = {sample.id: sample.digest for sample in plan.samples}
-    before = [(sample.id, sample.digest) for sample in folder.samples()]
+    plugin = plugins.find("agents", experiment.agent.type, folder=experiment.folder)
+    elicit = {condition.elicit.column for condition in experiment.conditions if condition.elicit is not None}
+    columns = {*getattr(plugin, "columns", ()), *filter(None, elicit)}
+    redact = Redactor(experiment.secrets)
+
+    def asked(sample: Sample) -> JsonObject:
+        """What is asked, columns that the agent reads included, as the run folder has it."""
+        read = {name: sample.metadata.get(name) for name in columns}
+        return {"digest": sample.digest, **map_texts(read, redact)}
+
+    today = {sample.id: asked(sample) for sample in plan.samples}
+    before = [(sample.id, asked(sample)) for sample in folder.samples()]
     changed = [name for name, digest in before if today.get(name, digest) != digest]
     gone = [name for name, _ in before if name not in today]
     if changed:
-        yield f"the dataset changed in {_some(changed)}: question, golden answer or materials differ"
+        yield f"the dataset changed in {_some(changed)}: what is asked, golden answer or materials differ"
     if gone:
         yield f"the dataset no longer has {_some(gone)}"
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from karat.context import RebuiltWorkspaces
 from karat.errors import OperatorError
 from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, FailureLimit, Limits
@@ -255,11 +256,17 @@ class ScorerMemory:
         self._folder: RunFolder | None = None
         self._stop = 0
         self.answers: RunIndex | None = None  # what `answer_of` knows
+        self.workspaces = RebuiltWorkspaces()
         self._places: dict[str, int] | None = None  # key, or key and trial → place in the journal; None: not read yet
 
     def open(self, folder: RunFolder) -> None:
         """Serves what `folder` holds now. The journal is read when a score is first asked for."""
         self._folder, self._stop, self._places = folder, folder.journal.stat().st_size, None
+        self.workspaces.run = folder.path
+
+    def close(self) -> None:
+        """Removes temporary files."""
+        self.workspaces.close()
 
     def answer_of(self, sample: str, condition: str, repetition: int) -> Answer | None:
         """The answer that counts, read from the journal; None where `answers` has none."""

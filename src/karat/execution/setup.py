@@ -117,6 +117,7 @@ def experiment_scorers(experiment: Experiment, memory: ScorerMemory | None = Non
     memory, names = memory or ScorerMemory(), [condition.name for condition in experiment.conditions]
     setting = ScorerSetting(
         folder=experiment.folder, name="", recall=memory.recall, answer_of=memory.answer_of, env=experiment.env,
+        workspace_of=memory.workspaces.of,
         prices=experiment.prices, conditions=baseline_first(names, experiment.resolved),
     )  # fmt: skip
     return build_scorers(experiment.scorers, setting)

@@ -12,9 +12,10 @@ import msgspec
 
 from karat import kinds
 from karat.agents import TrialAgent
+from karat.context import TrialWorkspaces, snapshots, trial_workspaces
 from karat.errors import ResumeRefused
 from karat.execution.limits import Budget, Limits, refuse_unpriced
-from karat.execution.plan import Plan, plan
+from karat.execution.plan import Plan, Shard, plan
 from karat.execution.progress import RunStatus
 from karat.execution.provenance import now, resumed, run_info
 from karat.execution.resume import JournalState, SavedReplies, pending_scores, read_journal, refuse_changes
@@ -45,6 +46,7 @@ from karat.journal import (
     ServerInfo,
     StudyCopy,
     create_run,
+    server_changes,
 )
 from karat.mcp import Toolbox, ToolList
 from karat.models import Price, Rate, limit_rates, limiters
@@ -67,6 +69,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     samples: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    shard: Shard | None = None  # of a new run; one that is resumed knows which it is
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,11 +99,15 @@ async def run_experiment(
     status, here = status or RunStatus(), Path.cwd()
     async with AsyncExitStack() as stack:
         stack.callback(_back_to, here, status)
-        limit_rates(experiment.limits)
         before = RunFolder.open(here / resume) if resume is not None else None
         part = _Part(experiment, selection or Selection(), before)
         experiment = part.experiment
+        limit_rates(_shared_rates(experiment.limits, part.selected.shard))
+        part.selected = part.selected.with_conditions(stack.enter_context(snapshots(part.selected.conditions)))
+        keep, ignore = experiment.execution.keep_workspaces, experiment.execution.workspace_ignore
+        workspaces = trial_workspaces(part.selected.conditions, redact=part.redact, keep=keep, ignore=ignore)
         stop = stack.enter_context(SignalHandler(status, handle=handle_signals))
+        stack.callback(part.memory.close)
         await stack.enter_async_context(opened_scorers(part.scorers, status.notice))
         past = await part.reopen(stack) if before is not None else JournalState.none(part.selected)
         toolbox = await stack.enter_async_context(part.toolbox())
@@ -116,16 +123,24 @@ async def run_experiment(
         if resume is None:
             await part.create(here / results, agents, servers, stack)
         else:
-            await part.resume(agents, status)
+            await part.resume(agents, servers, status)
+        if workspaces is not None:
+            overlays = any(getattr(agent, "enters_workspace", False) for agent in agents.values())
+            stack.enter_context(workspaces.opened(part.folder.path, overlays=overlays, notice=status.notice))
         _show_plan(part, past, status)
-        work = part.work(past, agents, broken, retry_failed=retry_failed)
-        budget, limits = _budget(experiment, past), _limits(experiment, len(part.selected))
+        work = part.work(past, agents, broken, workspaces, retry_failed=retry_failed)
+        budget = _budget(experiment, past, part.selected.shard)
+        limits = _limits(experiment, len(part.selected))
         runner = Runner(
             work, journal=part.journal, limits=limits, budget=budget, status=status, early=part.early_stop()
         )
         reason = await _run_to_end(runner, part.journal, stop, status)
         for change in toolbox.changes:
-            status.notice(f"MCP server '{change.server}' changed its tools during the run; its answers are not alike")
+            what = "its tools" if change.protocols is None else "its version of the protocol ({} to {})"
+            what = what.format(*change.protocols or ())
+            status.notice(f"MCP server '{change.server}' changed {what} during the run; its answers are not alike")
+        for words in dict.fromkeys(words for agent in agents.values() for words in getattr(agent, "changes", ())):
+            status.notice(f"{words}; its answers are not alike")
         if budget.unknown is not None:
             status.notice(f"the budget stopped the run: {budget.unknown}, so what is left of it is not known")
     path = resume or results / part.folder.path.name  # as it was given: the working directory is what it was
@@ -151,11 +166,12 @@ async def rescore(
         limit_rates(_by_model(settings, "limits", Rate))
         setting = ScorerSetting(
             folder=base, name="", recall=memory.recall, answer_of=memory.answer_of,
-            prices=_by_model(settings, "prices", Price),
+            workspace_of=memory.workspaces.of, prices=_by_model(settings, "prices", Price),
             conditions=baseline_first(plan_of(folder).conditions, settings),
         )  # fmt: skip
         scorers = build_scorers(specs, setting)
         stop = stack.enter_context(SignalHandler(status, handle=handle_signals))
+        stack.callback(memory.close)
         await stack.enter_async_context(opened_scorers(scorers, status.notice))
         journal = await stack.enter_async_context(Journal(folder.path, redact=redact))
         memory.open(folder)
@@ -187,7 +203,7 @@ class _Part:
         self.experiment = experiment
         self.selected = plan(
             experiment, self.dataset, limit=selection.limit,
-            only_samples=selection.samples, only_conditions=selection.conditions,
+            only_samples=selection.samples, only_conditions=selection.conditions, shard=_shard_of(selection, run),
         )  # fmt: skip
         self.whole = plan(experiment, self.dataset)
         self.redact, self.memory = Redactor(experiment.secrets), ScorerMemory()
@@ -199,7 +215,10 @@ class _Part:
         servers = {server.name: server for condition in self.selected.conditions for server in condition.mcp_servers}
         experiment = self.experiment
         return Toolbox(
-            tuple(servers.values()), redact=self.redact, folder=experiment.folder, cassettes=experiment.cassettes
+            tuple(servers.values()),
+            redact=self.redact,
+            folder=experiment.folder,
+            cassettes=experiment.cassettes,
         )
 
     async def create(
@@ -215,11 +234,15 @@ class _Part:
             self.experiment, self.dataset, self.selected, self.scorers, servers=servers,
             source=self._source_of_answers(agents), studies=tuple(copy for copy, _ in copies),
         )  # fmt: skip
+        reported = all(getattr(agent, "reports_tool_calls", False) for agent in agents.values())
+        versions = info.versions | _versions(agents)
+        info = msgspec.structs.replace(info, reports_tool_calls=reported, versions=versions)
         self.folder = create_run(
             results, info, experiment=self.experiment.masked_text, samples=_in_file_order(self.selected.samples),
             redact=self.redact,
             studies={copy.file: data for copy, data in copies}, shared=self.experiment.execution.shared,
         )  # fmt: skip
+        self.memory.workspaces.run = self.folder.path
         self.journal = await stack.enter_async_context(Journal(self.folder.path, redact=self.redact))
         await self._begin()
 
@@ -255,25 +278,39 @@ class _Part:
             refuse_another_horizon(self.folder, past.horizon, self.horizon)
         return past
 
-    async def resume(self, agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
+    async def resume(self, agents: Mapping[str, TrialAgent], servers: Sequence[ServerInfo], status: RunStatus) -> None:
         """Says in the run folder that the run continues, and with what.
 
-        Raises ResumeRefused when recorded answers are read from another file than before.
+        Raises ResumeRefused when recorded answers are read from another file than before, or an agent's program is now
+        another version.
         """
         before, source = self.folder.info.source, _source(agents)
         if before and source and before.get("sha256") != source.get("sha256"):
             file, sha256 = source.get("file"), source.get("sha256", "")[:12]
             changes = [f"the recorded answers are of another file: {file}, sha256 {sha256}"]
             raise ResumeRefused(str(self.folder.path), changes, "Start a new run without --resume.")
+        versions = self.folder.info.versions
+        changes = [
+            f"{name} is now {now}, and was {versions[name]}"
+            for name, now in _versions(agents).items()
+            if name in versions and not set(now.split(", ")) <= set(versions[name].split(", "))
+        ]
+        if changes:
+            remedy = "Install the version that the run began with, or start a new run without --resume."
+            raise ResumeRefused(str(self.folder.path), changes, remedy)
         if self.journal.empty:
             status.notice("the journal is empty or missing: everything is asked")
             await self._begin()
         samples, studies = self._widen_samples(), self._widen_studies()
-        await self.journal.append(resumed("run", self.selected, samples=samples, studies=studies))
+        changed = tuple(server_changes(self.folder.info.servers, servers))
+        for _, text in changed:
+            status.notice(f"{text}; answers of both parts are not alike")
+        others = tuple(server for server, _ in changed)
+        await self.journal.append(resumed("run", self.selected, samples=samples, studies=studies, servers=others))
 
     def work(
-        self, past: JournalState, agents: Mapping[str, TrialAgent], broken: Mapping[str, AttemptError], *,
-        retry_failed: bool,
+        self, past: JournalState, agents: Mapping[str, TrialAgent], broken: Mapping[str, AttemptError],
+        workspaces: TrialWorkspaces | None, *, retry_failed: bool,
     ) -> Work:  # fmt: skip
         """What the run still lacks."""
         scorers = [used for used in self.scorers if not used.late]
@@ -287,6 +324,7 @@ class _Part:
             scorers=scorers,
             kind=kinds.of(self.dataset.kind),
             saved_replies=SavedReplies(self.folder, past),
+            workspaces=workspaces,
         )
 
     def _widen_samples(self) -> int:
@@ -312,6 +350,25 @@ class _Part:
         return tuple(copy for copy, _ in new)
 
 
+def _shard_of(selection: Selection, run: RunFolder | None) -> Shard | None:
+    """Which shard is run. Raises ResumeRefused where a run that is resumed is another one."""
+    if run is None:
+        return selection.shard
+    before = Shard.parse(run.info.shard) if run.info.shard is not None else None
+    if selection.shard not in (None, before):
+        what = f"shard {before}" if before is not None else "no shard, but the whole experiment"
+        raise ResumeRefused(str(run.path), [f"it is {what}"], "Leave out --shard: the run knows which it is.")
+    return before
+
+
+def _shared_rates(rates: Mapping[str, Rate], shard: Shard | None) -> Mapping[str, Rate]:
+    """Of what a provider allows, the part of one shard."""
+    if shard is None:
+        return rates
+    each = {name: msgspec.structs.asdict(rate) for name, rate in rates.items()}
+    return {name: Rate(**{key: most and most / shard.of for key, most in rate.items()}) for name, rate in each.items()}
+
+
 def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
     """A run that may stop early asks them in another."""
     return sorted(samples, key=lambda sample: sample.position)
@@ -319,6 +376,15 @@ def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
 
 def _source(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
     return {key: text for agent in agents.values() for key, text in getattr(agent, "source", {}).items()}
+
+
+def _versions(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
+    """Program → version, or versions where conditions name several programs."""
+    found: dict[str, set[str]] = {}
+    for agent in agents.values():
+        for name, version in getattr(agent, "versions", {}).items():
+            found.setdefault(name, set()).add(version)
+    return {name: ", ".join(sorted(versions)) for name, versions in sorted(found.items())}
 
 
 async def _preflight(
@@ -330,7 +396,15 @@ async def _preflight(
     for name, found in (await toolbox.preflight()).items():
         if isinstance(found, ToolList):
             tools = tuple(tool.name for tool in found.tools)
-            infos.append(ServerInfo(name=name, digest=digests[name], tools=tools, tools_digest=found.digest))
+            infos.append(
+                ServerInfo(
+                    name=name,
+                    digest=digests[name],
+                    tools=tools,
+                    tools_digest=found.digest,
+                    protocol=found.protocol,
+                )
+            )
             continue
         infos.append(ServerInfo(name=name, digest=digests[name], fault=found.message))
         names = [
@@ -355,14 +429,18 @@ async def _run_to_end(
     return reason
 
 
-def _budget(experiment: Experiment, past: JournalState) -> Budget:
-    budget, unknown = experiment.execution.budget, None
+def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> Budget:
+    """`shard`: it may spend its part of the whole."""
+    budget, unknown, of = experiment.execution.budget, None, shard.of if shard is not None else 1
     if budget.usd is not None and past.price_unknown:
         unknown = "an earlier answer has no known price"
     elif budget.tokens is not None and past.tokens_unknown:
         unknown = "an earlier answer has no known tokens"
     dollars, tokens = past.dollars, past.tokens
-    return Budget(usd=budget.usd, tokens=budget.tokens, dollars_before=dollars, tokens_before=tokens, unknown=unknown)
+    return Budget(
+        usd=budget.usd and budget.usd / of, tokens=budget.tokens and budget.tokens // of,
+        dollars_before=dollars, tokens_before=tokens, unknown=unknown,
+    )  # fmt: skip
 
 
 def _show_plan(part: _Part, past: JournalState, status: RunStatus) -> None:
@@ -370,8 +448,7 @@ def _show_plan(part: _Part, past: JournalState, status: RunStatus) -> None:
     status.past.dollars, status.past.tokens = past.dollars, past.tokens
     status.past.dollars_unknown, status.past.tokens_unknown = past.price_unknown, past.tokens_unknown
     status.scores_with((used.info for used in part.scorers if not used.late), part.experiment.kind)
-    each = len(part.selected.samples) * part.selected.repetitions
-    status.expects({condition.name: each for condition in part.selected.conditions}, past.answered(part.selected))
+    status.expects(part.selected.counts(), past.answered(part.selected))
 
 
 def _back_to(folder: Path, status: RunStatus) -> None:

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from datetime import UTC, datetime
 from time import monotonic
@@ -18,13 +19,16 @@ from typing import Literal
 import msgspec
 
 from karat.agents import Resumable, Session, TrialAgent, without_golden
+from karat.context import TrialWorkspaces, Workspace
 from karat.errors import AgentFault, LimitReached, TrialFault
-from karat.execution.retry import AttemptError, delay
+from karat.execution.retry import AttemptError, classify, delay
 from karat.execution.scoring import PendingScore, RunContext, ScorerInUse, Scoring, Unfinished
 from karat.journal import MISSED_GATE, ReplyEvent
 from karat.journal import Attempt as FailedAttempt
+from karat.journal.codec import Codec
 from karat.kinds import Kind, of_sample
 from karat.mcp import attempts, gates
+from karat.mcp.elicitation import answers_for
 from karat.records import (
     NOT_ASKED,
     Answer,
@@ -61,6 +65,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     late: Callable[[], Iterator[PendingScore]] = lambda: iter(())  # what is to be scored when all answers are in
     kind: type[Kind] = Kind  # of the dataset
     saved_replies: Callable[[str], tuple[Reply, ...]] = lambda _: ()  # trial → its turns answered in an earlier part
+    workspaces: TrialWorkspaces | None = None  # None: no condition has one
 
 
 class Attempt:
@@ -76,10 +81,15 @@ class Attempt:
         self.unfinished: Mapping[str, Unfinished] = {}  # scoring → what became of those without a score
         self.durable: asyncio.Future[None] | None = None  # done when the answer and `scores` are on disk
         self.over = False  # nobody waits for it any more
+        self.workspace: Workspace | None = None
 
     def resumable_replies(self, error: AttemptError) -> tuple[Reply, ...]:
-        """Replies the next attempt resumes from; none if a gate failed."""
-        return () if error.kind.startswith(MISSED_GATE) else (*self.kept, *self.replies[: self.journalled])
+        """Replies the next attempt resumes from; none if a gate failed, or where it starts with a fresh workspace."""
+        return (
+            ()
+            if error.kind.startswith(MISSED_GATE) or self.workspace is not None
+            else (*self.kept, *self.replies[: self.journalled])
+        )
 
 
 class TrialRunner:
@@ -104,7 +114,13 @@ class TrialRunner:
                 await self._fail(trial, "preflight", broken)
                 return
             seconds = self._run.limits.timeout_seconds * session_count(trial.sample)
-            error = await self._run.foreign_code.call(lambda: self._attempt(attempt), seconds, "agent")
+            workspaces = self._work.workspaces if trial.condition.context.workspace is not None else None
+            if getattr(self._work.agents[trial.condition.name], "source", None):
+                workspaces = None  # an answer that was made elsewhere changes nothing here
+            if workspaces is None:
+                error = await self._run.foreign_code.call(lambda: self._attempt(attempt), seconds, "agent")
+            else:
+                error = await self._with_workspace(workspaces, attempt, seconds)
             self._run.budget.add_replies(attempt.replies)
             if attempt.answer is None or attempt.durable is None:
                 assert error is not None
@@ -124,12 +140,47 @@ class TrialRunner:
         pending = PendingScore(answer=attempt.answer, sample=trial.sample, scorers=scorers)
         await self._scoring.score(pending, attempt.unfinished)
 
+    async def _with_workspace(
+        self, workspaces: TrialWorkspaces, attempt: Attempt, seconds: float
+    ) -> AttemptError | None:
+        """The agent's part in a workspace. What it changed there is stored before its answer is journalled."""
+        trial, agent = attempt.job.trial, self._work.agents[attempt.job.trial.condition.name]
+        if attempt.job.attempt == 1 and (answer := await workspaces.stored_answer(trial.id)) is not None:
+            attempt.answer, attempt.replies = answer, list(answer.replies)
+            self._append_answer(attempt)
+            return None
+        overlay = getattr(agent, "enters_workspace", False) and session_count(trial.sample) == 1
+        try:
+            attempt.workspace = workspace = await workspaces.open(trial, overlay=overlay)
+        except OSError as error:
+            return classify(error, stage="agent", redact=self._run.journal.redact)
+        try:
+            return await self._run.foreign_code.call(lambda: self._attempt(attempt), seconds, "agent")
+        finally:
+            # Whether the session did not close well, the time is over or the run is cancelled: an answer that is
+            # complete is stored and journalled.
+            attempt.over = True
+            line = None if attempt.answer is None else Codec(self._run.journal.redact).line(attempt.answer)
+            stored = workspaces.store(workspace, trial, line)
+            try:
+                await asyncio.shield(asyncio.wrap_future(stored))
+            except OSError as error:
+                self._run.status.notice(f"the changed workspace of trial {trial.id} could not be stored: {error}")
+            finally:
+                if attempt.answer is not None:
+                    futures.wait([stored])
+                    changes = stored.result() if stored.exception() is None else None
+                    attempt.answer = msgspec.structs.replace(attempt.answer, workspace=changes)
+                    self._append_answer(attempt)
+
     async def _attempt(self, attempt: Attempt) -> None:
         """What the agent's time limit covers. Raises whatever an agent raises."""
         if not attempt.job.trial.condition.mcp_servers:
             await self._ask_all(attempt, None)
             return
-        with attempts.Attempt(f"{attempt.job.trial.id}-{attempt.job.attempt}") as scope:
+        trial = attempt.job.trial
+        elicit = answers_for(trial.condition, trial.sample)
+        with attempts.Attempt(f"{trial.id}-{attempt.job.attempt}", elicit=elicit) as scope:
             await self._ask_all(attempt, scope)
 
     async def _ask_all(self, attempt: Attempt, scope: attempts.Attempt | None) -> None:
@@ -141,11 +192,11 @@ class TrialRunner:
             sample = self._shown[1]
             trial = msgspec.structs.replace(trial, sample=sample)
         started, clock = datetime.now(UTC), monotonic()
-        if job.attempt == 1 and len(sample.turns) > 1:
+        if job.attempt == 1 and len(sample.turns) > 1 and attempt.workspace is None:
             attempt.kept = self._work.saved_replies(trial.id)
         if scope is not None:
             scope.goes_on = job.attempt == 1 and bool(attempt.kept)
-        async with Sessions(agent, trial, self._work.kind) as sessions:
+        async with Sessions(agent, trial, self._work.kind, attempt.workspace) as sessions:
             if attempt.kept:
                 attempt.kept = await sessions.restore(attempt.kept)
             for number in range(len(attempt.kept), len(sample.turns)):
@@ -155,7 +206,9 @@ class TrialRunner:
                 else:
                     session = await sessions.for_turn(number)
                     await self._add_reply(attempt, number, await _ask(attempt, agent, session, turn, scope))
-            self._append_answer(attempt, started, clock)
+            attempt.answer = self._answer(attempt, started, clock)
+            if attempt.workspace is None:  # else what is in it is stored first, when the session is closed
+                self._append_answer(attempt)
 
     async def _add_reply(self, attempt: Attempt, number: int, reply: Reply) -> None:
         attempt.replies.append(reply)
@@ -166,7 +219,8 @@ class TrialRunner:
             event = ReplyEvent(trial=attempt.job.trial.id, attempt=attempt.job.attempt, turn=number, reply=reply)
             await self._run.write(event)
 
-    def _append_answer(self, attempt: Attempt, started: datetime, clock: float) -> None:
+    def _answer(self, attempt: Attempt, started: datetime, clock: float) -> Answer:
+        """The answer, if the gate lets it through. Raises AgentFault."""
         trial, replies = attempt.job.trial, (*attempt.kept, *attempt.replies)
         gate = trial.condition.gate
         if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
@@ -176,7 +230,7 @@ class TrialRunner:
         else:
             kept = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
             seconds = round(monotonic() - clock + kept, 6)
-        attempt.answer = Answer(
+        return Answer(
             trial=trial.id,
             sample=trial.sample.id,
             condition=trial.condition.name,
@@ -187,10 +241,13 @@ class TrialRunner:
             started=started.isoformat(timespec="milliseconds"),
             seconds=seconds,
         )
+
+    def _append_answer(self, attempt: Attempt) -> None:
+        assert attempt.answer is not None
         # In the journal's hands before anything can happen to it: a scorer that ends the process, a session that hangs
         # while closing. The scores follow in the same step of the event loop, so one sync of the disk serves both.
         attempt.durable = self._run.journal.append(attempt.answer)
-        pending = PendingScore(answer=attempt.answer, sample=trial.sample, scorers=self._work.scorers)
+        pending = PendingScore(answer=attempt.answer, sample=attempt.job.trial.sample, scorers=self._work.scorers)
         attempt.scores, attempt.unfinished = self._scoring.score_at_once(pending)
         if attempt.scores:
             attempt.durable = self._run.journal.append(*attempt.scores)
@@ -295,8 +352,9 @@ class Sessions:
     first question is due, and all but those of turns asked apart stay open up to the end of the attempt.
     """
 
-    def __init__(self, agent: TrialAgent, trial: Trial, kind: type[Kind]) -> None:
+    def __init__(self, agent: TrialAgent, trial: Trial, kind: type[Kind], workspace: Workspace | None = None) -> None:
         self._agent, self._trial, self._sample, self._kind = agent, trial, trial.sample, kind
+        self._workspace = workspace
         self._sessions: dict[int | None, Session] = {}  # by seat
         self._contexts: list[AbstractAsyncContextManager[Session]] = []
 
@@ -350,7 +408,7 @@ class Sessions:
         return [(turn, reply) for turn, reply in asked if turn is not None]
 
     async def _open(self, number: int, *, first: int) -> Session:
-        context = self._agent.session(self._trial_of_seat(self._sample.turns[number].seat), first)
+        context = self._agent.session(self._trial_of_seat(self._sample.turns[number].seat), first, self._workspace)
         session = await context.__aenter__()
         self._contexts.append(context)
         return session

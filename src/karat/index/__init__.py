@@ -10,6 +10,7 @@ pure functions of `rules`. Everything that shows or continues a run asks the ind
   begins in the journal (a byte), whether it took several attempts, which failure ended it;
 * by scoring, and in it by score row (`ScoreRows`): cell, turn, judge, repeat, the metrics' values, the byte, and
   which rows have labels and unverified claims;
+* by answer and tool that it called (`CallRows`): cell, tool and whether a call succeeded;
 * by failure and failed attempt (`Places`): cell and byte;
 * by trial that has no answer (`OpenTrial`): what it cost, and the conversation that a next attempt resumes from;
 * by condition (`Tally`): money, tokens, latencies and MCP calls, added up. Dollars are kept one by one and summed
@@ -48,10 +49,11 @@ from karat.index.run_index import (
     plan_of,
     trusted,
 )
-from karat.index.spending import Calls, Tally
+from karat.index.spending import CallRows, Calls, Tally
 from karat.index.stored import read_index
 
 __all__ = [
+    "CallRows",
     "Calls",
     "FailureCount",
     "FailureGroup",

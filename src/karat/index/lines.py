@@ -30,9 +30,11 @@ _BEGINNING = b'{"event":"'
 
 
 class CallLine(msgspec.Struct, gc=False):
-    """A tool call; of its result only the size is used."""
+    """A tool call; of its result only the size is used, of its input the name of a skill."""
 
+    tool: str = ""
     server: str | None = None
+    input: msgspec.Raw = msgspec.Raw(b"{}")
     result: msgspec.Raw = msgspec.Raw(b"")
     error: str | None = None
     milliseconds: float | None = None

@@ -29,7 +29,7 @@ from karat.index.lines import (
     ScoreLine,
 )
 from karat.index.rules import PartialConversation, PartialScorings, counting_rows, shown_scorings
-from karat.index.spending import Ints, Tally
+from karat.index.spending import CallRows, Ints, Tally
 from karat.journal import MISSED_GATE, Decided, Horizon, LineDamaged, PlanInfo, Resume, RunFolder, ScorerInfo
 from karat.records import Sample, Usage, recorded_seconds
 
@@ -313,6 +313,7 @@ class RunIndex:
         self.completed: dict[str, bool] = {}  # scoring → whether its last part ran to its end
         self.tallies = [Tally() for _ in self.conditions]
         self.unassigned = Tally()  # spent on trials whose condition is not known
+        self.calls = CallRows()
         self.scores: dict[tuple[str, str], ScoreRows] = {}  # (scorer, scoring)
         self.newest = {scorer.name: scorer.scoring for scorer in run.info.scorers}  # scorer → its newest scoring
         self.open_trials: dict[str, OpenTrial] = {}  # by id; an answer removes its trial
@@ -362,6 +363,11 @@ class RunIndex:
         rest, repetition = divmod(cell, self.repetitions)
         row, condition = divmod(rest, len(self.conditions))
         return row, condition, repetition
+
+    @property
+    def all_tallies(self) -> tuple[Tally, ...]:
+        """Those of the conditions, and of trials whose condition is not known."""
+        return (*self.tallies, self.unassigned)
 
     @property
     def out(self) -> frozenset[str]:
@@ -574,6 +580,7 @@ class RunIndex:
             self._attempted[trial] = cell
         if called:
             tally.count_calls(replies, answered=True)
+            self.calls.add(cell, replies)
 
     def _add_score(self, at: int, line: bytes) -> None:
         row = _score(line)

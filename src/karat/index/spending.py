@@ -11,8 +11,9 @@ import msgspec
 
 from karat.index.lines import CallLine, ReplyLine
 from karat.records import NOT_ASKED, Usage
+from karat.tool_use import CalledTool, called_tool
 
-__all__ = ["Calls", "Doubles", "Ints", "Tally"]
+__all__ = ["CallRows", "Calls", "Doubles", "Ints", "Tally"]
 
 if TYPE_CHECKING:
     Doubles = array[float]
@@ -57,6 +58,27 @@ class Calls(msgspec.Struct):
             pattern = message = "another error"
         first, count = self.messages.get(pattern, (message, 0))
         self.messages[pattern] = first, count + calls
+
+
+class CallRows(msgspec.Struct):
+    """Which tools the answers that count called, as columns: a row an answer and tool."""
+
+    cells: Ints = msgspec.field(default_factory=lambda: array("q"))
+    tools: Ints = msgspec.field(default_factory=lambda: array("i"))  # codes
+    succeeded: Ints = msgspec.field(default_factory=lambda: array("b"))  # 1: a call of it did; 0: every one failed
+    codes: dict[CalledTool, int] = {}
+
+    def add(self, cell: int, replies: Iterable[ReplyLine]) -> None:
+        """Adds the calls of an answer."""
+        found: dict[CalledTool, bool] = {}
+        for reply in replies:
+            for call in reply.tool_calls:
+                tool = called_tool(call.tool, call.server, call.input)
+                found[tool] = found.get(tool, False) or call.error is None
+        for tool, succeeded in found.items():
+            self.cells.append(cell)
+            self.tools.append(self.codes.setdefault(tool, len(self.codes)))
+            self.succeeded.append(succeeded)
 
 
 class Tally(msgspec.Struct):

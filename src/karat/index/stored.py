@@ -9,7 +9,7 @@ import msgspec
 
 from karat.index.cache import LARGE, CacheFile
 from karat.index.run_index import FailureCount, FailureGroup, Places, RunIndex, ScoreRows
-from karat.index.spending import Doubles, Ints, Tally
+from karat.index.spending import CallRows, Doubles, Ints, Tally
 from karat.journal import Decided, Horizon, PlanInfo, ScorerInfo
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class _Stored(msgspec.Struct):
     completed: dict[str, bool]
     tallies: list[Tally]
     unassigned: Tally
+    calls: CallRows
     scores: dict[tuple[str, str], _Rows]
     newest: dict[str, str]
     duplicates: int

@@ -18,6 +18,7 @@ from karat.journal.events import (
     Event,
     Head,
     Horizon,
+    Merged,
     PlanInfo,
     ReplyEvent,
     Resume,
@@ -26,7 +27,7 @@ from karat.journal.events import (
     ServerInfo,
     StudyCopy,
 )
-from karat.journal.folder import LARGEST_INFO, RunFolder, create_run, slugged
+from karat.journal.folder import LARGEST_INFO, RunFolder, create_run, server_changes, slugged
 from karat.journal.labels import Label, Labels, add_label, labels_path, read_labels
 from karat.journal.lock import RunLock
 from karat.journal.verify import Damage, Verified, verify
@@ -52,6 +53,7 @@ __all__ = [
     "Label",
     "Labels",
     "LineDamaged",
+    "Merged",
     "PlanInfo",
     "ReplyEvent",
     "Resume",
@@ -69,6 +71,7 @@ __all__ = [
     "damaged",
     "labels_path",
     "read_labels",
+    "server_changes",
     "slugged",
     "verify",
     "with_checksum",

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from karat.records import Answer, Failure, JsonObject, LedgerClass, Metric, Reply, Score, Usage
+from karat.tool_use import Offered
 
 __all__ = [
     "CHECKSUMS_SINCE",
@@ -26,6 +27,7 @@ __all__ = [
     "Event",
     "Head",
     "Horizon",
+    "Merged",
     "PlanInfo",
     "ReplyEvent",
     "Resume",
@@ -82,6 +84,7 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     command: Literal["run", "score"] = "run"
     scorers: tuple[ScorerInfo, ...] = ()  # command "score": what is scored with now
     studies: tuple[StudyCopy, ...] = ()  # human studies that are new, or whose file is another one now
+    servers: tuple[ServerInfo, ...] = ()  # MCP servers that offer something else than they did at the start
 
 
 class ReplyEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="reply", tag_field="event"):
@@ -190,6 +193,7 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tools: tuple[str, ...] = ()
     tools_digest: str | None = None  # of names, descriptions and schemas; None: it did not answer
     fault: str | None = None
+    protocol: str | None = None  # the version of MCP that was negotiated; None: not recorded
 
 
 class ScorerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -205,6 +209,13 @@ class ScorerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rubric_digest: str | None = None
     provenance: JsonObject = {}  # what else its scores depend on: models, parameters, digest of the prompt, prices
     compared_with: str | None = None  # a condition whose answer to the same question each score needs; None: none
+
+
+class Merged(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs that a run was made of."""
+
+    runs: tuple[str, ...]  # their ids, sorted
+    journal: str  # sha256, hex, of the journal that was made: with another one the run has gone on
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -228,9 +239,13 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     studies: tuple[StudyCopy, ...] = ()  # human studies, in the order of the dataset
     servers: tuple[ServerInfo, ...] = ()
     condition_servers: dict[str, tuple[str, ...]] = {}
+    condition_offers: dict[str, tuple[Offered, ...]] = {}  # skills and plug-ins
+    reports_tool_calls: bool = False  # whether the agent says that it reports every tool call; False: not known
     versions: dict[str, str] = {}  # karat, python, and the SDKs in use
     rehearsed: bool = False  # whether scripts on this machine played its models: no number means anything
     host: str = ""
+    shard: str | None = None  # "2/4": the run asks the second quarter of its plan's trials; None: all of them
+    merged: Merged | None = None  # of what other runs it was made; None: of none
     source: dict[str, str] = {}  # of answers made elsewhere: file, sha256; of one row a turn, the faults too
 
     @property

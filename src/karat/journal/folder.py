@@ -17,7 +17,7 @@ import msgspec
 
 from karat import formats
 from karat.errors import BadRun, unreadable
-from karat.files import in_use, make_folder, new_file_mode, open_regular, remove_leftovers
+from karat.files import in_use, make_folder, open_regular, remove_leftovers, sync_folder, write_durably
 from karat.journal.codec import Codec, LineDamaged, checked_lines, checksum_fault, damaged, decode, fail
 from karat.journal.events import (
     CHECKSUMS_SINCE,
@@ -30,14 +30,14 @@ from karat.journal.events import (
     Resume,
     RunInfo,
     ScorerInfo,
+    ServerInfo,
     StudyCopy,
 )
 from karat.journal.lock import RunLock
-from karat.journal.writer import sync_folder
 from karat.records import Answer, Failure, Sample, Score
 from karat.redact import Redactor
 
-__all__ = ["LARGEST_INFO", "RunFolder", "Status", "create_run", "slugged"]
+__all__ = ["LARGEST_INFO", "RunFolder", "Status", "create_run", "server_changes", "slugged"]
 
 LARGEST_INFO = 8 * 2**20
 """Bytes of run.json."""
@@ -351,6 +351,10 @@ class RunFolder:
                 found[scorer.scoring] = scorer
         return tuple(found.values())
 
+    def changed_servers(self) -> tuple[ServerInfo, ...]:
+        """What MCP servers offered when the run was resumed, where it was not what they had offered at its start."""
+        return tuple(server for resume in self._resumes() for server in resume.servers)
+
     def status(self) -> Status:
         """How the run stands. "crashed": its process ended without saying so; resume it.
 
@@ -419,15 +423,17 @@ def widened(first: PlanInfo, second: PlanInfo) -> PlanInfo:
     )
 
 
-def write_durably(path: Path, parts: Iterable[bytes]) -> None:
-    """Replaces a file so that a reader, or a crash, meets the old one or the new one, whole."""
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    # Never through a link: the folder may come from somebody else.
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, new_file_mode(path.parent))
-    with os.fdopen(fd, "wb") as file:
-        file.writelines(parts)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    sync_folder(path.parent)
+def server_changes(before: Iterable[ServerInfo], after: Iterable[ServerInfo]) -> Iterator[tuple[ServerInfo, str]]:
+    """Servers that offer other tools, or speak another version of the protocol, than before; each with a sentence."""
+    first = {server.name: server for server in before}
+    for server in after:
+        old = first.get(server.name)
+        if old is None or None in (old.tools_digest, server.tools_digest):
+            continue
+        if old.protocol not in (None, server.protocol):
+            yield (
+                server,
+                f"MCP server '{server.name}' spoke protocol {old.protocol} at the start, and then {server.protocol}",
+            )
+        elif old.tools_digest != server.tools_digest:
+            yield server, f"MCP server '{server.name}' offered other tools when the run was resumed than at its start"

@@ -17,10 +17,11 @@ from typing import Annotated, Literal
 import msgspec
 
 from karat.errors import BadRun
+from karat.files import sync_folder
 from karat.journal.codec import Codec, checksum_fault
 from karat.journal.folder import RunFolder
 from karat.journal.lock import open_own
-from karat.journal.writer import end_of_lines, sync_folder, write_whole
+from karat.journal.writer import end_of_lines, write_whole
 
 __all__ = [
     "FORMAT_VERSION",

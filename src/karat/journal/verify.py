@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,7 +18,7 @@ from karat.journal.codec import LONGEST_LINE, LineDamaged, checked_lines, has_ch
 from karat.journal.events import FORMAT_VERSION, Event, Head, Resume
 from karat.journal.folder import RunFolder
 from karat.journal.labels import labels_path, read_labels
-from karat.records import Sample
+from karat.records import Answer, Sample, WorkspaceChanges
 
 __all__ = ["Damage", "Verified", "verify"]
 
@@ -116,8 +118,23 @@ class _Found:
                 raise BadRun(str(self.folder), f"its journal has format {event.format}: update karat")
             if isinstance(event, Head) and event.run != run.info.run:
                 self._add("journal.jsonl", number, f"it is of run {event.run}", _REMEDIES["head"])
+            if isinstance(event, Answer) and event.workspace is not None:
+                self._workspace(run, event.workspace)
             if isinstance(event, Resume):
                 self._studies.update({copy.study: copy for copy in event.studies})
+
+    def _workspace(self, run: RunFolder, changes: WorkspaceChanges) -> None:
+        """The archive of what a trial changed."""
+        name, reason = f"workspaces/{changes.file}", "it is missing"
+        try:
+            file = None if "/" in changes.file else run.open_file(name)
+            with file or BytesIO() as opened:
+                if file and hashlib.sha256(opened.read()).hexdigest() == changes.sha256:
+                    return
+                reason = "it is not as it was when the answer was given" if file else reason
+        except BadRun as error:
+            reason = error.problem
+        self._add(name, None, reason, "restore it from a copy: without it this workspace is neither shown nor scored")
 
     def samples(self, run: RunFolder) -> None:
         if not (self.folder / "samples.jsonl").exists():

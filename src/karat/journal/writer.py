@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from karat.errors import BadRun
+from karat.files import sync_folder
 from karat.journal.codec import Codec, is_unended
 from karat.journal.events import Event
 from karat.journal.lock import RunLock, open_own
@@ -25,7 +26,7 @@ from karat.redact import Redactor
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Journal", "end_of_lines", "sync_folder", "write_whole"]
+__all__ = ["Journal", "end_of_lines", "write_whole"]
 
 _FIRST = b'{"event":"'
 _BLOCK = 65_536  # bytes
@@ -195,12 +196,3 @@ def end_of_lines(fd: int) -> int:
             return start + at + 1
         end = start
     return 0
-
-
-def sync_folder(path: Path) -> None:
-    """Makes the names in a folder durable, as a sync of a file makes its content."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -7,11 +7,13 @@ task of the attempt.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar, Token
 from types import TracebackType
 
 from karat.errors import InfrastructureFault, OperatorError, TrialFault
+from karat.records import Elicited
 
 __all__ = ["WHOLE_RUN", "Attempt", "current"]
 
@@ -26,8 +28,8 @@ class Attempt:
     if the agent did not pass it on.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, *, elicit: Sequence[Elicited] = ()) -> None:
+        self.name, self.elicit = name, elicit
         self.lent = ExitStack()  # what ends with the attempt
         self.fault: InfrastructureFault | None = None  # the first
         self.begun: set[str] = set()  # cassettes that know of it
@@ -40,6 +42,10 @@ class Attempt:
         n = self._counts[server, request]
         self._counts[server, request] += 1
         return n
+
+    def elicited(self, server: str) -> Elicited:
+        """The answer to the server's next question to the user: the last one where there are no more."""
+        return self.elicit[min(self.next(server, "elicitation"), len(self.elicit) - 1)]
 
     def __enter__(self) -> Attempt:
         self._before = _CURRENT.set(self)

@@ -20,7 +20,7 @@ import asyncio
 import fcntl
 import os
 import re
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -32,8 +32,8 @@ from karat.errors import BadOption, InfrastructureFault
 from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
 from karat.mcp.preflight import Offer, offer_of
-from karat.mcp.results import Outcome, as_json, bounded
-from karat.records import Cassettes, JsonObject, McpServer
+from karat.mcp.results import READS, Outcome, as_json, bounded, result_of
+from karat.records import Cassettes, Elicited, JsonObject, McpServer
 from karat.redact import Redactor, map_texts, without_surrogates
 
 __all__ = [
@@ -87,6 +87,7 @@ class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     relayed: bool = False  # asked by an agent that connects to the server itself: result or error are the server's own
     fault: RecordedFault | None = None
     cut: bool = False
+    elicited: tuple[Elicited, ...] = ()  # what the server asked the user meanwhile, and the answers
     milliseconds: float | None = None
 
 
@@ -169,6 +170,7 @@ class CassetteReader:
         self._results: dict[str, int] = {}  # digest of a long result → the line that holds it
         self._takes: dict[str, int] = {}  # session → how often it began
         self._relayed: set[str] = set()  # sessions of agents that connect to the server themselves
+        self._reading: set[str] = set()  # sessions that asked for resources or prompts
         self.known = path.is_file()
         if self.known:
             self._read()
@@ -191,6 +193,14 @@ class CassetteReader:
         """Whether everything that the agent asked is in the recording, not the tools alone."""
         return attempt.name in self._relayed
 
+    def masked(self, value: JsonObject) -> JsonObject:
+        """As the recording has it: without secrets."""
+        return _masked(value, self._redact)
+
+    def reads(self, attempt: Attempt) -> bool:
+        """Whether the agent asked for resources or prompts."""
+        return attempt.name in self._reading
+
     def _key(self, session: str, request: str, n: int | None) -> bytes:
         parts = msgspec.json.encode([session, self._takes.get(session, 0), request, n])
         return blake2b(parts, digest_size=16).digest()
@@ -206,6 +216,8 @@ class CassetteReader:
                 continue
             if line.relayed:
                 self._relayed.add(line.session)
+            if line.method in READS:
+                self._reading.add(line.session)
             request = _request(line.method, line.arguments, self._redact)
             for n in (line.n, None):
                 self._places[self._key(line.session, request, n)] = place
@@ -251,6 +263,11 @@ def _digest(result: JsonObject) -> tuple[bytes, bool]:
     return blake2b(data, digest_size=16).digest(), len(data) > _LONG
 
 
+def _capabilities(attempt: Attempt) -> JsonObject:
+    """What tells a handshake apart: a server that may ask the user can offer and answer otherwise."""
+    return {"capabilities": {"elicitation": {}}} if attempt.elicit else {}
+
+
 UNREPEATABLE = frozenset({"subscriptions/listen"})
 """Methods whose answer is a stream of notifications, which are not recorded."""
 
@@ -261,6 +278,8 @@ class ServerConnection(Protocol):
     def offer(self) -> Coroutine[object, object, Offer]: ...
 
     async def ask(self, tool: str, arguments: JsonObject) -> Outcome: ...
+
+    async def read(self, method: str, parameters: JsonObject) -> Outcome: ...
 
 
 class CassetteStore:
@@ -308,16 +327,17 @@ class CassetteStore:
 
 
 class Recording:
-    """The requests of one attempt to one server, and the cassette that they are written to."""
+    """The requests of one attempt to one server, and the cassette that they are written to (None: none is)."""
 
-    def __init__(self, recorder: CassetteWriter, attempt: Attempt) -> None:
-        self._recorder, self._attempt = recorder, attempt
+    def __init__(self, recorder: CassetteWriter | None, attempt: Attempt) -> None:
+        self._recorder, self.attempt = recorder, attempt
 
     def asking(self, method: str, arguments: dict[str, object], *, relayed: bool = False) -> OpenRequest:
         """A request that is being made. `relayed`: by an agent that connects to the server itself."""
-        n = self._attempt.next(self._recorder.name, self._recorder.request(method, arguments))
-        asked = RecordedRequest(session=self._attempt.name, method=method, arguments=arguments, n=n, relayed=relayed)
-        return OpenRequest(asked, self._recorder, self._attempt)
+        recorder = self._recorder
+        n = 0 if recorder is None else self.attempt.next(recorder.name, recorder.request(method, arguments))
+        asked = RecordedRequest(session=self.attempt.name, method=method, arguments=arguments, n=n, relayed=relayed)
+        return OpenRequest(asked, self._recorder, self.attempt)
 
 
 class _Recorded:
@@ -325,7 +345,7 @@ class _Recorded:
         self._line, self._recording = line, recording
 
     async def offer(self) -> Offer:
-        with self._recording.asking("initialize", {}) as asking:
+        with self._recording.asking("initialize", _capabilities(self._recording.attempt)) as asking:
             offer = await self._line.offer()
             asking.keep(result=offer.introduction)
         listed = [as_json(tool) for tool in offer.as_listed]
@@ -334,23 +354,40 @@ class _Recorded:
         return offer
 
     async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
-        with self._recording.asking("tools/call", {"name": tool, "arguments": arguments}) as asking:
-            outcome = bounded(await self._line.ask(tool, arguments))
+        parameters = {"name": tool, "arguments": arguments}
+        return await self._kept("tools/call", parameters, self._line.ask(tool, arguments))
+
+    async def read(self, method: str, parameters: JsonObject) -> Outcome:
+        return await self._kept(method, parameters, self._line.read(method, parameters))
+
+    async def _kept(self, method: str, parameters: JsonObject, answer: Coroutine[object, object, Outcome]) -> Outcome:
+        with self._recording.asking(method, parameters) as asking:
+            outcome = bounded(await answer)
             found = outcome.result
             result = as_json(found) if found is not None else None
-            asking.keep(result=result, error=outcome.error, code=outcome.code, milliseconds=outcome.milliseconds)
+            asking.keep(
+                result=result,
+                error=outcome.error,
+                code=outcome.code,
+                milliseconds=outcome.milliseconds,
+                elicited=outcome.elicited,
+            )
         return outcome
 
 
 class OpenRequest:
     """A request under way, written down when it is over, however it ends."""
 
-    def __init__(self, asked: RecordedRequest, recorder: CassetteWriter, attempt: Attempt) -> None:
+    def __init__(self, asked: RecordedRequest, recorder: CassetteWriter | None, attempt: Attempt) -> None:
         self._asked, self._recorder, self._attempt = asked, recorder, attempt
 
     @property
     def method(self) -> str:
         return self._asked.method
+
+    @property
+    def arguments(self) -> JsonObject:
+        return self._asked.arguments
 
     def keep(self, **found: object) -> None:
         self._asked = msgspec.structs.replace(self._asked, **found)
@@ -369,7 +406,8 @@ class OpenRequest:
     def end(self, **found: object) -> None:
         """Writes the request down, with what came of it."""
         self.keep(**found)
-        self._recorder.add(self._attempt, self._asked)
+        if self._recorder is not None:
+            self._recorder.add(self._attempt, self._asked)
 
 
 class Replayed:
@@ -382,17 +420,42 @@ class Replayed:
         from mcp_types import Tool
 
         # The list may be asked for more often than was recorded: that depends on the clock.
-        introduction = _without_fault(await self._found("initialize", {}, or_last=True))
+        capabilities = _capabilities(self._attempt)
+        introduction = _without_fault(await self._found("initialize", capabilities, or_last=True))
         listed = _without_fault(await self._found("tools/list", {}, or_last=True))
         tools = [Tool.model_validate(one) for one in (listed.result or {})["tools"]]
         return offer_of(self._server.name, introduction.result or {}, tools)
 
     async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
-        from mcp_types import CallToolResult
+        return await self.read("tools/call", {"name": tool, "arguments": arguments})
 
-        asked = _without_fault(await self._found("tools/call", {"name": tool, "arguments": arguments}))
-        result = CallToolResult.model_validate(asked.result) if asked.result is not None else None
-        return Outcome(result=result, error=asked.error, code=asked.code, milliseconds=asked.milliseconds)
+    async def read(self, method: str, parameters: JsonObject) -> Outcome:
+        asked = _without_fault(await self._found(method, parameters))
+        result = result_of(method, asked.result)
+        if not self._answered_alike(asked.elicited):
+            raise self._missing("holds another answer to an elicitation during", method, parameters, asked.n)
+        return Outcome(
+            result=result,
+            error=asked.error,
+            code=asked.code,
+            milliseconds=asked.milliseconds,
+            elicited=asked.elicited,
+        )
+
+    def _answered_alike(self, elicited: Sequence[Elicited]) -> bool:
+        """Whether today's script would answer the server's questions as they were answered."""
+        if not self._attempt.elicit:
+            return not elicited
+        for was in elicited:
+            today = self._attempt.elicited(self._server.name)
+            if today.action != was.action or (was.content and self._reader.masked(today.content) != was.content):
+                return False
+        return True
+
+    @property
+    def reads(self) -> bool:
+        """Whether more than tools was asked for, by this attempt: else it was not offered, or not noticed."""
+        return self._reader.reads(self._attempt)
 
     async def answer(self, method: str, arguments: JsonObject) -> RecordedRequest | None:
         """What an agent got that asked this itself; None if it was not recorded, and could not be.

@@ -4,8 +4,10 @@ kind                  retriable
 mcp_server_start      if it ran   the process could not be started, or ended before the handshake
 mcp_init_timeout      yes         no handshake within `init_timeout_seconds`
 mcp_handshake         no          what answers does not speak MCP
+mcp_protocol          no          it speaks another version of the protocol than `protocol` pins
 mcp_unreachable       yes         connection refused, no such host, TLS
-mcp_unauthorized      no          HTTP 401, 403
+mcp_unauthorized      no          HTTP 401, 403, or no token (retriable where the authorization server failed)
+mcp_login             no          nobody has logged in, or the login is over
 mcp_rate_limit        yes         HTTP 429, with Retry-After
 mcp_redirect          no          a redirect to another origin, not followed
 mcp_http_error        5xx         any other HTTP status
@@ -112,10 +114,10 @@ def fault_of(
     return InfrastructureFault(kind, text, retriable=retriable, retry_after=retry_after)
 
 
-def call_timeout(server: McpServer, tool: str, evidence: Evidence) -> InfrastructureFault:
-    """A tool that did not answer in time."""
+def call_timeout(server: McpServer, what: str, evidence: Evidence) -> InfrastructureFault:
+    """A request that was not answered in time. `what`: such as "tool 'search'"."""
     seconds = f"{server.call_timeout_seconds:g} s (call_timeout_seconds){_not_mcp(evidence)}"
-    message = f"MCP server '{server.name}': tool '{tool}' gave no result within {seconds}"
+    message = f"MCP server '{server.name}': {what} gave no result within {seconds}"
     return InfrastructureFault("mcp_call_timeout", message, retriable=True)
 
 

@@ -6,7 +6,8 @@ own and recorded (relay.py), or answered here: from a recording, or from a serve
 trials share. So the server is started by karat with the environment of every server, its key
 and address never reach the agent, and one process writes cassettes.
 
-Of a shared server a proxy offers tools and instructions; not resources, prompts and notifications.
+Of a server that is asked by karat's own session (a shared one, or one with `protocol`, `auth` or
+`elicit`) a proxy offers tools, resources, prompts and instructions; not notifications.
 """
 
 from __future__ import annotations
@@ -19,32 +20,34 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
-import karat
 from karat.errors import InfrastructureFault
 from karat.files import temporary_folder
+from karat.mcp import proxy
 from karat.mcp.attempts import Attempt
 from karat.mcp.cassettes import Replayed, ServerConnection
+from karat.mcp.observed import Observed
 from karat.mcp.preflight import Offer
-from karat.mcp.proxy import VARIABLE
 from karat.mcp.relay import recorded_arguments
-from karat.mcp.results import as_json
-from karat.records import JsonObject, McpServer
+from karat.mcp.results import READS, Outcome, as_json
+from karat.records import MODERN_PROTOCOL, JsonObject, McpServer, ProtocolVersion
 
 __all__ = ["Hub", "ProxySession"]
 
 LONGEST_MESSAGE = 64 * 1024 * 1024
 """Bytes of one line from an agent, as from a server."""
 
-_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+_VERSIONS = [version for version in get_args(ProtocolVersion) if version != MODERN_PROTOCOL]
 """Of the protocol: those that have `initialize`. Tools look the same in all of them."""
 
 _PARSE_ERROR, _INVALID, _NO_METHOD, _BAD_PARAMETERS, _INTERNAL = -32700, -32600, -32601, -32602, -32603
 
 _Serve = Callable[
-    [McpServer, Attempt | None, asyncio.StreamReader, asyncio.StreamWriter], Coroutine[object, object, None]
+    [McpServer, Attempt | None, Observed | None, asyncio.StreamReader, asyncio.StreamWriter],
+    Coroutine[object, object, None],
 ]
 
 
@@ -53,7 +56,7 @@ class Hub:
 
     def __init__(self, serve: _Serve) -> None:
         self._serve = serve
-        self._lent: dict[str, tuple[McpServer, Attempt | None]] = {}
+        self._lent: dict[str, tuple[McpServer, Attempt | None, Observed | None]] = {}
         self._folder: Path | None = None
         self._undo = ExitStack()
         self._server: asyncio.Server | None = None
@@ -73,17 +76,18 @@ class Hub:
         await asyncio.gather(*talks, return_exceptions=True)
         self._undo.close()
 
-    def command(self, server: McpServer, attempt: Attempt | None) -> tuple[list[str], dict[str, str]]:
+    def command(
+        self, server: McpServer, attempt: Attempt | None, observed: Observed | None = None
+    ) -> tuple[list[str], dict[str, str]]:
         """What starts a proxy for this server. It is let in until the attempt is over."""
         assert self._folder is not None, "the toolbox is not open"
         token = secrets.token_hex(16)
-        self._lent[token] = (server, attempt)
+        self._lent[token] = (server, attempt, observed)
         if attempt is not None:
             attempt.lent.callback(self._lent.pop, token, None)
         where = json.dumps({"socket": str(self._folder / "mcp"), "token": token})
-        home = str(Path(karat.__file__).resolve().parents[1])
-        environment = {VARIABLE: where, "PYTHONPATH": home, "PATH": os.environ.get("PATH", os.defpath)}
-        return [sys.executable, "-P", "-S", "-m", "karat.mcp.proxy"], environment
+        environment = {proxy.VARIABLE: where, "PATH": os.environ.get("PATH", os.defpath)}
+        return [sys.executable, "-I", "-S", proxy.__file__], environment  # some agents refuse to pass PYTHONPATH on
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -92,10 +96,15 @@ class Hub:
         try:
             token = (await reader.readline()).decode("ascii", "replace").strip()
             if (lent := self._lent.get(token)) is not None:
-                server, attempt = lent
+                server, attempt, observed = lent
                 if attempt is not None:
                     attempt.lent.callback(_cut_off, task)
-                await self._serve(server, attempt, reader, writer)
+                try:
+                    await self._serve(server, attempt, observed, reader, writer)
+                except InfrastructureFault as fault:
+                    if observed is not None:
+                        observed.failed(fault)
+                    raise
         except (InfrastructureFault, ConnectionError, ValueError):
             pass  # the server was refused, the agent has ended, or a line was too long: the proxy sees the end
         except asyncio.CancelledError:
@@ -124,8 +133,14 @@ class _Refused(Exception):
 class ProxySession:
     """One client's requests, answered as they are done: calls do not wait for each other."""
 
-    def __init__(self, line: ServerConnection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._line, self._reader, self._writer = line, reader, writer
+    def __init__(
+        self,
+        line: ServerConnection,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        observed: Observed | None = None,
+    ) -> None:
+        self._line, self._reader, self._writer, self._observed = line, reader, writer, observed
         self._offer: asyncio.Task[Offer] | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -165,10 +180,16 @@ class ProxySession:
         try:
             result = await self._result(method, parameters)
         except _Refused as refused:
+            if self._observed is not None:
+                self._observed.answered(method, parameters, Outcome(error=str(refused)))
             await self._say(number, error=refused.error)
         except InfrastructureFault as fault:
+            if self._observed is not None:
+                self._observed.failed(fault)
             await self._say(number, error={"code": _INTERNAL, "message": fault.message})
         else:
+            if self._observed is not None:
+                self._observed.answered(method, parameters, result)
             await self._say(number, result=result)
 
     async def _result(self, method: str, parameters: dict[str, object]) -> dict[str, object]:
@@ -187,10 +208,10 @@ class ProxySession:
                     raise _Refused(_BAD_PARAMETERS, "a call needs a `name`, and `arguments` that are an object")
                 await self._offered()
                 outcome = await self._line.ask(tool, arguments or {})
-                if outcome.error is not None:
-                    raise _Refused(outcome.code if outcome.code is not None else _INTERNAL, outcome.error)
-                return as_json(outcome.result)
-        raise _Refused(_NO_METHOD, f"karat's proxy to a shared server passes on tools only, not '{method}'")
+                return _passed_on(outcome)
+        if method in READS:
+            return _passed_on(await self._line.read(method, recorded_arguments(method, parameters)))
+        raise _Refused(_NO_METHOD, f"karat's proxy passes on tools, resources and prompts, not '{method}'")
 
     async def _replayed(self, line: Replayed, method: str, parameters: dict[str, object]) -> dict[str, object]:
         asked = await line.answer(method, recorded_arguments(method, parameters))
@@ -205,7 +226,9 @@ class ProxySession:
         if asked.error is not None:
             raise _Refused(asked.code if asked.code is not None else _INTERNAL, asked.error, asked.data)
         result = asked.result or {}
-        return _introduction(result, parameters) if method == "initialize" and not asked.relayed else result
+        if method != "initialize" or asked.relayed:
+            return result
+        return _introduction(result if line.reads else {**result, "capabilities": {}}, parameters)
 
     async def _offered(self) -> Offer:
         """Requested once a connection, when it is first needed."""
@@ -221,10 +244,18 @@ class ProxySession:
             await self._writer.drain()
 
 
+def _passed_on(outcome: Outcome) -> JsonObject:
+    if outcome.error is not None:
+        raise _Refused(outcome.code if outcome.code is not None else _INTERNAL, outcome.error)
+    return as_json(outcome.result)
+
+
 def _introduction(about: dict[str, object], parameters: dict[str, object]) -> dict[str, object]:
-    """The result of `initialize`, of which only tools are offered. `about`: what the server said of itself."""
+    """The result of `initialize`, without what is not passed on. `about`: what the server said of itself."""
     asked = parameters.get("protocolVersion")
     known = {key: about[key] for key in ("serverInfo", "instructions") if about.get(key) is not None}
     version = asked if asked in _VERSIONS else _VERSIONS[-1]
     anonymous = {"serverInfo": {"name": "anonymous", "version": ""}}
-    return {"protocolVersion": version, "capabilities": {"tools": {}}, **anonymous, **known}
+    has = about.get("capabilities")
+    offered: JsonObject = {name: {} for name in ("resources", "prompts") if isinstance(has, dict) and name in has}
+    return {"protocolVersion": version, "capabilities": {"tools": {}, **offered}, **anonymous, **known}

@@ -49,6 +49,7 @@ class ToolList(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     tools: tuple[Tool, ...]  # in the server's order
     digest: str  # hex, over names, descriptions and input schemas; the order does not matter
+    protocol: str | None = None  # the version that was negotiated; None: not known, of an old recording
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +70,7 @@ class ServerFault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A server that offers other tools than it did before the first call."""
+    """A server that offers other tools, or speaks another version of the protocol, than before the first call."""
 
     server: str
     before: str  # digests
@@ -77,6 +78,7 @@ class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     altered: tuple[str, ...] = ()  # same name, another description or schema
+    protocols: tuple[str | None, str | None] | None = None  # before and after; None: the same
 
 
 async def list_tools(client: Client, server: str) -> list[mcp_types.Tool]:
@@ -108,7 +110,8 @@ async def list_tools(client: Client, server: str) -> list[mcp_types.Tool]:
 
 def tool_change(before: ToolList, after: ToolList) -> ToolChange | None:
     """What differs between two lists of the same server; None if nothing does."""
-    if before.digest == after.digest:
+    same_protocol = before.protocol == after.protocol
+    if before.digest == after.digest and same_protocol:
         return None
     old = {tool.name: tool for tool in before.tools}
     new = {tool.name: tool for tool in after.tools}
@@ -119,6 +122,7 @@ def tool_change(before: ToolList, after: ToolList) -> ToolChange | None:
         added=tuple(sorted(new.keys() - old.keys())),
         removed=tuple(sorted(old.keys() - new.keys())),
         altered=tuple(sorted(name for name in old.keys() & new.keys() if old[name] != new[name])),
+        protocols=None if same_protocol else (before.protocol, after.protocol),
     )
 
 
@@ -132,5 +136,6 @@ def offer_of(server: str, introduction: dict[str, object], listed: Sequence[mcp_
         msgspec.json.encode([tool.name, tool.description, tool.input_schema], order="sorted") for tool in tools
     )
     digest = blake2b(b"\n".join(offered), digest_size=16).hexdigest()
-    found = ToolList(server=server, tools=tools, digest=digest)
+    version = introduction.get("protocolVersion")
+    found = ToolList(server=server, tools=tools, digest=digest, protocol=version if isinstance(version, str) else None)
     return Offer(tools=found, introduction=introduction, as_listed=tuple(listed))

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from karat.mcp.cassettes import OpenRequest, RecordedFault, Recording
 from karat.mcp.faults import fault_of
+from karat.mcp.observed import Observed
 from karat.mcp.remote import RemoteLink
+from karat.mcp.results import Outcome
 from karat.mcp.stdio import StdioLink
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
@@ -42,8 +44,10 @@ def recorded_arguments(method: str, parameters: dict[str, object]) -> dict[str, 
 class Relay:
     """One agent's connection to one server, which is started or reached when the agent first says something."""
 
-    def __init__(self, server: McpServer, recording: Recording, *, folder: Path, redact: Redactor) -> None:
-        self._server, self._recording, self._redact = server, recording, redact
+    def __init__(
+        self, server: McpServer, recording: Recording, *, folder: Path, redact: Redactor, observed: Observed | None
+    ) -> None:
+        self._server, self._recording, self._redact, self._observed = server, recording, redact, observed
         self._broken = asyncio.Event()
         self._link: StdioLink | RemoteLink
         if server.type == "stdio":
@@ -132,9 +136,13 @@ class Relay:
         asking.keep(milliseconds=round((time.perf_counter() - started) * 1000, 3))
         if hasattr(message, "result"):
             self._headers.learn(asking.method, message.result)
+            if self._observed is not None:
+                self._observed.answered(asking.method, asking.arguments, message.result)
             asking.end(result=message.result)
         else:
             error = message.error
+            if self._observed is not None:
+                self._observed.answered(asking.method, asking.arguments, Outcome(error=error.message))
             asking.end(error=error.message, code=error.code, data=error.data)
 
     def _end(self, error: BaseException | None, server_closed: bool) -> None:

@@ -22,6 +22,8 @@ from karat.records import McpServer
 if TYPE_CHECKING:
     import httpx2
 
+    from karat.mcp.oauth import Tokens
+
 __all__ = ["RemoteLink", "is_loopback"]
 
 CONNECT_SECONDS = 30.0
@@ -34,8 +36,8 @@ LARGEST_EVENT = 4 * LARGEST_RESULT
 class RemoteLink:
     """One connection to a server that runs elsewhere."""
 
-    def __init__(self, server: McpServer, *, on_broken: Callable[[], None]) -> None:
-        self._server, self._on_broken = server, on_broken
+    def __init__(self, server: McpServer, *, on_broken: Callable[[], None], tokens: Tokens | None = None) -> None:
+        self._server, self._on_broken, self._tokens = server, on_broken, tokens
         self.evidence = Evidence()
         self.end_at_once = True
 
@@ -67,13 +69,23 @@ class RemoteLink:
             follow_redirects=False,
             trust_env=not is_loopback(self._server.url),
             event_hooks={"response": [self._note]},
+            auth=self._auth(),
         )
+
+    def _auth(self) -> httpx2.Auth | None:
+        if self._tokens is None:
+            return None
+        from karat.mcp.oauth import TokenAuth
+
+        return TokenAuth(self._tokens, self.evidence)
 
     async def _note(self, response: httpx2.Response) -> None:
         """Keeps what the SDK turns into "Server returned an error response"."""
         if response.status_code < 300 or response.request.method == "DELETE":
             if self.evidence.location is not None:  # that redirect was followed
                 self.evidence.status = self.evidence.location = None
+            return
+        if self._tokens is not None and _of_the_login(response, self._server.url):
             return
         if response.status_code in (404, 405) and response.request.method == "GET" and self._server.type == "http":
             return  # it has no stream of its own notices, as the protocol allows
@@ -83,6 +95,11 @@ class RemoteLink:
         evidence.retry_after = _seconds(response.headers.get("retry-after"))
         if self._server.type == "sse" and response.request.method == "POST" and response.status_code >= 400:
             self._on_broken()  # the SDK stops sending and would let every call wait for its timeout
+
+
+def _of_the_login(response: httpx2.Response, url: str) -> bool:
+    """Whether it only shows the way to a token, or that one is needed: what comes of it is noted there."""
+    return response.status_code in (401, 403) or str(response.request.url).partition("?")[0] != url.partition("?")[0]
 
 
 def _watched(incoming: Any, outgoing: Any, *_: Any) -> tuple[Any, Any]:

@@ -7,26 +7,48 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat.records import JsonObject, ToolCall
+from karat.records import Elicited, JsonObject, ToolCall
 from karat.redact import map_texts, without_surrogates
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult
+    from mcp_types import BlobResourceContents, TextResourceContents
     from pydantic import BaseModel
 
-__all__ = ["LARGEST_RESULT", "Outcome", "as_call", "as_json", "as_text", "bounded", "sendable"]
+__all__ = [
+    "LARGEST_RESULT",
+    "READS",
+    "Outcome",
+    "as_call",
+    "as_json",
+    "as_text",
+    "bounded",
+    "content_of",
+    "result_of",
+    "sendable",
+]
 
 LARGEST_RESULT = 10 * 1024 * 1024
 """Bytes of UTF-8. A larger result is an error of the call: no agent could read it, and the journal would carry it."""
 
 
+READS = {
+    "resources/list": "ListResourcesResult",
+    "resources/templates/list": "ListResourceTemplatesResult",
+    "resources/read": "ReadResourceResult",
+    "prompts/list": "ListPromptsResult",
+    "prompts/get": "GetPromptResult",
+}
+"""What can be asked besides tools, and the SDK's type of the result."""
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one request, in the protocol's words: a result, which may say that the tool failed, or an error."""
 
-    result: Any = None  # CallToolResult
+    result: Any = None  # CallToolResult, or what READS says of the method
     error: str | None = None  # the request was refused, or its result cannot be taken
     code: int | None = None  # JSON-RPC's, where the server refused
     milliseconds: float | None = None
+    elicited: tuple[Elicited, ...] = ()  # what the server asked the user in between
 
 
 def as_call(
@@ -37,7 +59,7 @@ def as_call(
     error = clean(outcome.error) if outcome.error is not None else None
     if outcome.result is not None:
         text = as_text(outcome.result)
-        if outcome.result.is_error:
+        if getattr(outcome.result, "is_error", False):
             error = clean(text) or "the tool failed and did not say why"
     return ToolCall(
         tool=tool,
@@ -46,12 +68,31 @@ def as_call(
         result=text if error is None else None,
         error=error,
         milliseconds=outcome.milliseconds,
+        elicited=tuple(msgspec.structs.replace(each, message=clean(each.message)) for each in outcome.elicited),
     )
 
 
 def as_json(value: BaseModel) -> JsonObject:
     """A value of the SDK as the protocol writes it."""
     return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def content_of(result: BaseModel) -> JsonObject:
+    """A result without its envelope, which depends on the version of the protocol."""
+    return {key: value for key, value in as_json(result).items() if key not in _ENVELOPE}
+
+
+_ENVELOPE = ("_meta", "resultType", "ttlMs", "cacheScope")
+
+
+def result_of(method: str, result: JsonObject | None) -> BaseModel | None:
+    """What the protocol writes as a value of the SDK. `method`: `tools/call`, or one of READS."""
+    import mcp_types
+
+    if result is None:
+        return None
+    model: type[BaseModel] = getattr(mcp_types, READS.get(method, "CallToolResult"))
+    return model.model_validate(result)
 
 
 def sendable(arguments: JsonObject) -> JsonObject:
@@ -72,13 +113,22 @@ def bounded(outcome: Outcome) -> Outcome:
     if size <= LARGEST_RESULT:
         return outcome
     error = f"the result has {size} bytes, more than the {LARGEST_RESULT} that are taken"
-    return Outcome(error=error, milliseconds=outcome.milliseconds)
+    return msgspec.structs.replace(outcome, result=None, error=error)
 
 
-def as_text(result: CallToolResult) -> str:
-    """Text blocks joined by line breaks, other blocks described; structured content as JSON where there is no text."""
-    from mcp_types import TextContent
+def as_text(result: BaseModel) -> str:
+    """Text blocks joined by line breaks, other blocks described; structured content as JSON where there is no text.
 
+    Of a prompt each message follows its role; a list is JSON.
+    """
+    from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult, TextContent
+
+    if isinstance(result, ReadResourceResult):
+        return "\n".join(map(_resource, result.contents))
+    if isinstance(result, GetPromptResult):
+        return "\n\n".join(f"{message.role}: {_block(message.content)}" for message in result.messages)
+    if not isinstance(result, CallToolResult):
+        return msgspec.json.encode(content_of(result)).decode()
     parts = [_block(block) for block in result.content]
     has_text = any(isinstance(block, TextContent) and block.text for block in result.content)
     if not has_text and result.structured_content is not None:
@@ -87,7 +137,7 @@ def as_text(result: CallToolResult) -> str:
 
 
 def _block(block: object) -> str:
-    from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResourceContents
+    from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent
 
     if isinstance(block, TextContent):
         return block.text
@@ -96,7 +146,13 @@ def _block(block: object) -> str:
     if isinstance(block, ResourceLink):
         return f"[link {block.name}: {block.uri}]"
     if isinstance(block, EmbeddedResource):
-        if isinstance(block.resource, TextResourceContents):
-            return block.resource.text
-        return f"[resource {block.resource.uri}, {len(block.resource.blob) * 3 // 4} bytes]"
+        return _resource(block.resource)
     return f"[{getattr(block, 'type', type(block).__name__)}]"
+
+
+def _resource(contents: TextResourceContents | BlobResourceContents) -> str:
+    from mcp_types import TextResourceContents
+
+    if isinstance(contents, TextResourceContents):
+        return contents.text
+    return f"[resource {contents.uri}, {len(contents.blob) * 3 // 4} bytes]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 from karat.errors import AgentFault, InfrastructureFault, did_you_mean
 from karat.mcp import attempts
 from karat.mcp.attempts import Attempt
-from karat.mcp.cassettes import CassetteStore, ServerConnection
+from karat.mcp.cassettes import CassetteStore, Recording, ServerConnection
 from karat.mcp.faults import printable
 from karat.mcp.hub import Hub, ProxySession
+from karat.mcp.observed import Observed
 from karat.mcp.preflight import ServerFault, Tool, ToolChange, ToolList, tool_change
 from karat.mcp.relay import Relay
-from karat.mcp.results import as_call
+from karat.mcp.results import Outcome, as_call, bounded, content_of
 from karat.records import Cassettes, Condition, JsonObject, McpServer, ToolCall
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
+    from karat.mcp.oauth import Person, Tokens
     from karat.mcp.session import Session
 
 __all__ = ["MOST_STARTS", "Toolbox", "Tools"]
@@ -56,18 +58,33 @@ class Tools:
 
     async def call_in_full(self, server: str, tool: str, arguments: JsonObject) -> tuple[ToolCall, JsonObject | None]:
         """The same, with the result's structuredContent; None where it has none."""
+        call, outcome = await self._asked(server, tool, arguments, lambda line: line.ask(tool, arguments))
+        return call, getattr(outcome.result, "structured_content", None)
+
+    async def read(self, server: str, method: str, parameters: JsonObject) -> tuple[ToolCall, JsonObject | None]:
+        """A resource (`resources/read`) or a prompt (`prompts/get`): as a call of the method, and the whole result."""
+        call, outcome = await self._asked(server, method, parameters, lambda line: line.read(method, parameters))
+        return call, None if outcome.result is None else content_of(outcome.result)
+
+    async def _asked(
+        self,
+        server: str,
+        tool: str,
+        arguments: JsonObject,
+        ask: Callable[[ServerConnection], Coroutine[object, object, Outcome]],
+    ) -> tuple[ToolCall, Outcome]:
         line = self._lines.get(server)
         if line is None:
             hint = did_you_mean(server, self._lines) or " (it has none)"
             raise AgentFault("unknown_mcp_server", f"the condition has no MCP server '{server}'{hint}")
         try:
-            outcome = await line.ask(tool, arguments)
+            outcome = bounded(await ask(line))
         except InfrastructureFault as fault:
             self._calls.append(ToolCall(tool=tool, server=server, input=arguments, error=fault.message))
             raise
         call = as_call(server, tool, arguments, outcome, clean=lambda text: printable(self._redact(text)).strip())
         self._calls.append(call)
-        return call, getattr(outcome.result, "structured_content", None)
+        return call, outcome
 
 
 class Toolbox:
@@ -80,10 +97,12 @@ class Toolbox:
         redact: Redactor,
         folder: Path,
         cassettes: Cassettes | None = None,
+        person: Person | None = None,
         relist_seconds: float = 5.0,
     ) -> None:
         """`cassettes`: where traffic is recorded, or replayed from, without any server.
 
+        `person`: who logs in to servers now; None: nobody.
         `relist_seconds`: how old the list of a shared server's tools may be before a trial asks for it again.
         """
         self._servers, self._relist_seconds = tuple(servers), relist_seconds
@@ -91,11 +110,12 @@ class Toolbox:
         self._open: set[Session] = set()
         self._shared: dict[str, Session] = {}
         self._starts: dict[str, int] = {}
-        self._first_lists: dict[str, ToolList] = {}
+        self._person = person
+        self._tokens: dict[str, Tokens] = {}
+        self._first_lists: dict[tuple[str, bool], ToolList] = {}  # by server, and whether it may ask the user
         self._changes: dict[tuple[str, str], ToolChange] = {}
         self._cassettes = CassetteStore(cassettes, redact) if cassettes is not None else None
-        proxied = cassettes is not None or any(server.scope == "run" for server in servers)
-        self._hub = Hub(self._serve) if proxied else None
+        self._hub = Hub(self._serve) if self._servers else None
 
     @property
     def changes(self) -> tuple[ToolChange, ...]:
@@ -122,11 +142,18 @@ class Toolbox:
         """The command line and environment of a stdio server that stands for this one, for the attempt under way.
 
         For agents that start or reach servers themselves. None where they may have the server
-        itself: nothing is recorded or replayed, and it is not shared (`scope: run`).
+        itself: nothing is recorded or replayed, and nothing in its definition needs karat's own session.
         """
-        if self._hub is None or (self._cassettes is None and server.scope == "trial"):
+        attempt = attempts.current()
+        if self._hub is None or (self._cassettes is None and not _only_through_karat(server, attempt)):
             return None
-        return self._hub.command(server, attempts.current())
+        return self._hub.command(server, attempt)
+
+    def observed_command(self, server: McpServer, observed: Observed) -> tuple[list[str], dict[str, str]]:
+        """The same, of any server and whether or not it is recorded; `observed` learns what it is asked."""
+        if self._hub is None:
+            raise ValueError(f"the server '{server.name}' is not of this run")
+        return self._hub.command(server, attempts.current(), observed)
 
     async def preflight(self) -> dict[str, ToolList | ServerFault]:
         """Every server started and listed, all at once, each bounded by its own timeout.
@@ -154,7 +181,7 @@ class Toolbox:
             lines = {server.name: self._line(server, attempt, own) for server in condition.mcp_servers}
             lists = [(await line.offer()).tools for line in lines.values()]
             for listed in lists:
-                self._compare(listed)
+                self._compare(listed, elicits=attempt is not None and bool(attempt.elicit))
             yield Tools(lines, lists, self._redact)
             at_once = False
         finally:
@@ -162,14 +189,28 @@ class Toolbox:
             self._forget()
 
     async def _serve(
-        self, server: McpServer, attempt: Attempt | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        server: McpServer,
+        attempt: Attempt | None,
+        observed: Observed | None,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
         """One server, for an agent that speaks to it through the proxy."""
-        if self._cassettes is not None and not self._cassettes.replays and server.scope == "trial":
-            recording = self._cassettes.recording(server, attempt)
-            await Relay(server, recording, folder=self._folder, redact=self._redact).carry(reader, writer)
+        own: set[Session] = set()
+        replays = self._cassettes is not None and self._cassettes.replays
+        if not replays and not _only_through_karat(server, attempt):
+            recording = Recording(None, attempt or Attempt(attempts.WHOLE_RUN))
+            if self._cassettes is not None:
+                recording = self._cassettes.recording(server, attempt)
+            relay = Relay(server, recording, folder=self._folder, redact=self._redact, observed=observed)
+            await relay.carry(reader, writer)
         else:
-            await ProxySession(self._line(server, attempt, set()), reader, writer).serve()
+            try:
+                await ProxySession(self._line(server, attempt, own), reader, writer, observed).serve()
+            finally:
+                await _close(own, at_once=False)
+                self._forget()
 
     async def _probe(self, server: McpServer) -> ToolList | ServerFault:
         own: set[Session] = set()
@@ -188,7 +229,7 @@ class Toolbox:
         if self._cassettes is not None and self._cassettes.replays:
             return self._cassettes.replayed(server, attempt)
         try:
-            session = self._session(server)
+            session = self._session(server, attempt)
         except InfrastructureFault as fault:
             if self._cassettes is not None:
                 self._cassettes.refused(server, fault, attempt)
@@ -197,10 +238,10 @@ class Toolbox:
             own.add(session)
         return session if self._cassettes is None else self._cassettes.recorded(server, session, attempt)
 
-    def _session(self, server: McpServer) -> Session:
+    def _session(self, server: McpServer, attempt: Attempt | None) -> Session:
         """A new session, or the shared one if it still lives."""
         if server.scope == "trial":
-            return self._start(server)
+            return self._start(server, attempt)
         shared = self._shared.get(server.name)
         if shared is not None and shared.alive:
             return shared
@@ -213,21 +254,44 @@ class Toolbox:
         self._shared[server.name] = self._start(server)
         return self._shared[server.name]
 
-    def _start(self, server: McpServer) -> Session:
+    def _start(self, server: McpServer, attempt: Attempt | None = None) -> Session:
+        from karat.mcp.elicitation import Answering
         from karat.mcp.session import Session
 
-        session = Session(server, folder=self._folder, redact=self._redact, relist_seconds=self._relist_seconds)
+        session = Session(
+            server,
+            folder=self._folder,
+            redact=self._redact,
+            relist_seconds=self._relist_seconds,
+            answering=Answering(attempt, server.name) if attempt is not None and attempt.elicit else None,
+            tokens=self._tokens_of(server),
+        )
         self._open.add(session)
         return session
+
+    def _tokens_of(self, server: McpServer) -> Tokens | None:
+        if server.auth is None:
+            return None
+        if server.name not in self._tokens:
+            from karat.mcp.oauth import Tokens
+
+            self._tokens[server.name] = Tokens(server, redact=self._redact, person=self._person)
+        return self._tokens[server.name]
 
     def _forget(self) -> None:
         self._open = {session for session in self._open if session.pending}
 
-    def _compare(self, listed: ToolList) -> None:
-        first = self._first_lists.setdefault(listed.server, listed)
+    def _compare(self, listed: ToolList, *, elicits: bool = False) -> None:
+        first = self._first_lists.setdefault((listed.server, elicits), listed)
         change = tool_change(first, listed)
         if change is not None:
             self._changes.setdefault((listed.server, listed.digest), change)
+
+
+def _only_through_karat(server: McpServer, attempt: Attempt | None = None) -> bool:
+    """Whether an agent that connects to its servers itself reaches this one by a session of karat's own."""
+    elicits = attempt is not None and bool(attempt.elicit)
+    return server.scope == "run" or server.protocol != "auto" or server.auth is not None or elicits
 
 
 async def _close(sessions: set[Session], *, at_once: bool) -> None:

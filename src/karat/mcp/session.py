@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 import karat
 from karat.errors import InfrastructureFault
@@ -22,11 +24,14 @@ from karat.mcp.preflight import Offer, list_tools, offer_of
 from karat.mcp.remote import RemoteLink
 from karat.mcp.results import Outcome, as_json, sendable
 from karat.mcp.stdio import StdioLink
-from karat.records import JsonObject, McpServer
+from karat.records import MODERN_PROTOCOL, JsonObject, McpServer
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError
+
+    from karat.mcp.elicitation import Answering
+    from karat.mcp.oauth import Tokens
 
 __all__ = ["Session"]
 
@@ -43,13 +48,24 @@ CAUSE_SECONDS = 2.0  # for an owner to end after its connection broke, so that t
 class Session:
     """Opened on construction, in the background; `offer` waits for it. Needs a running event loop."""
 
-    def __init__(self, server: McpServer, *, folder: Path, redact: Redactor, relist_seconds: float) -> None:
+    def __init__(
+        self,
+        server: McpServer,
+        *,
+        folder: Path,
+        redact: Redactor,
+        relist_seconds: float,
+        answering: Answering | None = None,
+        tokens: Tokens | None = None,
+    ) -> None:
+        """`answering`: what answers the server's questions to the user; None: it cannot ask. `tokens`: of its OAuth."""
         import anyio
 
         self.server = server
         self._redact, self._relist_seconds = redact, relist_seconds
         self._scope = anyio.CancelScope()
         self._stop, self._listed = asyncio.Event(), asyncio.Event()
+        self._answering, self._one_call = answering, asyncio.Lock()
         self._broken = False
         self._client: Client | None = None
         self._offer: Offer | None = None
@@ -59,7 +75,7 @@ class Session:
         if server.type == "stdio":
             self._link = StdioLink(server, folder=folder, on_broken=self._stop.set)
         else:
-            self._link = RemoteLink(server, on_broken=self._scope.cancel)
+            self._link = RemoteLink(server, on_broken=self._scope.cancel, tokens=tokens)
         self._owner = asyncio.create_task(self._own(), name=f"MCP server {server.name}")
         self._owner.add_done_callback(_retrieve)
 
@@ -86,6 +102,42 @@ class Session:
 
     async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
         """What the tool gave, or what it says went wrong. Raises InfrastructureFault for a dead or silent server."""
+        seconds, given = self.server.call_timeout_seconds, sendable(arguments)
+        return await self._outcome(
+            f"tool '{tool}'", lambda client: client.call_tool(tool, given, read_timeout_seconds=seconds)
+        )
+
+    async def read(self, method: str, parameters: JsonObject) -> Outcome:
+        """The same for a resource, a prompt, or a page of their lists. `method`: one of READS."""
+        given = sendable(parameters)
+        return await self._outcome(f"'{method}'", lambda client: self._read(client, method, given))
+
+    async def _read(self, client: Client, method: str, given: JsonObject) -> object:
+        async with asyncio.timeout(self.server.call_timeout_seconds):
+            match method:
+                case "resources/read":
+                    return await client.read_resource(str(given.get("uri")))
+                case "prompts/get":
+                    arguments = given.get("arguments") or {}
+                    texts = {
+                        name: value if isinstance(value, str) else _json(value) for name, value in arguments.items()
+                    }
+                    return await client.get_prompt(str(given.get("name")), texts)
+                case "resources/list":
+                    return await client.list_resources(cursor=given.get("cursor"))
+                case "resources/templates/list":
+                    return await client.list_resource_templates(cursor=given.get("cursor"))
+            return await client.list_prompts(cursor=given.get("cursor"))
+
+    async def _outcome(self, what: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
+        if self._answering is None:
+            return await self._answered(what, request)
+        async with self._one_call:  # versions before 2026 do not say during which call a question is asked
+            self._answering.noted()
+            outcome = await self._answered(what, request)
+            return msgspec.structs.replace(outcome, elicited=self._answering.noted())
+
+    async def _answered(self, what: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
         import mcp
         from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
@@ -93,16 +145,16 @@ class Session:
         if self._client is None or not self.alive:
             raise await self._down()
         started = time.perf_counter()
-        seconds = self.server.call_timeout_seconds
-        asked = self._request(self._client.call_tool(tool, sendable(arguments), read_timeout_seconds=seconds))
+        asked = self._request(request(self._client))
         await self._first(asked)
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
         error = asked.exception() if asked.done() and not asked.cancelled() else InterruptedError("closed")
         if error is None:
             return Outcome(result=asked.result(), milliseconds=milliseconds)
+        timed_out = isinstance(error, mcp.MCPError) and error.code == REQUEST_TIMEOUT
+        if timed_out or (isinstance(error, TimeoutError) and self.alive):
+            raise call_timeout(self.server, what, self._link.evidence)
         if isinstance(error, mcp.MCPError):
-            if error.code == REQUEST_TIMEOUT:
-                raise call_timeout(self.server, tool, self._link.evidence)
             if self.server.type == "http" and error.message == _HTTP_FAILED:
                 raise self._fault(error)  # of this request only: the session continues
             gone = error.code == CONNECTION_CLOSED or self._refused(error)
@@ -140,10 +192,25 @@ class Session:
         import anyio
         from mcp import Client, types
 
+        from karat.mcp.negotiation import Introduction, negotiate
+
         information = types.Implementation(name="karat", version=karat.__version__)
         with self._scope:
             self._scope.deadline = anyio.current_time() + self.server.init_timeout_seconds
-            async with Client(self._link.connect(), client_info=information, cache=None) as client:
+            pinned = self.server.protocol
+            # With a version of the modern era nothing is sent: the handshake is our own then.
+            mode = "auto" if pinned == "auto" else MODERN_PROTOCOL
+            async with Client(
+                self._link.connect(),
+                mode=mode,
+                client_info=information,
+                elicitation_callback=self._answering,
+                cache=None,
+            ) as client:
+                if pinned != "auto":
+                    elicits = self._answering is not None
+                    client_side = Introduction(server=self.server.name, information=information, elicits=elicits)
+                    await negotiate(client.session, pinned, client_side, evidence=self._link.evidence)
                 listed = await list_tools(client, self.server.name)
                 about = client.server_info
                 introduction: dict[str, object] = {  # as the result of an `initialize`
@@ -194,6 +261,11 @@ class Session:
         if owner.done() and not owner.cancelled() and owner.exception() is not None:
             error = owner.exception()
         return fault_of(self.server, error, self._link.evidence, ready=self._listed.is_set(), redact=self._redact)
+
+
+def _json(value: object) -> str:
+    """A value as text: arguments of prompts are texts."""
+    return msgspec.json.encode(value).decode()
 
 
 def _retrieve(done: asyncio.Future[Any]) -> None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
+from karat.context import RebuiltWorkspaces, Workspace
 from karat.errors import BadPlugin, JudgeFault, did_you_mean
 from karat.models import Price
 from karat.records import (
@@ -61,11 +63,13 @@ class Scorer(Protocol):
     """Scores one answer at a time; each verdict is journalled.
 
     Optional attributes: `metrics` names what is measured, with range and direction;
-    `offline` (default True) is False for a scorer that asks a model; `blocking` (default
+    `golden` (default True) is False for a scorer that looks at no golden answer; `offline` (default True) is False
+    for a scorer that asks a model; `blocking` (default
     False) is True for a sync `score` that waits for something: it then runs on a thread, so
     that agents and their timeouts go on. `compared_with` names a condition whose answer to the same
     question each score needs, see `ScorerSetting.answer_of`: such a scorer is asked when all answers are in,
     and gives no score while that answer is missing. `fingerprint` covers what the options only point at;
+    `runs_programs` (default False) is True where options name a program: then no run folder's word makes it run.
     `provenance` is kept in `run.json` and shown. `open()` is called before the first trial and
     raises OperatorError where something is missing (a key), `await aclose()` ends the run.
     """
@@ -123,6 +127,8 @@ class ScorerSetting(msgspec.Struct, frozen=True, kw_only=True):
     conditions: Sequence[str] = ()  # the experiment's, its baseline first
     # The answer to a sample under a condition in a repetition; None: there is none. Of use with `compared_with` alone.
     answer_of: Callable[[str, str, int], Answer | None] = _no_answer
+    # A copy of the workspace as the answer's trial left it, for one block. Raises JudgeFault where there is none.
+    workspace_of: Callable[[Answer], AbstractContextManager[Workspace]] = RebuiltWorkspaces().of
 
 
 def announced(scorer: object, target: str) -> tuple[Metric, ...]:

@@ -39,6 +39,8 @@ class JsonSchema:
         timeout_seconds: float = Field(default=5.0, gt=0, le=60)  # for one answer; after that it has no score
         max_characters: int = Field(default=1_000_000, ge=1)  # a longer answer has no score
 
+    golden = False
+
     def __init__(self, options: Options, setting: ScorerSetting | None = None) -> None:
         self._options = options
         self._name = setting.name if setting is not None else "json_schema"

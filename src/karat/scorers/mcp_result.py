@@ -65,6 +65,7 @@ class McpResult:
                 raise ValueError(f"expects nothing; give at least one of {', '.join(_PARTS)}")
             return self
 
+    golden = False
     blocking = True  # a check against a schema waits for another process
 
     def __init__(self, options: Options, setting: ScorerSetting) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
@@ -14,6 +13,7 @@ from karat.errors import JudgeFault
 from karat.records import Answer, Metric, Sample, ToolCall
 from karat.scorers import ScorerSetting, Verdict
 from karat.scorers._child import Schemas, read_schema
+from karat.tool_use import CalledTool, expected_actions, names_in_cell
 
 __all__ = ["Trajectory"]
 
@@ -87,6 +87,8 @@ class Trajectory:
             if not self.columns and all(getattr(self, part) is None for part in _PARTS):
                 raise ValueError(f"expects nothing; give at least one of {', '.join(_PARTS)}")
             return self
+
+    golden = False
 
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._options, self._name = options, setting.name
@@ -183,13 +185,11 @@ class Trajectory:
 
 
 def _is(call: ToolCall, tool: str) -> bool:
-    if call.server is None:
-        return tool == call.tool
-    return tool in (call.tool, f"{call.server}.{call.tool}", f"{call.server}.*")
+    return tool in CalledTool(call.tool, call.server).spellings
 
 
 def _listed_calls(calls: Sequence[ToolCall]) -> str:
-    names = [call.tool if call.server is None else f"{call.server}.{call.tool}" for call in calls]
+    names = [CalledTool(call.tool, call.server).name for call in calls]
     shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return f"the calls were {shown}" if names else "there were no calls"
 
@@ -201,7 +201,7 @@ def _short(value: object) -> str:
 
 def _actions(part: _Part, sample: Sample) -> object:
     """The calls that a task of tau-bench expects, as this expectation states them; None: it expects none."""
-    actions = [action for turn in sample.turns for action in turn.detail.get("actions", ())]
+    actions = expected_actions(sample)
     if part == "max_calls" and actions:
         return len(actions)
     if part == "arguments":
@@ -213,11 +213,7 @@ def _of_column(part: _Part, value: object) -> object:
     """What a cell of the dataset expects: a value, or a text (CSV) that holds one as JSON, or names with commas."""
     if value is None or value == "":
         return None
-    if isinstance(value, str):
-        with suppress(ValueError):
-            value = json.loads(value)
-    if isinstance(value, str) and part in ("used", "not_used", "in_order"):
-        value = [name.strip() for name in value.split(",") if name.strip()]
+    value = names_in_cell(value)
     try:
         if part == "max_calls":
             return TypeAdapter(Annotated[int, Field(ge=0)]).validate_python(value)

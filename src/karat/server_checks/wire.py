@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 import karat
-from karat.mcp.faults import Tail
+from karat.errors import InfrastructureFault
+from karat.mcp.faults import Evidence, Tail
 from karat.mcp.launch import CANNOT_START
 from karat.mcp.remote import is_loopback
 from karat.mcp.stdio import launch_command
@@ -94,7 +95,9 @@ class Connection:
         self._numbers = 0
         self._answers: set[asyncio.Future[None]] = set()  # to requests of the server's own
         self.transport: Stdio | Http = (
-            Stdio(server, folder=folder, link=self) if server.type == "stdio" else Http(server, link=self)
+            Stdio(server, folder=folder, link=self)
+            if server.type == "stdio"
+            else Http(server, link=self, redact=redact)
         )
 
     async def start(self) -> None:
@@ -328,8 +331,8 @@ async def _until(holds: Callable[[], bool], seconds: float) -> bool:
 class Http:
     """One POST a message, as streamable HTTP has it."""
 
-    def __init__(self, server: McpServer, *, link: Connection) -> None:
-        self._server, self._link = server, link
+    def __init__(self, server: McpServer, *, link: Connection, redact: Redactor) -> None:
+        self._server, self._link, self._redact = server, link, redact
         self._client: httpx2.AsyncClient | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.session: str | None = None
@@ -343,7 +346,15 @@ class Http:
             timeout=httpx2.Timeout(30.0, read=None),
             follow_redirects=False,
             trust_env=not is_loopback(self._server.url),
+            auth=self._auth(),
         )
+
+    def _auth(self) -> httpx2.Auth | None:
+        if self._server.auth is None:
+            return None
+        from karat.mcp.oauth import TokenAuth, Tokens
+
+        return TokenAuth(Tokens(self._server, redact=self._redact), Evidence())
 
     async def send(self, message: JsonObject, number: object) -> None:
         task = asyncio.create_task(self._post(message, number))
@@ -408,6 +419,8 @@ class Http:
                 await self._received(response, number)
                 if response.status_code >= 300:
                     self._link.fail(number, Reply(kind="error", status=response.status_code))
+        except InfrastructureFault as fault:  # no token
+            self._link.fail(number, Reply(kind="closed", message=fault.message))
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             self._link.fail(number, Reply(kind="closed", message=f"{type(error).__name__}: {error}"))
         self._link.fail(number, Reply(kind="malformed", message="the HTTP response holds no reply"))

@@ -152,13 +152,12 @@ def _squares(table: Floats) -> _Squares:
     centred = table - table[0, 0]
     rows, cols = centred.mean(axis=1), centred.mean(axis=0)
     grand = rows.mean()
+    things = k * float(np.sum((rows - grand) ** 2)) / (n - 1)
+    raters = n * float(np.sum((cols - grand) ** 2)) / (k - 1)
     rest = float(np.sum((centred - rows[:, None] - cols[None, :] + grand) ** 2)) / ((n - 1) * (k - 1))
-    noise = 1e-26 * float(np.max(np.abs(centred))) ** 2  # a table of sums has no rest, but for rounding
-    return _Squares(
-        things=k * float(np.sum((rows - grand) ** 2)) / (n - 1),
-        raters=n * float(np.sum((cols - grand) ** 2)) / (k - 1),
-        rest=rest if rest > noise else 0.0,
-    )
+    # Rounding alone must not make a table of sums have a rest, nor things that were rated alike differ.
+    noise = 1e-26 * float(np.max(np.abs(centred))) ** 2
+    return _Squares(*(square if square > noise else 0.0 for square in (things, raters, rest)))
 
 
 def _f_quantile(df1: float, df2: float, tail: float) -> float:

@@ -15,6 +15,8 @@ from karat.stats.results import HypothesisTest, Interval
 
 __all__ = ["binomial_test", "newcombe", "newcombe_paired", "proportion_interval", "share_interval", "share_of_means"]
 
+_NOISE = 1e-12  # of an error of a share: no more than rounding, as between 1/3 and 1 − 2/3
+
 ShareMethod = Literal[
     "wilson", "wilsoncc", "jeffreys", "beta_posterior_uniform", "clopper-pearson", "agresti-coull", "wald"
 ]
@@ -185,7 +187,7 @@ def share_of_means(
 
 
 def _effective_n(over: Interval) -> float:
-    if over.n < 2 or not over.se > 0:
+    if over.n < 2 or not over.se > _NOISE:
         return float(over.n)
     shrink = z_quantile(0.5 + over.level / 2) / t_quantile(0.5 + over.level / 2, over.df)
     independent = over.value * (1 - over.value) / over.se**2 * shrink**2

@@ -139,6 +139,36 @@ _TOOL_CALLS = TableInfo(
         *_LINE,
     ),
 )
+_CONTEXTS = TableInfo(
+    name="contexts",
+    rows="one row per answer that counts and thing that its condition offers: an MCP server, a skill, a plug-in",
+    columns=(
+        *_PLACE,
+        *_columns(
+            ("kind", "text", "server, skill or plugin"),
+            ("name", "text", "its name"),
+            ("used", "truth", "whether a call of it succeeded; NULL: not known, the agent may not report its calls"),
+            ("calls", "whole", "how many calls of it the answer reports"),
+            ("failed_calls", "whole", "how many of them failed"),
+        ),
+        *_LINE,
+    ),
+)
+_EXPECTED_TOOLS = TableInfo(
+    name="expected_tools",
+    rows="one row per answer, scorer `trajectory` and tool that is expected or was called; "
+    "of answers for which tools are expected",
+    columns=(
+        *_PLACE,
+        *_columns(
+            ("scorer", "text", "name of the scorer"),
+            ("tool", "text", "as the expectation writes it; else with its server before a dot"),
+            ("expected", "truth", "whether it should be called"),
+            ("called", "truth", "whether it was"),
+        ),
+        *_LINE,
+    ),
+)
 _SCORES = TableInfo(
     name="scores",
     rows="one row per number that a scorer gave: per trial, turn, judge, repeat and metric",
@@ -206,6 +236,6 @@ _LEDGER = TableInfo(
 
 TABLES: dict[str, TableInfo] = {
     table.name: _of_runs(table.name, table.rows, table.columns)
-    for table in (_TRIALS, _REPLIES, _TOOL_CALLS, _SCORES, _FAILURES, _LEDGER, _SAMPLES)
+    for table in (_TRIALS, _REPLIES, _TOOL_CALLS, _CONTEXTS, _EXPECTED_TOOLS, _SCORES, _FAILURES, _LEDGER, _SAMPLES)
 }
 """Those of every run: name → table, in the order in which they are shown."""

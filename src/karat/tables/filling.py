@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cached_property, partial
 from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,13 @@ from karat.journal.codec import decode
 from karat.records import Answer, Failure, Reply, Sample, Score, Usage, recorded_seconds
 from karat.sql import ArrayColumn, Arrays, Filled
 from karat.tables.columns import Runs, opened
+from karat.tool_use import CalledTool, Offered, called_tool
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from karat.analysis.use import Expectation
 
 __all__ = ["ARRAYS_FROM", "fill"]
 
@@ -33,6 +36,8 @@ _MADE_OF = {
     "trials": (b"answe", b"failu"),
     "replies": (b"answe",),
     "tool_calls": (b"answe",),
+    "contexts": (b"answe",),
+    "expected_tools": (b"answe",),
     "scores": (b"score",),
     "failures": (b"failu", b"attem"),
     "ledger": (),
@@ -167,6 +172,8 @@ class _Filling:
             "trials": self._trials,
             "replies": self._replies,
             "tool_calls": self._tool_calls,
+            "contexts": self._contexts,
+            "expected_tools": self._expected_tools,
             "scores": self._score_rows,
             "failures": self._failures,
             **{name: partial(self._rows_of_kind, name) for name in self._tables_of_kind},
@@ -364,6 +371,37 @@ class _Filling:
                     "milliseconds": call.milliseconds,
                 }
 
+    def _contexts(self, answer: Answer, *_: object) -> Iterator[Row]:
+        made = list(_calls(answer))
+        for part, reported in self._offered.get(answer.condition, ()):
+            calls = [succeeded for tool, succeeded in made if tool.uses(part)]
+            used = any(calls) if reported else None
+            failed = len(calls) - sum(calls)
+            yield {"kind": part.kind, "name": part.name, "used": used, "calls": len(calls), "failed_calls": failed}
+
+    @cached_property
+    def _offered(self) -> dict[str, list[tuple[Offered, bool]]]:
+        """Of each condition what it offers, and whether it would be known that it is used."""
+        from karat.analysis.use import is_reported, offered  # with numpy
+
+        parts = offered(self._run.info).items()
+        return {name: [(part, is_reported(self.index, part.kind)) for part in given] for name, given in parts}
+
+    def _expected_tools(self, answer: Answer, *_: object) -> Iterator[Row]:
+        row = self.index.samples[answer.sample]
+        for scorer, expectation in self._expectations.items():
+            if (tools := expectation.tools[row]) is not None:
+                matched, others = expectation.choices(row, _calls(answer))
+                for tool in sorted(tools | others):
+                    called = tool in matched or tool in others
+                    yield {"scorer": scorer, "tool": tool, "expected": tool in tools, "called": called}
+
+    @cached_property
+    def _expectations(self) -> dict[str, Expectation]:
+        from karat.analysis.use import expectations  # with numpy
+
+        return expectations(self._run, self.index, self._run.scorers(), self._shown)
+
     def _score_rows(self, score: Score, *_: object) -> Iterator[Row]:
         facts = {
             "scorer": score.scorer,
@@ -433,6 +471,11 @@ def _reply_row(reply: Reply) -> Row:
         "dollars": reply.dollars,
         **{name: _tokens(reply.usage, name) for name in _TOKENS},
     }
+
+
+def _calls(answer: Answer) -> Iterator[tuple[CalledTool, bool]]:
+    for call in (call for reply in answer.replies for call in reply.tool_calls):
+        yield called_tool(call.tool, call.server, call.input), call.error is None
 
 
 def _json(value: Mapping[str, Any]) -> str:

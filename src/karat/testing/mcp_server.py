@@ -57,6 +57,9 @@ def scripted(*, more_tools: int = 0) -> MCPServer[object]:
     for tool in (search, echo, fail, hang, large, picture, structured, environment, crash, spawn, complain):
         server.add_tool(tool, structured_output=tool is structured)
     _add_tools_that_know_the_server(server)
+    _add_elicitation(server)
+    server.resource("shelf://lamps", name="lamps", mime_type="text/markdown")(lamps)
+    server.prompt(name="ask_about")(ask_about)
     for number in range(more_tools):
         server.add_tool(nothing, name=f"nothing_{number}", structured_output=False)
     return server
@@ -148,6 +151,16 @@ def complain(lines: int) -> str:
     return "done"
 
 
+def lamps() -> str:
+    """A document on lamps."""
+    return "# Lamps\n\nA lamp is lit with a match."
+
+
+def ask_about(topic: str) -> str:
+    """Asks about a topic."""
+    return f"What do you know about {topic}?"
+
+
 def nothing() -> str:
     """Does nothing."""
     return ""
@@ -170,6 +183,33 @@ def _add_tools_that_know_the_server(server: MCPServer[object]) -> None:
     headers.__annotations__["ctx"] = Context
     server.add_tool(grow, structured_output=False)
     server.add_tool(headers, structured_output=False)
+
+
+def _add_elicitation(server: MCPServer[object]) -> None:
+    from typing import Annotated
+
+    from mcp.server.mcpserver import AcceptedElicitation, Elicit, ElicitationResult, Resolve
+    from pydantic import BaseModel
+
+    class Order(BaseModel):
+        copies: int
+
+    def question(book: str) -> Elicit[Order]:
+        return Elicit(f"How many copies of {book}?", Order)
+
+    def order(book: str, wanted: object) -> dict[str, object]:
+        """Asks the user how many copies to order, and tells what came of it."""
+        copies = wanted.data.copies if isinstance(wanted, AcceptedElicitation) else 0
+        return {"book": book, "copies": copies, "said": type(wanted).__name__}
+
+    # The annotations above are text, which the SDK cannot look up inside a function.
+    question.__annotations__["return"] = Elicit[Order]
+    order.__annotations__ |= {
+        "book": str,
+        "wanted": Annotated[ElicitationResult[Order], Resolve(question)],
+        "return": dict[str, str | int],
+    }
+    server.add_tool(order, structured_output=True)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -92,6 +92,7 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
             view=view,
             golden_answers=[turn.golden for turn in sample.turns],
             by_turn=by_turn,
+            folder=opened.run.path,
         )
         content = {
             **_of(opened, page),

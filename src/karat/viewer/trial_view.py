@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from karat import formats
 from karat.analysis.model import MetricInfo
+from karat.context import read_stored
 from karat.journal import Label
 from karat.kinds._views import Reviews, TrialRecord, address
-from karat.records import Reply, Score, ToolCall
+from karat.records import Elicited, Reply, Score, ToolCall
 from karat.viewer.text_diff import difference
 
 __all__ = ["TrialContext", "claims_of", "steps_of", "trial_view", "written"]
@@ -35,6 +37,7 @@ class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
     view: str  # rendered, plain, diff
     golden_answers: Sequence[str | None]  # turn by turn
     by_turn: bool
+    folder: Path  # of the run
 
 
 def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
@@ -62,6 +65,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         "reasons": _reasons(trial.scores),
         "claims": [_claim(at, text, labels, own) for at, text in enumerate(claims)],
         "besides": _besides(trial),
+        "workspace": _workspace(trial, page.folder),
         "spent": _spent(trial),
         "attempts": [{"what": f"{one.kind} ({one.cls})", "message": one.message} for one in trial.attempts],
         "notes": [one for one in labels if one.note][-_MOST_NOTES:],
@@ -149,6 +153,7 @@ def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
             "tool": call.tool,
             "server": call.server,
             "input": json.dumps(call.input, ensure_ascii=False, indent=1) if call.input else "",
+            "elicited": "\n".join(map(_elicited, call.elicited)),
             "result": call.result,
             "error": call.error,
             "took": "" if call.milliseconds is None else formats.duration(call.milliseconds / 1000),
@@ -156,6 +161,11 @@ def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
         }
         for call in calls[:_MOST_CALLS]
     ]
+
+
+def _elicited(question: Elicited) -> str:
+    content = f" {json.dumps(question.content, ensure_ascii=False)}" if question.content else ""
+    return f"{question.message}\n→ {question.action}{content}"
 
 
 def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
@@ -176,6 +186,20 @@ def _besides(trial: TrialRecord) -> str:
         return ""
     found = {"answer": trial.answer.detail, **{score.scorer: score.detail for score in trial.scores if score.detail}}
     return json.dumps(found, ensure_ascii=False, indent=1)
+
+
+def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
+    """What the trial changed in its workspace, in words and as a diff; None where it had none."""
+    changes = trial.answer.workspace if trial.answer is not None else None
+    if changes is None:
+        return None
+    parts = [f"{formats.plural(changes.changed, 'file')} changed", f"{formats.count(changes.removed)} removed"]
+    parts += [] if changes.complete else [f"not everything was kept: {'; '.join(changes.left_out)}"]
+    try:
+        diff = read_stored(run, changes.file)[1]
+    except (OSError, ValueError) as error:
+        parts, diff = [*parts, f"the archive cannot be read: {error}"], ""
+    return {"what": ", ".join(parts), "diff": diff, "file": f"workspaces/{changes.file}"}
 
 
 def _claim(at: int, text: str, labels: Sequence[Label], own: Label | None) -> dict[str, Any]:

@@ -13,22 +13,29 @@ from karat.cli.output import Output
 __all__ = ["command"]
 
 
+class _How(options.Options):
+    """How to run it."""
+
+    resume: str | None = options.option(
+        "--resume", metavar="RUN", help="Continue a run: ask only what has no answer, score what has no score."
+    )
+    retry_failed: bool = options.option(
+        "--retry-failed", is_flag=True, help="With --resume: also ask again where the agent was at fault."
+    )
+    keep_workspaces: bool = options.option(
+        "--keep-workspaces", is_flag=True, help="Keep every workspace as its trial left it, in the run folder."
+    )
+
+
 @click.command("run")
 @options.experiment_file
-@options.selection
-@click.option("--resume", metavar="RUN", help="Continue a run: ask only what has no answer, score what has no score.")
-@click.option("--retry-failed", is_flag=True, help="With --resume: also ask again where the agent was at fault.")
+@options.shard_selection
+@options.gathered("how", _How)
 @options.allow_code
 @options.results
 @options.output(events=True)
 def command(
-    source: options.File,
-    chosen: options.Chosen,
-    resume: str | None,
-    retry_failed: bool,
-    allow_code: bool,
-    results: Path,
-    output: Output,
+    source: options.File, chosen: options.Chosen, how: _How, allow_code: bool, results: Path, output: Output
 ) -> Exit:
     """Run the experiment in FILE.
 
@@ -44,8 +51,10 @@ def command(
     from karat.cli.run_footer import show_outcome
     from karat.redact import Redactor
 
-    if retry_failed and resume is None:
+    if how.retry_failed and how.resume is None:
         raise click.UsageError("--retry-failed needs --resume RUN: a new run has no failed trials")
+    if how.keep_workspaces:
+        source.settings = (*source.settings, "execution.keep_workspaces=true")
     with aside():
         experiment = source.load()
     output.say(*(f"warning: {text}" for text in experiment.warnings))
@@ -53,8 +62,8 @@ def command(
         carrying = api.carry_out(
             experiment,
             results=results,
-            resume=resume,
-            retry_failed=retry_failed,
+            resume=how.resume,
+            retry_failed=how.retry_failed,
             selection=chosen.as_selection(),
             status=status,
             handle_signals=True,

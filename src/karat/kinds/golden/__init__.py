@@ -48,11 +48,15 @@ class Golden(Kind):
         seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's samples
         stratify: Keys = []  # a column or several: each of their values gives its share of the draw
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
+    def __init__(self, options: Options, *, needs_answers: bool = True) -> None:
+        self._options, self._needs_answers = options, needs_answers
         self._columns = {"question_key": options.question_key, "answer_key": options.answer_key}
         if options.id_key is not None:
             self._columns["id_key"] = options.id_key
+
+    def without_answers(self) -> Golden:
+        """The same, for scorers that look at no golden answer: a row need not have one."""
+        return Golden(self._options, needs_answers=False)
 
     def load(self, path: Path) -> Dataset:
         """The samples. Raises BadDataset with every bad row, by the line that an editor shows."""
@@ -137,7 +141,8 @@ class Golden(Kind):
     def _missing_columns(self, rows: Rows) -> list[Fault]:
         """Columns that no row has: one fault each, not one a row."""
         present = {column for _, row in rows.rows for column in row}
-        return self._absent(rows, self._columns, present) if rows.count else []
+        needed = {key: name for key, name in self._columns.items() if key != "answer_key" or self._needs_answers}
+        return self._absent(rows, needed, present) if rows.count else []
 
     def _absent(self, rows: Rows, columns: Mapping[str, str], present: Collection[str]) -> list[Fault]:
         wanted = {**columns, **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)}}
@@ -152,9 +157,13 @@ class Golden(Kind):
     def _wrong(self, key: str, row: Mapping[str, Any], as_text: str) -> list[str]:
         column = self._columns[key]
         if column not in row:
+            if key == "answer_key" and not self._needs_answers:
+                return []
             near = did_you_mean(column, row)
             return [f"has no '{column}'{near}"]
         value = row[column]
+        if key == "answer_key" and not self._needs_answers and not value:
+            return []
         if isinstance(value, str):
             return [] if value.strip() else [f"'{column}' is empty; fill it in, or remove the row"]
         if key == "id_key" and isinstance(value, int) and not isinstance(value, bool):
@@ -166,7 +175,7 @@ class Golden(Kind):
 
     def _sample(self, position: int, row: Mapping[str, Any]) -> Sample:
         columns = self._columns
-        question, golden = row[columns["question_key"]], row[columns["answer_key"]]
+        question, golden = row[columns["question_key"]], row.get(columns["answer_key"]) or None
         rest = {name: value for name, value in row.items() if name not in columns.values()}
         return Sample(
             kind="golden",

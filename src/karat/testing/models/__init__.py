@@ -1,8 +1,9 @@
-"""A scripted model server: it speaks the APIs of OpenAI and Anthropic, answers from a script and costs nothing.
+"""A scripted model server: it speaks the APIs of OpenAI, Anthropic and Gemini, answers from a script and costs nothing.
 
     with serve() as server:                     # without a script it makes up its answers, see below
         server.openai_url                       # http://127.0.0.1:PORT/v1 – chat completions and responses
         server.anthropic_url                    # http://127.0.0.1:PORT    – messages, count_tokens
+        server.gemini_url                       # http://127.0.0.1:PORT    – generateContent, streamGenerateContent
         server.requests                         # what it was asked, in order of arrival: list[Request]
 
     with serve([{"when": {"model": "judge"}, "say": ['{"score": 5}']},
@@ -11,7 +12,7 @@
     with serve("script.yaml", log="requests.jsonl") as server: ...
     with serve(lambda request: "no" if "x" in request.question else {"status": 429, "retry_after": 1}) as server: ...
 
-    python -m karat.testing.models [--script FILE] [--port N] [--log FILE]     # prints {"openai_url", "anthropic_url"}
+    python -m karat.testing.models [--script FILE] [--port N] [--log FILE]     # prints {"openai_url", …}
 
 Any key is accepted. Whether to stream is the client's choice; every response can be streamed.
 

@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # before there is another thread that could get one
     try:
         with serve(chosen.script, port=chosen.port, log=chosen.log, keep=1) as server:
-            urls = {"openai_url": server.openai_url, "anthropic_url": server.anthropic_url}
+            urls = {name: getattr(server, name) for name in ("openai_url", "anthropic_url", "gemini_url")}
             sys.stdout.write(json.dumps(urls) + "\n")
             sys.stdout.flush()
             signal.sigwait(ending)

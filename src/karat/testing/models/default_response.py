@@ -18,20 +18,31 @@ __all__ = ["default_response", "filled_form", "value_of"]
 
 _SEARCH_WORDS = re.compile(r"search|find|query|look|retriev|ask", re.IGNORECASE)
 _QUERY_NAMES = ("query", "q", "question", "search", "search_query", "keywords", "terms", "text", "input", "prompt")
+# Arguments that are run, and others that take no question: nothing that a dataset says may be run as a command.
+_RUN = re.compile(r"command|cmd|code|script", re.IGNORECASE)
+_NO_QUERY = re.compile(r"path|file|url|skill", re.IGNORECASE)
 # pydantic-ai's, Claude Code's, and that of karat's judge: some models cannot be forced to call a tool.
 _OUTPUT_TOOL = re.compile(r"^(?:final_result|StructuredOutput$|record_judgement$)")
+_SKILL = re.compile(r"skills are available for use with the Skill tool:[\\n]+- ([\w.:-]+)(?::| \()")
+_LOADED = "Base directory for this skill: "
 _NOTE = re.compile(r"\b(minLength|maxLength|minItems|maxItems|minimum|maximum)\W{0,2}[=:] ?(-?\d+(?:\.\d+)?)")
 _DEPTH = 6  # of a schema that refers to itself
 _LONGEST_LIST = 3
 
 
 def default_response(request: Request) -> ScriptedResponse:
-    """Structured output where it is asked for; else a search, then the form of the question, or what was found."""
+    """Structured output where it is asked for; else a skill and a search, then the form of the question, or what
+    was found.
+    """
     output = _output_tool(request)
-    found = None if request.tool_results else _search_tool(request, but=output)
+    results = _results(request)
+    found = None if results else _search_tool(request, but=output)
+    calls = [] if results else _skill(request)
     if found is not None:
         tool, name = found
-        return ScriptedResponse(tool_calls=(ToolUse(name=tool.name, arguments=_arguments(tool, request, query=name)),))
+        calls.append(ToolUse(name=tool.name, arguments=_arguments(tool, request, query=name)))
+    if calls:
+        return ScriptedResponse(tool_calls=tuple(calls))
     if output is not None:
         return ScriptedResponse(
             tool_calls=(ToolUse(name=output.name, arguments=value_of(output.schema, request.digest)),)
@@ -42,8 +53,8 @@ def default_response(request: Request) -> ScriptedResponse:
     form = filled_form(request.question, request.digest)
     if form is not None:
         return ScriptedResponse(text=form)
-    if request.tool_results:
-        return ScriptedResponse(text=request.tool_results[-1].strip() or "Nothing was found.")
+    if results:
+        return ScriptedResponse(text=results[-1].strip() or "Nothing was found.")
     return ScriptedResponse(text="This is a rehearsal: no model was asked, and I know nothing by myself.")
 
 
@@ -55,6 +66,19 @@ def _output_tool(request: Request) -> OfferedTool | None:
     if named:
         return named[0]
     return request.tools[0] if request.forced == "*" and len(request.tools) == 1 else None
+
+
+def _results(request: Request) -> tuple[str, ...]:
+    """Of tools since the last question; the text of a skill that was loaded follows them as a message of the user."""
+    if request.question.startswith(_LOADED):
+        return tuple(message.text for message in request.messages if message.role == "tool")
+    return request.tool_results
+
+
+def _skill(request: Request) -> list[ToolUse]:
+    """A call of Claude Code's tool that loads a skill, of the first one that the request lists."""
+    listed = _SKILL.search(json.dumps(request.body.get("messages"))) if request.offered("Skill") else None
+    return [ToolUse(name="Skill", arguments={"skill": listed[1]})] if listed else []
 
 
 def _search_tool(request: Request, *, but: OfferedTool | None) -> tuple[OfferedTool, str] | None:
@@ -72,6 +96,9 @@ def _query_name(schema: JsonObject) -> str:
     texts = [name for name, one in properties.items() if isinstance(one, Mapping) and one.get("type") == "string"]
     known = [name for name in _QUERY_NAMES if name in texts]
     required = [name for name in schema.get("required") or [] if name in texts]
+    if any(map(_RUN.search, required)):
+        return ""
+    required = [name for name in required if not _NO_QUERY.search(name)]
     return next(iter([*known, *required]), "")
 
 

@@ -1,10 +1,11 @@
-"""A request to a model, in one form for all three APIs."""
+"""A request to a model, in one form for all four APIs."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from karat.records import JsonObject
 
 __all__ = ["Api", "BadRequest", "Message", "OfferedTool", "Request", "digest_of", "read_request"]
 
-Api = Literal["chat", "responses", "messages", "count_tokens"]
+Api = Literal["chat", "responses", "messages", "gemini", "count_tokens"]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +57,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def key(self) -> str:
         """The key that was sent; empty if there was none."""
-        return self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer ")
+        named = self.headers.get("x-api-key") or self.headers.get("x-goog-api-key")
+        return named or self.headers.get("authorization", "").removeprefix("Bearer ")
 
     @property
     def question(self) -> str:
@@ -102,7 +104,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         }
 
 
-_KEYS = {"authorization", "x-api-key", "api-key", "cookie", "proxy-authorization"}
+_KEYS = {"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "proxy-authorization"}
 
 
 def digest_of(value: object) -> str:
@@ -123,16 +125,17 @@ class BadRequest(Exception):
 
 def read_request(api: Api, *, number: int, path: str, headers: Mapping[str, str], body: JsonObject) -> Request:
     """Raises BadRequest with what is missing or wrong."""
-    model = body.get("model")
+    model, stream = body.get("model"), body.get("stream") is True
+    if api == "gemini":
+        model, _, method = path.rpartition("/")[2].partition(":")
+        stream = method == "streamGenerateContent"
     if not isinstance(model, str):
         raise BadRequest("model: a text is required")
-    read = {"chat": _chat, "responses": _responses, "messages": _messages, "count_tokens": _messages}[api]
     try:
-        parts = read(body)
+        parts = _READ[api](body)
     except (AttributeError, KeyError, TypeError) as error:
         raise BadRequest(f"not a valid request of this API: {type(error).__name__}: {error}") from error
     _refuse_loose_ends(parts["messages"])
-    stream = body.get("stream") is True
     return Request(number=number, api=api, path=path, headers=headers, body=body, model=model, stream=stream, **parts)
 
 
@@ -244,6 +247,52 @@ def _messages(body: JsonObject) -> JsonObject:
         "forced": _forced(body.get("tool_choice")),
         "schema": asked.get("schema"),
     }
+
+
+def _gemini(body: JsonObject) -> JsonObject:
+    messages: list[Message] = []
+    called: Counter[str] = Counter()  # ids may be left out: the n-th result of a name is of its n-th call
+    returned: Counter[str] = Counter()
+    for one in _listed(body, "contents"):
+        text = "".join(part["text"] for part in one["parts"] if "text" in part and not part.get("thought"))
+        calls = [part["functionCall"]["name"] for part in one["parts"] if "functionCall" in part]
+        results = [part["functionResponse"] for part in one["parts"] if "functionResponse" in part]
+        if one.get("role") == "model":
+            ids = tuple(_numbered(name, called) for name in calls)
+            messages.append(Message(role="assistant", text=text, tool_calls=tuple(calls), tool_call_ids=ids))
+            continue
+        for result in results:
+            given = result.get("response") or {}
+            shown = given.get("output", given.get("error", given))
+            shown = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+            ids = (_numbered(result["name"], returned),)
+            messages.append(Message(role="tool", text=shown, tool_call_ids=ids, error="error" in given))
+        messages += [Message(role="user", text=text)] if text or not results else []
+    declared = [tool for group in body.get("tools") or [] for tool in group.get("functionDeclarations") or []]
+    asked = body.get("generationConfig") or {}
+    choice = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
+    schemas = ("parametersJsonSchema", "parameters_json_schema", "parameters")  # the second as Google's SDK writes it
+    return {
+        "system": _text((body.get("systemInstruction") or {}).get("parts")),
+        "messages": tuple(messages),
+        "tools": tuple(_offered(tool, next((key for key in schemas if key in tool), "")) for tool in declared),
+        "forced": "*" if choice.get("mode") == "ANY" else None,
+        "schema": asked.get("responseJsonSchema") or asked.get("responseSchema"),
+    }
+
+
+def _numbered(name: str, seen: Counter[str]) -> str:
+    seen[name] += 1
+    return f"{name}#{seen[name]}"
+
+
+_READ = {
+    "chat": _chat,
+    "responses": _responses,
+    "messages": _messages,
+    "gemini": _gemini,
+    "count_tokens": _messages,
+}
 
 
 def _listed(body: JsonObject, name: str) -> Iterable[JsonObject]:

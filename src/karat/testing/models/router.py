@@ -15,7 +15,7 @@ from typing import IO
 import msgspec
 
 from karat.records import JsonObject
-from karat.testing.models import chat_completions, messages, responses
+from karat.testing.models import chat_completions, gemini, messages, responses
 from karat.testing.models.default_response import default_response
 from karat.testing.models.output import CREATED, Event, ModelOutput, model_output, tokens_in
 from karat.testing.models.request import Api, BadRequest, Request, read_request
@@ -202,6 +202,8 @@ def _filled(response: ScriptedResponse, request: Request) -> ScriptedResponse:
 
 
 _APIS: dict[str, Api] = {  # by the end of the path: a client may put anything before it
+    ":generateContent": "gemini",
+    ":streamGenerateContent": "gemini",
     "/chat/completions": "chat",
     "/responses": "responses",
     "/messages": "messages",
@@ -211,6 +213,7 @@ _SPOKEN: dict[str, tuple[Callable[[ModelOutput], dict[str, object]], Callable[[M
     "chat": (chat_completions.whole, chat_completions.events),
     "responses": (responses.whole, responses.events),
     "messages": (messages.whole, messages.events),
+    "gemini": (gemini.whole, gemini.events),
 }
 _ERROR_TYPES = {
     400: "invalid_request_error",
@@ -334,7 +337,7 @@ async def _stream(connection: Connection, output: ModelOutput, headers: Mapping[
         await connection.send(_event(name, text[:-2] if say.malformed and number == len(events) // 2 else text))
     if say.status is not None:
         error = _error(api, say.status, say.error)
-        await connection.send(_event("error" if api != "chat" else None, json.dumps(error)))
+        await connection.send(_event("error" if api not in ("chat", "gemini") else None, json.dumps(error)))
     elif say.truncate is not None:
         raise ConnectionEnded
     elif api == "chat":
@@ -370,6 +373,8 @@ async def _refuse(
 def _error(api: Api, status: int, message: str) -> dict[str, object]:
     kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
     message = message or f"rehearsed {kind.replace('_', ' ')}"
+    if api == "gemini":
+        return gemini.error(status, message)
     if api in ("messages", "count_tokens"):
         return {"type": "error", "error": {"type": kind, "message": message}}
     if api == "responses":

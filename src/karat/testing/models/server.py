@@ -39,6 +39,11 @@ class ModelServer:
         return f"http://127.0.0.1:{self._port}"
 
     @property
+    def gemini_url(self) -> str:
+        """The base URL for clients of Gemini."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
     def asked(self) -> int:
         """How many requests there were so far."""
         return self._router.asked

@@ -1,8 +1,10 @@
 """Starts Claude Code and stays beside it: a clean environment, a session of its own, and nothing of it left at the end.
 
-Run by its path, as `python -I -S _claude_launch.py DEFINITION ARGUMENTS…`; DEFINITION is a JSON file:
+Run by its path, as `python -I -S launch.py DEFINITION ARGUMENTS…`; DEFINITION is a JSON file:
 
-    {"program": "/…/claude", "env": {…}, "home": "/tmp/…", "parent": 4711}
+    {"command": ["/…/claude"], "env": {…}, "home": "/tmp/…", "parent": 4711, "cwd": "/tmp/…"}
+
+`home` is removed at the end; without `cwd` the program starts in the folder of this process.
 
 The program inherits stdin, stdout and stderr and gets the ARGUMENTS. MCP servers that it
 starts have sessions of their own, so no signal to a group would reach them all. On Linux
@@ -29,6 +31,7 @@ PID_FILE = "launcher.pid"
 TERM_SECONDS = 0.5  # after SIGTERM, before SIGKILL
 KILL_SECONDS = 2.0  # for the kernel to clear away what was killed
 _POLL_SECONDS = 0.005
+_REMOVALS = 5
 
 # What the SDK adds to the environment by itself; the program speaks its protocol by them.
 OF_THE_SDK = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE")
@@ -58,7 +61,11 @@ def main() -> NoReturn:
     _end_all()
     import shutil
 
-    shutil.rmtree(home, ignore_errors=True)  # here, because karat may be dead by now, and the folder holds keys
+    for _ in range(_REMOVALS):  # here, because karat may be dead by now, and the folder holds keys
+        shutil.rmtree(home, ignore_errors=True)
+        if not os.path.exists(home):
+            break
+        time.sleep(_POLL_SECONDS)  # a program that was just killed had made one more file
     os._exit(code)
 
 
@@ -84,13 +91,15 @@ def _prepare(parent: int) -> None:
 
 
 def _run(definition: dict[str, object]) -> int:
-    program, given = str(definition["program"]), definition["env"]
+    command, given, cwd = definition["command"], definition["env"], definition.get("cwd")
+    assert isinstance(command, list)
     assert isinstance(given, dict)
+    assert isinstance(cwd, str | None)
     env = {**given, **{name: os.environ[name] for name in OF_THE_SDK if name in os.environ}}
     try:
-        child = subprocess.Popen([program, *sys.argv[2:]], env=env)
+        child = subprocess.Popen([*command, *sys.argv[2:]], env=env, cwd=cwd)
     except OSError as error:
-        sys.stderr.write(f"{CANNOT_START}'{program}': {error.strerror}\n")
+        sys.stderr.write(f"{CANNOT_START}'{command[0]}': {error.strerror}\n")
         return EXIT_CANNOT_START
     # Whoever reads the program's output must see its end when the program ends, not when we do.
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -1,0 +1,362 @@
+"""What an agent of the Agent Client Protocol says, does and may do, and the replies that this amounts to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from time import perf_counter
+
+import msgspec
+
+from karat.agents._answers import empty_answer
+from karat.errors import AgentFault, LimitReached, TrialFault
+from karat.files import open_regular
+from karat.mcp.observed import Observed
+from karat.records import JsonObject, Reply, ToolCall, Usage
+
+__all__ = ["LARGEST_MESSAGE", "Files", "KnownAgent", "Lines", "TurnUpdates", "known_agent", "reported_usage"]
+
+LARGEST_MESSAGE = 16 * 1024 * 1024
+"""Bytes of one line from the agent, and of one file that it reads or writes by way of karat."""
+
+_LARGEST_TURN = 4 * LARGEST_MESSAGE  # bytes of all lines that answer one question
+_SHOWN = 300  # characters of what is no message
+_RISKY = ("edit", "delete", "move", "execute")
+
+
+class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
+    """In which ways an agent goes beyond the protocol, or stays behind it."""
+
+    mcp: tuple[str, ...] = ("mcp__{server}__{tool}", "{server}__{tool}", "{server}_{tool}", "mcp_{server}_{tool}")
+    title_is_name: bool = False  # the first title of a tool call is the tool's name
+    id_has_name: bool = False  # `write_file__call_1`
+    whole_usage: bool = True  # the usage that it reports is that of the whole turn, not of its last response
+    decides_itself: bool = False  # permissions are also answered by a model of its own
+
+
+_KNOWN = {
+    "OpenCode": KnownAgent(mcp=("{server}_{tool}",), title_is_name=True, whole_usage=False),
+    "@agentclientprotocol/claude-agent-acp": KnownAgent(mcp=("mcp__{server}__{tool}",)),
+    "gemini-cli": KnownAgent(mcp=("mcp_{server}_{tool}",), id_has_name=True),
+}
+
+
+def known_agent(name: str) -> KnownAgent:
+    """What is known of an agent by the name that it gives itself."""
+    return _KNOWN.get(name) or KnownAgent(decides_itself="codex" in name.lower())
+
+
+class Lines:
+    """Messages of the protocol, one a line; what is no message is passed over. A transport of the SDK."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self.received = 0  # bytes since the turn began
+        self.too_long = False
+        self.noise = ""  # the beginning of the first line that was no message
+
+    async def receive(self) -> JsonObject | None:
+        """The next message; None when there are no more, or one is too long."""
+        while not self.too_long:
+            try:
+                line = await self._reader.readuntil(b"\n")
+            except (asyncio.IncompleteReadError, OSError):
+                return None
+            except asyncio.LimitOverrunError:
+                self.too_long = True
+                return None
+            self.received += len(line)
+            self.too_long = self.received > _LARGEST_TURN
+            with suppress(ValueError, RecursionError):
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    return message
+            self.noise = self.noise or line[:_SHOWN].decode("utf-8", "replace").strip()
+        return None
+
+    async def send(self, message: JsonObject) -> None:
+        with suppress(OSError):  # the agent has ended: `receive` sees that
+            self._writer.write(json.dumps(message).encode() + b"\n")
+            await self._writer.drain()
+
+    async def close(self) -> None:
+        self._writer.close()
+
+
+class Files:
+    """Reads and writes for the agent, in its working folder only, whatever links lie there."""
+
+    def __init__(self, shown: Path, root: Path) -> None:
+        """`shown`: the folder as the agent knows it; `root`: where this process finds it."""
+        self._shown, self._root = shown, root
+
+    def read(self, path: str, line: int | None, limit: int | None) -> str:
+        """The text, from `line` on (from 1) and at most `limit` lines. Raises OSError, ValueError."""
+        with open_regular(self._root / self._below(path), within=self._root, at_most=LARGEST_MESSAGE) as file:
+            text = file.read(LARGEST_MESSAGE + 1).decode()
+        if line is None and limit is None:
+            return text
+        start = max(0, (line or 1) - 1)
+        return "".join(text.splitlines(keepends=True)[start : None if limit is None else start + limit])
+
+    def write(self, path: str, content: str) -> None:
+        """Makes or replaces a file, and folders above it. Raises OSError, ValueError."""
+        *folders, name = self._below(path).parts
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with _opened(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
+            for folder in folders:
+                with suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=fd)
+                below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+                os.dup2(below, fd, inheritable=False)
+                os.close(below)
+            with os.fdopen(os.open(name, flags, 0o666, dir_fd=fd), "wb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise ValueError("not a regular file")
+                file.truncate()
+                file.write(content.encode("utf-8", "surrogatepass"))
+
+    def _below(self, path: str) -> PurePosixPath:
+        asked = PurePosixPath(path)
+        if not asked.is_absolute() or ".." in asked.parts or not asked.is_relative_to(self._shown):
+            raise ValueError(f"outside of the working folder {self._shown}")
+        below = asked.relative_to(self._shown)
+        if not below.parts:
+            raise ValueError("a folder")
+        return below
+
+
+@contextmanager
+def _opened(fd: int) -> Iterator[int]:
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+class _Call:
+    """A tool call, put together from what the agent tells of it piece by piece."""
+
+    def __init__(self) -> None:
+        self.reported: JsonObject = {}
+        self.first_title = ""
+        self.rejected = False
+        self.started = perf_counter()
+        self.milliseconds: float | None = None
+
+    def update(self, report: JsonObject) -> None:
+        self.first_title = self.first_title or str(report.get("title") or "")
+        self.reported |= {name: value for name, value in report.items() if value is not None}
+        if report.get("status") in ("completed", "failed"):
+            self.milliseconds = self.milliseconds or round((perf_counter() - self.started) * 1000, 3)
+
+
+class TurnUpdates:
+    """Collects what the agent says and does in answer to one question."""
+
+    def __init__(
+        self, agent: KnownAgent, observed: Sequence[Observed], tools: Sequence[str], redact: Callable[[str], str]
+    ) -> None:
+        """`tools`: those of the agent's own that are allowed, by name or kind."""
+        self._agent, self._observed, self._tools, self._redact = agent, observed, tools, redact
+        self._started = perf_counter()
+        self._texts: list[str] = []  # all texts of the model
+        self._last: list[str] = []  # its texts since the last tool call
+        self._trace: list[str] = []  # its thoughts, and its texts between tool calls
+        self._calls: dict[str, _Call] = {}
+        self._refused: list[ToolCall] = []  # files outside of the working folder, and the like
+        self._on_the_way = [len(one.calls) for one in observed]
+        self.cost: float | None = None  # dollars of the session so far, as the agent counts
+
+    def add(self, update: JsonObject) -> None:
+        """One `session/update`; unknown ones say nothing."""
+        match update:
+            case {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": str(text)}}:
+                self._texts.append(text)
+                self._last.append(text)
+            case {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": str(text)}}:
+                self._trace.append(text)
+            case {"sessionUpdate": "tool_call" | "tool_call_update", "toolCallId": str(key)}:
+                self._call(key).update(update)
+            case {"sessionUpdate": "usage_update", "cost": {"amount": float() | int() as amount, "currency": "USD"}}:
+                self.cost = float(amount) or None  # agents say 0 of models whose price they do not know
+
+    def permits(self, report: JsonObject) -> bool:
+        """Whether the condition allows the tool call for which the agent asks permission."""
+        call = self._call(str(report.get("toolCallId")))
+        call.update(report | call.reported)  # what it reported before is closer to what the model asked for
+        call.rejected = not self._allowed(call)
+        return not call.rejected
+
+    def refuse(self, tool: str, path: str, reason: str) -> None:
+        """Keeps what the agent wanted of karat itself and did not get."""
+        self._refused.append(ToolCall(tool=tool, input={"path": path}, error=self._redact(reason)))
+
+    @property
+    def anything(self) -> bool:
+        """Whether the agent has said or done anything."""
+        return bool(self._texts or self._trace or self._calls)
+
+    def fault(self, stop: object) -> TrialFault | None:
+        """Why there is no answer, by the reason for which the turn ended; None if there is one."""
+        match stop:
+            case "end_turn":
+                pass
+            case "max_tokens" | "refusal":
+                return empty_answer(stop)
+            case "max_turn_requests":
+                return LimitReached("max_turns", "the agent reached its own limit of responses to one question")
+            case "cancelled":
+                return AgentFault("cancelled", "the agent ended the turn as cancelled", retriable=True)
+            case _:
+                named = "without a stop reason" if stop is None else f"by an unknown stop reason, {stop!r:.60}"
+                return AgentFault("bad_reply", f"the agent ended the turn {named}", retriable=True)
+        ran = {self._name(call) for call in self._calls.values() if self._ran(call) and not self._allowed(call)}
+        if ran:
+            names = ", ".join(f"'{name}'" for name in sorted(ran))
+            message = (
+                f"the agent ran {names} without asking, and the condition does not allow it: "
+                "name it in `tools`, or configure the agent so that it asks"
+            )
+            return AgentFault("tool_not_allowed", message)
+        return None if self.text.strip() else empty_answer(None)
+
+    @property
+    def text(self) -> str:
+        """What the model said after its last tool call; all that it said, where it ended with one."""
+        last = "".join(self._last)
+        return last if last.strip() else "".join(self._texts)
+
+    def reply(self, *, whole: bool = False) -> Reply:
+        """The answer with its tool calls; `whole`: with the texts between tool calls."""
+        return Reply(
+            text="".join(self._texts) if whole else self.text,
+            reasoning="".join(self._trace) or None,
+            tool_calls=self._tool_calls(),
+            milliseconds=round((perf_counter() - self._started) * 1000, 3),
+        )
+
+    @property
+    def used_tools(self) -> bool:
+        return bool(self._calls)
+
+    def _call(self, key: str) -> _Call:
+        if key not in self._calls:
+            self._calls[key] = _Call()
+            if self._last:
+                self._trace.append("".join(self._last) + "\n\n")
+                self._last = []
+        return self._calls[key]
+
+    def _name(self, call: _Call) -> str:
+        """The tool's name where the agent gives one, else the kind of tool: titles are words of the model."""
+        key, report = str(call.reported.get("toolCallId")), call.reported
+        if self._agent.id_has_name and "__" in key:
+            return key.rpartition("__")[0]
+        if self._agent.title_is_name and call.first_title:
+            return call.first_title
+        return str(report.get("name") or report.get("kind") or "other")
+
+    def _mcp(self, call: _Call) -> tuple[str, str] | None:
+        """The server and the tool, where it is one of the condition's."""
+        report, name = call.reported, self._name(call)
+        names = {_plain(one) for one in ((name,) if report.get("kind") in _RISKY else (name, call.first_title))}
+        for one in self._observed:
+            for tool in one.tools:
+                spelled = {form.format(server=_plain(one.server), tool=_plain(tool)) for form in self._agent.mcp}
+                if names & spelled:
+                    return one.server, tool
+        return None
+
+    def _allowed(self, call: _Call) -> bool:
+        return self._mcp(call) is not None or self._name(call) in self._tools
+
+    def _ran(self, call: _Call) -> bool:
+        return not call.rejected and call.reported.get("status") == "completed"
+
+    def _tool_calls(self) -> tuple[ToolCall, ...]:
+        """MCP calls as they were seen on their way, in the order of the agent's own account; then the others."""
+        seen = [call for one, n in zip(self._observed, self._on_the_way, strict=True) for call in one.calls[n:]]
+        listed = []
+        for call in self._calls.values():
+            mcp, given = self._mcp(call), call.reported.get("rawInput")
+            given = given if isinstance(given, dict) else {}
+            same = (one for one in seen if mcp == (one.server, one.tool) and given in ({}, one.input))
+            alike = (one for one in seen if mcp is None and given and given == one.input)
+            if (found := next(same, next(alike, None))) is not None:
+                seen.remove(found)
+                listed.append(msgspec.structs.replace(found, milliseconds=call.milliseconds))
+            else:
+                listed.append(self._as_record(call, mcp, given))
+        return (*listed, *seen, *self._refused)
+
+    def _as_record(self, call: _Call, mcp: tuple[str, str] | None, given: JsonObject) -> ToolCall:
+        server, tool = mcp if mcp is not None else (None, self._name(call))
+        text, status, error = _text(call.reported), call.reported.get("status"), None
+        if call.rejected:
+            error = "rejected: the condition does not allow this tool"
+        elif status == "failed":
+            error = self._redact(text) or "the tool failed and did not say why"
+        elif status != "completed":
+            error = "the attempt ended before the call did"
+        result = text if error is None else None
+        took = call.milliseconds
+        return ToolCall(tool=tool, server=server, input=given, result=result, error=error, milliseconds=took)
+
+
+def _plain(name: str) -> str:
+    """As agents spell names of servers and tools for their models."""
+    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in name)
+
+
+def _text(report: JsonObject) -> str:
+    """What a tool gave: its content, else its raw output."""
+    parts = []
+    content = report.get("content")
+    for item in content if isinstance(content, list) else ():
+        match item:
+            case {"type": "content", "content": {"type": "text", "text": str(text)}}:
+                parts.append(text)
+            case {"type": "diff", "path": str(path)}:
+                parts.append(f"[diff of {path}]")
+            case {"type": str(kind)}:
+                parts.append(f"[{kind}]")
+    raw = report.get("rawOutput")
+    if parts or raw is None:
+        return "\n".join(parts)
+    return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)
+
+
+def reported_usage(found: object) -> Usage | None:
+    """The tokens of a turn, as the agent reports them; None: it does not, or they do not add up.
+
+    >>> reported_usage({"inputTokens": 150, "outputTokens": 15, "cachedReadTokens": 50, "totalTokens": 215})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    Usage(input_tokens=200, output_tokens=15, cache_read_tokens=50, cache_write_tokens=None, reasoning_tokens=None)
+    """
+    if not isinstance(found, dict):
+        return None
+    names = ("inputTokens", "outputTokens", "totalTokens", "cachedReadTokens", "cachedWriteTokens", "thoughtTokens")
+    counts = [found.get(name) for name in names]
+    if any(isinstance(one, bool) or not (one is None or (isinstance(one, int) and one >= 0)) for one in counts):
+        return None
+    given, spoken, whole, read, written, thoughts = counts
+    if given is None or spoken is None or not given + spoken:
+        return None
+    cached, thought = (read or 0) + (written or 0), thoughts or 0
+    # Whether cached tokens are counted in those of the input, and thoughts in those of the output, only the sum tells.
+    for more_in, more_out in ((cached, thought), (cached, 0), (0, thought), (0, 0)):
+        if given + more_in + spoken + more_out == whole:
+            return Usage(
+                input_tokens=given + more_in,
+                output_tokens=spoken + more_out,
+                cache_read_tokens=read,
+                cache_write_tokens=written,
+                reasoning_tokens=thoughts,
+            )
+    return None

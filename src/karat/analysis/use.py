@@ -1,0 +1,207 @@
+"""Whether answers used what their condition offers, how they score with and without it, and which tools were confused.
+
+Rates are over answers, with an error between questions (`karat.stats.ratio_interval`): a question whose answers used
+a server twice in three counts with two answers on one side and one on the other, so the two sides together are all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.analysis.estimates import estimated
+from karat.analysis.grids import Grid
+from karat.analysis.model import ContextUse, Estimate, ScoreByUse, ToolConfusion, ToolUse
+from karat.stats import ratio_interval
+from karat.stats.ratios import Sums
+from karat.tool_use import CalledTool, Offered, chosen_tools, expected_tools
+
+if TYPE_CHECKING:
+    from karat.index import RunIndex
+    from karat.journal import RunFolder, RunInfo, ScorerInfo
+
+__all__ = ["Expectation", "context_uses", "expectations", "is_reported", "offered", "score_by_use", "tool_uses"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+_MOST_CONFUSIONS = 100  # of one scorer
+_UNREPORTED = "no answer reports a call, and the agent does not say that it reports every call"
+
+
+def offered(info: RunInfo) -> dict[str, tuple[Offered, ...]]:
+    """What each condition offers whose use shows in tool calls."""
+    return {
+        name: (*(Offered("server", server) for server in info.condition_servers.get(name, ())), *parts)
+        for name, parts in ((name, info.condition_offers.get(name, ())) for name in info.conditions)
+    }
+
+
+def is_reported(index: RunIndex, kind: str) -> bool:
+    """Whether calls would be known: the agent reports every one, or some call of that kind was seen in the run."""
+    seen: Iterable[CalledTool] = index.calls.codes
+    if index.run.info.reports_tool_calls:
+        return True
+    if kind == "server":
+        return any(tool.server is not None for tool in seen) or any(tally.servers for tally in index.all_tallies)
+    return any(tool.skill is not None for tool in seen)
+
+
+def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tuple[ContextUse, ...]:
+    """Of each condition and what it offers: how many answers used it, and the scores with and without it."""
+    conditions, found = offered(index.run.info), []
+    shape = (len(index.samples), len(index.conditions), index.repetitions)
+    answered = np.frombuffer(index.answered, dtype=np.uint8).reshape(shape) > 0
+    weights = next((grid.turns.weights for grid in grids if grid.turns is not None), np.ones(shape[0]))
+    for (name, column), part in (
+        (each, part) for each in index.conditions.items() for part in conditions.get(each[0], ())
+    ):
+        there, state = answered[:, column, :], _states(index, part).reshape(shape)[:, column, :]
+        used, known = there & (state == 2), is_reported(index, part.kind)
+        share = _mean(there, (used, there, used), weights, share=True, level=level)
+        if not known:
+            reason = _UNREPORTED if there.any() else "no answers"
+            share = msgspec.structs.replace(share, value=None, low=None, high=None, se=None, reason=reason)
+        scores = (score_by_use(grid, column, (used, there & ~used), level=level) for grid in grids if known)
+        found.append(
+            ContextUse(
+                condition=name, kind=part.kind, name=part.name, answers=int(there.sum()),
+                used=int(used.sum()) if known else None,
+                only_failed=int((there & (state == 1)).sum()) if known else None,
+                share=share, scores=tuple(scores),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _states(index: RunIndex, part: Offered) -> NDArray[np.int8]:
+    """By cell: 2, used by a call that succeeded; 1, every call of it failed; 0, not called."""
+    states = np.zeros(index.planned, dtype=np.int8)
+    codes = [code for tool, code in index.calls.codes.items() if tool.uses(part)]
+    mine = np.isin(np.frombuffer(index.calls.tools, dtype=np.int32), codes)
+    cells = np.frombuffer(index.calls.cells, dtype=np.int64)[mine]
+    np.maximum.at(states, cells, 1 + np.frombuffer(index.calls.succeeded, dtype=np.int8)[mine])
+    return states
+
+
+def score_by_use(grid: Grid, column: int, sides: tuple[Flags, Flags], *, level: float) -> ScoreByUse:
+    """One metric under one condition. `sides`: samples × repetitions, the answers that used something and the others.
+
+    Mean: Σ w y / Σ w m over questions, of y (the sum of a question's m numbers on that side) and its weight w; so the
+    means of the two sides, each with its numbers as weight, give the mean of all.
+    """
+    info, values, turns = grid.info, np.nan_to_num(grid.values[:, column, :]), grid.turns
+    parts, weights = (values, ~np.isnan(grid.values[:, column, :]), values**2), np.ones(len(values))
+    if turns is not None:
+        totals, counts, squares = (part[:, column, :] for part in (turns.totals, turns.counts, turns.squares))
+        parts, weights = (totals, counts, squares), turns.weights
+    ends, share = (info.low, info.high), info.kind == "share"
+    used, unused = (_mean(side, parts, weights, share=share, level=level, ends=ends) for side in sides)
+    with_use, without_use = (int((side & (parts[1] > 0)).sum()) for side in sides)
+    return ScoreByUse(metric=info.key, used=used, answers_used=with_use, not_used=unused, answers_not_used=without_use)
+
+
+def _mean(
+    side: Flags, parts: Sequence[NDArray[np.generic]], weights: Floats, *, share: bool, level: float,
+    ends: tuple[float | None, float | None] = (0.0, 1.0),
+) -> Estimate:  # fmt: skip
+    """Over the answers of one side. `parts`: of each answer the sum of its numbers, their count, the sum of squares."""
+    totals, counts, squares = (np.where(side, part, 0).astype(np.float64).sum(axis=1) for part in parts)
+    sums = Sums(totals=totals, counts=counts, squares=squares, weights=weights)
+    share = share and bool(np.array_equal(totals, squares))
+    return estimated(ratio_interval(sums, share=share, level=level).interval, *ends)
+
+
+class Expectation(msgspec.Struct, frozen=True):
+    """Which tools one scorer expects to be called."""
+
+    tools: Sequence[frozenset[str] | None]  # by sample; None: nothing is expected of it
+    known: frozenset[str]  # of any sample
+    only_successful: bool  # whether calls that failed are passed over
+
+    def choices(self, sample: int, calls: Iterable[tuple[CalledTool, bool]]) -> tuple[set[str], set[str]]:
+        """The expected tools that were called, and others that were. `calls`: tools, and whether they succeeded."""
+        called = (tool for tool, succeeded in calls if succeeded or not self.only_successful)
+        return chosen_tools(called, self.tools[sample] or (), self.known)
+
+
+def expectations(
+    run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], shown: Mapping[str, str]
+) -> dict[str, Expectation]:
+    """What each shown scorer expects that looks at tool calls, by its name. `shown`: scorer → scoring."""
+    looking = {
+        one.name: one.options for one in scorers if one.type == "trajectory" and shown.get(one.name) == one.scoring
+    }
+    found: dict[str, list[frozenset[str] | None]] = {name: [None] * len(index.samples) for name in looking}
+    for sample in run.samples() if looking else ():
+        for name, options in looking.items():
+            found[name][index.samples[sample.id]] = expected_tools(options, sample)
+    return {
+        name: Expectation(tools, frozenset().union(*filter(None, tools)), looking[name].get("only_successful") is True)
+        for name, tools in found.items()
+        if any(one is not None for one in tools)
+    }
+
+
+def _calls_by_cell(index: RunIndex) -> Iterator[tuple[int, list[tuple[CalledTool, bool]]]]:
+    """Every answered cell, and the tools that its answer called: whether a call of each succeeded."""
+    tools, rows, at = list(index.calls.codes), index.calls, 0
+    order = np.argsort(np.frombuffer(rows.cells, dtype=np.int64), kind="stable").tolist()
+    for cell in range(index.planned):
+        start = at
+        while at < len(order) and rows.cells[order[at]] == cell:
+            at += 1
+        if index.answered[cell]:
+            yield cell, [(tools[rows.tools[row]], rows.succeeded[row] > 0) for row in order[start:at]]
+
+
+def tool_uses(
+    index: RunIndex, expected: Mapping[str, Expectation], *, level: float
+) -> tuple[tuple[ToolUse, ...], tuple[ToolConfusion, ...]]:
+    """Precision and recall of each tool under each condition, and which tools were called instead of others.
+
+    Nothing where no answer reports a call and the agent does not say that it reports every call.
+    """
+    uses: list[ToolUse] = []
+    confusions: list[ToolConfusion] = []
+    names = list(index.conditions)
+    for scorer, wanted in expected.items() if index.calls.codes or index.run.info.reports_tool_calls else ():
+        counts: dict[tuple[int, str], dict[int, list[int]]] = {}  # condition and tool → sample → expected, called, both
+        pairs: Counter[tuple[int, str, str | None]] = Counter()
+        for cell, calls in _calls_by_cell(index):
+            sample, condition, _ = index.place(cell)
+            if (tools := wanted.tools[sample]) is None:
+                continue
+            matched, others = wanted.choices(sample, calls)
+            for tool in tools | others:
+                count = counts.setdefault((condition, tool), {}).setdefault(sample, [0, 0, 0])
+                count[0] += tool in tools
+                count[1] += tool in matched or tool in others
+                count[2] += tool in matched
+            instead: Iterable[str | None] = others or (None,)
+            pairs.update((condition, missing, other) for other in instead for missing in tools - matched)
+        made = [_tool_use(scorer, names[at], tool, each.values(), level) for (at, tool), each in counts.items()]
+        uses += sorted(made, key=lambda use: (names.index(use.condition), -use.expected, -use.called, use.tool))
+        most = sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0][0], pair[0][1], pair[0][2] or ""))
+        confusions += [
+            ToolConfusion(scorer=scorer, condition=names[at], expected=missing, called=other, answers=answers)
+            for (at, missing, other), answers in most[:_MOST_CONFUSIONS]
+        ]
+    return tuple(uses), tuple(confusions)
+
+
+def _tool_use(scorer: str, condition: str, tool: str, counts: Iterable[list[int]], level: float) -> ToolUse:
+    wanted, called, both = np.array(list(counts), dtype=np.float64).T
+    precision, recall = (
+        estimated(ratio_interval(Sums.of(both, of), share=True, level=level).interval, 0.0, 1.0)
+        for of in (called, wanted)
+    )
+    return ToolUse(
+        scorer=scorer, condition=condition, tool=tool, expected=int(wanted.sum()), called=int(called.sum()),
+        matched=int(both.sum()), precision=precision, recall=recall,
+    )  # fmt: skip

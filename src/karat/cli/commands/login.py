@@ -1,0 +1,39 @@
+"""`karat login`: lets a person log in to an MCP server, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+
+@click.command("login")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("server")
+@click.option("--no-browser", is_flag=True, help="Only print the address; open no browser.")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="N",
+              help="Port of this machine to which the browser comes back. Default: a free one.")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(min=1, max=3600), default=300, show_default=True, metavar="N",
+              help="How long the login may take.")  # fmt: skip
+@click.option("--env-file", type=click.Path(path_type=Path), metavar="PATH",
+              help="NAME=value lines for ${NAME}, where the environment has none.")  # fmt: skip
+@options.output()
+def command(
+    file: Path, server: str, no_browser: bool, port: int | None, seconds: float, env_file: Path | None, output: Output,
+) -> Exit:  # fmt: skip
+    """Log in to SERVER of the experiment in FILE, an MCP server with `auth: {type: login}`.
+
+    Prints the address of the server's login page and opens it in the browser, which comes back to this machine. The
+    tokens are kept in ~/.local/state/karat/tokens (or $XDG_STATE_HOME/karat/tokens), for you alone; runs renew them.
+    """
+    from karat.cli.logging_in import log_in
+
+    done = log_in(file, server, browser=not no_browser, port=port, seconds=seconds, env_file=env_file, show=output.say)
+    output.result(str(done), done)
+    return Exit.DONE

@@ -1,0 +1,166 @@
+"""What `karat login` does: a browser, a person, and the way back to this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from karat import formats
+from karat.cli.ending import keep_hidden
+from karat.errors import BadOption, did_you_mean
+from karat.formats import OUTPUT_FORMAT
+from karat.mcp import ServerFault, Toolbox
+from karat.records import McpServer
+from karat.redact import Redactor
+
+if TYPE_CHECKING:
+    from mcp.shared.auth import AuthorizationCodeResult
+
+__all__ = ["LoggedIn", "log_in"]
+
+_PATH = "/callback"
+_LARGEST = 16_384  # bytes of what a browser asks for
+
+
+class LoggedIn(msgspec.Struct, frozen=True, kw_only=True):
+    """`karat login --json`."""
+
+    format: int = OUTPUT_FORMAT
+    server: str
+    url: str
+    tools: int
+    file: str  # that holds the tokens
+
+    def __str__(self) -> str:
+        tools = formats.plural(self.tools, "tool")
+        return f"logged in to {self.server} ({self.url}): {tools}; tokens in {self.file}"
+
+
+def log_in(
+    file: Path,
+    name: str,
+    *,
+    browser: bool,
+    port: int | None,
+    seconds: float,
+    env_file: Path | None,
+    show: Callable[[str], None],
+) -> LoggedIn:
+    """Waits for the person. Raises BadOption and BadExperiment."""
+    from karat.config import load
+    from karat.mcp.token_file import TokenFile
+
+    experiment = load(file, env_file=env_file)
+    keep_hidden(experiment.secrets)
+    server = _named(experiment.servers, name)
+    patient = msgspec.structs.replace(server, init_timeout_seconds=seconds, scope="trial")
+    found = asyncio.run(
+        _logged_in(
+            patient,
+            folder=experiment.folder,
+            redact=Redactor(experiment.secrets),
+            port=port,
+            show=lambda address: _show(address, show, browser=browser),
+        )
+    )
+    if isinstance(found, ServerFault):
+        raise BadOption("SERVER", found.message)
+    return LoggedIn(server=name, url=server.url, tools=found, file=str(TokenFile(server).path))
+
+
+def _named(servers: tuple[McpServer, ...], name: str) -> McpServer:
+    server = next((server for server in servers if server.name == name), None)
+    if server is None:
+        hint = did_you_mean(name, [server.name for server in servers]) or " (it has none)"
+        raise BadOption("SERVER", f"the experiment has no MCP server '{name}'{hint}")
+    if server.auth is None or server.auth.type != "login":
+        raise BadOption("SERVER", f"'{name}' has no `auth: {{type: login}}` in the experiment file: it needs no login")
+    return server
+
+
+def _show(address: str, show: Callable[[str], None], *, browser: bool) -> None:
+    show("Open this address in your browser, and log in:")
+    show(f"  {address}")
+    if browser:
+        import webbrowser
+
+        webbrowser.open(address)
+
+
+async def _logged_in(
+    server: McpServer, *, folder: Path, redact: Redactor, port: int | None, show: Callable[[str], None]
+) -> int | ServerFault:
+    """How many tools the server offers to who has logged in."""
+    from karat.mcp.oauth import Person
+
+    way_back = _WayBack()
+    redirect = await way_back.open(port)
+
+    async def shown(address: str) -> None:
+        show(address)
+
+    try:
+        person = Person(redirect=redirect, show=shown, wait=way_back.wait)
+        async with Toolbox((server,), redact=redact, folder=folder, person=person) as toolbox:
+            found = (await toolbox.preflight())[server.name]
+    finally:
+        way_back.close()
+    return found if isinstance(found, ServerFault) else len(found.tools)
+
+
+class _WayBack:
+    """A page of this machine, to which the browser is sent when the login is over."""
+
+    def __init__(self) -> None:
+        self._result: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+
+    async def open(self, port: int | None) -> str:
+        """Its address. Raises BadOption."""
+        try:
+            self._server = await asyncio.start_server(self._answer, "127.0.0.1", port or 0, limit=_LARGEST)
+        except OSError as error:
+            raise BadOption("--port", f"port {port} cannot be used: {error.strerror}") from error
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{_PATH}"
+
+    async def wait(self) -> AuthorizationCodeResult:
+        """What the browser brought. Raises OAuthFlowError where the login was refused."""
+        return await self._result
+
+    def close(self) -> None:
+        self._server.close()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            request = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
+            parts = urlsplit(request[1].decode("ascii", "replace"))
+            known = request[0] == b"GET" and parts.path == _PATH
+            text = self._take(dict(parse_qsl(parts.query))) if known else "There is nothing here."
+            page = f"<!doctype html><meta charset=utf-8><title>karat</title><p>{html.escape(text)}".encode()
+            head = f"HTTP/1.1 {'200 OK' if known else '404 Not Found'}\r\nContent-Type: text/html; charset=utf-8\r\n"
+            head += f"Content-Length: {len(page)}\r\nConnection: close\r\nReferrer-Policy: no-referrer\r\n\r\n"
+            writer.write(head.encode() + page)
+            await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, IndexError, ValueError):
+            pass  # no request of a browser
+        finally:
+            writer.close()
+
+    def _take(self, given: dict[str, str]) -> str:
+        from mcp.client.auth import OAuthFlowError
+        from mcp.shared.auth import AuthorizationCodeResult
+
+        if self._result.done():
+            return "The login is over. You can close this page."
+        if "code" in given:
+            result = AuthorizationCodeResult(code=given["code"], state=given.get("state"), iss=given.get("iss"))
+            self._result.set_result(result)
+            return "Thank you. You can close this page; karat goes on in the terminal."
+        reason = given.get("error_description") or given.get("error") or "the browser brought no code"
+        self._result.set_exception(OAuthFlowError(f"the login was refused: {reason}"))
+        return "The login was refused. You can close this page."

@@ -1,0 +1,23 @@
+"""What surrounds an agent besides its prompt and its servers: skills, plug-ins, instructions and a workspace."""
+
+from __future__ import annotations
+
+from karat.context.changes import put, read_stored, remove
+from karat.context.run_workspaces import RebuiltWorkspaces, TrialWorkspaces, trial_workspaces
+from karat.context.snapshots import snapshots
+from karat.context.trees import is_plain_name, read_file, read_tree
+from karat.context.workspace import Workspace
+
+__all__ = [
+    "RebuiltWorkspaces",
+    "TrialWorkspaces",
+    "Workspace",
+    "is_plain_name",
+    "put",
+    "read_file",
+    "read_stored",
+    "read_tree",
+    "remove",
+    "snapshots",
+    "trial_workspaces",
+]

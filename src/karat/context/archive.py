@@ -1,0 +1,79 @@
+"""Archives in a run folder: gzipped tar files, written plainly and read as a stranger's.
+
+`tarfile` reads headers only. Every size is checked before anything is read, and nothing but regular files, folders and
+links that stay inside is known.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from karat.context.trees import Entry, is_plain_name, leads_inside
+
+__all__ = ["END", "BadArchive", "member", "members"]
+
+_BLOCK = 512
+_LONGEST_NAME = 4 * 1000 + 1  # bytes
+END = bytes(2 * _BLOCK)
+"""Ends an archive."""
+
+
+class BadArchive(ValueError):
+    """It is not what karat writes."""
+
+
+def member(entry: Entry, data: bytes = b"") -> bytes:
+    """An entry as it stands in the archive."""
+    info = tarfile.TarInfo(entry.path)
+    info.type = tarfile.DIRTYPE if entry.folder else tarfile.REGTYPE if entry.link is None else tarfile.SYMTYPE
+    info.size, info.mode = len(data), 0o755 if entry.folder or entry.executable else 0o644
+    info.linkname = entry.link or ""
+    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict") + data + bytes(-len(data) % _BLOCK)
+
+
+def members(file: BinaryIO, *, at_most: int) -> Iterator[tuple[Entry, bytes]]:
+    """The entries of an archive of at most so many bytes, with the content of files. Raises BadArchive."""
+    long: dict[bytes, str] = {}
+    with gzip.GzipFile(fileobj=file) as stream:
+        while (block := _read(stream, _BLOCK)) != END[:_BLOCK]:
+            try:
+                info = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+            except (tarfile.HeaderError, UnicodeDecodeError) as error:
+                raise BadArchive(f"a header in it is damaged: {error}") from error
+            extra = info.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+            at_most -= _BLOCK + info.size
+            if info.size < 0 or at_most < 0 or (extra and info.size > _LONGEST_NAME):
+                raise BadArchive("it holds more than karat writes")
+            data = _read(stream, info.size + -info.size % _BLOCK)[: info.size]
+            if extra:
+                long[info.type] = data.rstrip(b"\0").decode("utf-8", "replace")
+            else:
+                yield _entry(info, long), data
+                long = {}
+
+
+def _entry(info: tarfile.TarInfo, long: dict[bytes, str]) -> Entry:
+    name = long.get(tarfile.GNUTYPE_LONGNAME, info.name).rstrip("/")
+    target = long.get(tarfile.GNUTYPE_LONGLINK, info.linkname)
+    if not is_plain_name(name):
+        raise BadArchive(f"a name in it is {name!a:.200}")
+    if info.type == tarfile.SYMTYPE and leads_inside(name.removeprefix("files/"), target):
+        return Entry(name, link=target)
+    if info.type in (tarfile.REGTYPE, tarfile.DIRTYPE):
+        folder = info.type == tarfile.DIRTYPE
+        return Entry(name, executable=bool(info.mode & 0o100) and not folder, folder=folder, size=info.size)
+    raise BadArchive(f"'{name}' is neither a file nor a folder nor a link that stays inside")
+
+
+def _read(stream: gzip.GzipFile, size: int) -> bytes:
+    try:
+        data = stream.read(size)
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadArchive(f"it is damaged: {error}") from error
+    if len(data) != size:
+        raise BadArchive("it ends too early")
+    return data

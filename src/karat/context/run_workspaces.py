@@ -1,0 +1,206 @@
+"""The workspaces of a run: those its trials work in, and those that scorers get, made again from the run folder."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from karat import formats
+from karat.context.archive import BadArchive
+from karat.context.changes import (
+    apply_changes,
+    read_stored,
+    refuse_secrets,
+    store_base,
+    store_changes,
+    summary_of,
+    unpack_base,
+)
+from karat.context.trees import copy_tree
+from karat.context.workspace import (
+    Base,
+    Overlay,
+    Workspace,
+    open_workspace,
+    overlay_for,
+    refuse_instructions_above,
+)
+from karat.errors import JudgeFault
+from karat.files import make_folder, remove_tree, temporary_folder
+from karat.records import Answer, Condition, Trial, WorkspaceChanges
+from karat.redact import Redactor
+
+__all__ = ["FOLDER", "RebuiltWorkspaces", "TrialWorkspaces", "trial_workspaces"]
+
+FOLDER = "workspaces"
+"""In the run folder."""
+
+_HINT = " (what need not be kept can be named in execution.workspace_ignore)"
+_THREADS = 4  # workspaces that are opened, stored and removed at a time
+
+
+class TrialWorkspaces:
+    """A fresh workspace for each attempt, and what becomes of it."""
+
+    def __init__(self, bases: Mapping[str, Base], *, redact: Redactor, keep: bool, ignore: Sequence[str]) -> None:
+        """`bases`: by digest. `keep`: each workspace is also kept as a folder. `ignore`: as `store_changes` has it."""
+        self._bases, self._redact, self._keep, self._ignore = bases, redact, keep, ignore
+        self._overlay: Overlay | None = None  # None: copies
+        self._numbers: dict[str, int] = {}  # trial → its last attempt with a workspace, also of an earlier part
+
+    @contextmanager
+    def opened(self, run: Path, *, overlays: bool, notice: Callable[[str], None]) -> Iterator[None]:
+        """For as long as the run lasts. `notice` is told how workspaces are made, and what that costs.
+
+        `overlays`: whether some agent can do with an overlay. Raises OSError.
+        """
+        self._kept = run / FOLDER
+        make_folder(self._kept)
+        for path in self._kept.glob("*-*.tar.gz"):
+            trial, _, number = path.name.removesuffix(".tar.gz").rpartition("-")
+            if number.isdecimal():
+                self._numbers[trial] = max(self._numbers.get(trial, 0), int(number))
+        for base in self._bases.values():
+            store_base(self._kept, base)
+        with temporary_folder("workspaces") as self._folder, ThreadPoolExecutor(_THREADS) as self._threads:
+            overlay = overlay_for(self._folder) if overlays else None
+            if overlay is not None and overlay.enter:
+                self._overlay = overlay
+                notice(f"each attempt gets its workspace as {overlay.shown}")
+            else:
+                no_mount = overlay is not None and f"no overlay can be mounted here ({overlay.shown})"
+                why = no_mount or "the agent runs in karat's own process"
+                notice(f"workspaces are copied for each attempt, because {why}: {self._cost_of_copies()}")
+            yield
+
+    def _cost_of_copies(self) -> str:
+        """What a copy of the largest takes, measured."""
+        base = max(self._bases.values(), key=lambda base: len(base.entries))
+        clock = time.monotonic()
+        open_workspace(self._folder / "measured", base, None).close()
+        seconds = formats.duration(time.monotonic() - clock)
+        files = formats.plural(sum(not entry.folder for entry in base.entries.values()), "file")
+        return f"{seconds} for {files} with {formats.count(base.tree.size)} bytes"
+
+    async def open(self, trial: Trial, *, overlay: bool) -> Workspace:
+        """`overlay`: whether one will do, because the agent starts its processes by `Workspace.command`."""
+        part = trial.condition.context.workspace
+        assert part is not None
+        number = self._numbers[trial.id] = self._numbers.get(trial.id, 0) + 1
+        folder, way = self._folder / f"{trial.id}-{number}", self._overlay if overlay else None
+        opening = self._threads.submit(open_workspace, folder, self._bases[part.digest], way)
+        return await asyncio.wrap_future(opening)
+
+    def store(self, workspace: Workspace, trial: Trial, answer: bytes | None) -> Future[WorkspaceChanges]:
+        """Keeps the changes in the run folder, then ends and removes the workspace, on a thread.
+
+        `answer`: its line of the journal; None: the attempt failed. The future may raise OSError.
+        """
+        part = trial.condition.context.workspace
+        assert part is not None
+        return self._threads.submit(self._store, workspace, self._bases[part.digest], answer)
+
+    def _store(self, workspace: Workspace, base: Base, answer: bytes | None) -> WorkspaceChanges:
+        name = workspace.path.parent.name
+        try:
+            path = self._kept / f"{name}.tar.gz"
+            changes = store_changes(workspace, base, path, redact=self._redact, answer=answer, ignore=self._ignore)
+            if self._keep:
+                copy_tree(base.tree, base.path, self._kept / name)
+                apply_changes(self._kept.parent, changes, self._kept / name)
+            return changes
+        finally:
+            workspace.close()
+
+    async def stored_answer(self, trial: str) -> Answer | None:
+        """The answer that a killed run had stored with its workspace and not yet written to the journal."""
+        if trial not in self._numbers:
+            return None
+        return await asyncio.wrap_future(self._threads.submit(self._stored_answer, trial))
+
+    def _stored_answer(self, trial: str) -> Answer | None:
+        path = self._kept / f"{trial}-{self._numbers[trial]}.tar.gz"
+        try:
+            stored, _ = read_stored(self._kept.parent, path.name)
+            if stored.answer is None or stored.answer.trial != trial:
+                return None
+            return msgspec.structs.replace(stored.answer, workspace=summary_of(stored, path))
+        except (OSError, BadArchive):
+            return None
+
+
+def trial_workspaces(
+    conditions: Iterable[Condition], *, redact: Redactor, keep: bool = False, ignore: Sequence[str] = ()
+) -> TrialWorkspaces | None:
+    """What the trials of a run open their workspaces with; None where no condition has one.
+
+    Raises BadOption where agents would find instructions above their workspace, or a secret lies in it.
+    """
+    parts = {part.digest: part for condition in conditions if (part := condition.context.workspace) is not None}
+    if not parts:
+        return None
+    refuse_instructions_above(Path(tempfile.gettempdir()))
+    bases = {digest: Base(part.path) for digest, part in parts.items()}
+    for base in bases.values():
+        refuse_secrets(base, redact)
+    return TrialWorkspaces(bases, redact=redact, keep=keep, ignore=ignore)
+
+
+class RebuiltWorkspaces:
+    """Workspaces as trials left them, made again in a temporary folder from what the run folder keeps."""
+
+    def __init__(self) -> None:
+        self.run: Path | None = None  # the run folder, once there is one
+        self._undo = ExitStack()
+        self._lock = threading.Lock()  # blocking scorers run on threads
+        self._folder: Path | None = None
+        self._bases: dict[str, Base] = {}
+        self._count = 0
+
+    def close(self) -> None:
+        """Removes the temporary folder."""
+        self._undo.close()
+
+    @contextmanager
+    def of(self, answer: Answer) -> Iterator[Workspace]:
+        """A copy that the block may change. Raises JudgeFault: there is none, it is incomplete or damaged."""
+        changes = answer.workspace
+        if changes is None or self.run is None:
+            raise JudgeFault("no_workspace", "the trial had no workspace: give its condition one (`workspace: DIR`)")
+        if not changes.complete:
+            why = "; ".join(changes.left_out)
+            raise JudgeFault("workspace_incomplete", f"not everything that the trial left could be kept: {why}{_HINT}")
+        try:
+            base, place = self._base(self.run, changes.base)
+        except (OSError, BadArchive, ValueError) as error:
+            archive = f"{FOLDER}/base-{changes.base}.tar.gz"
+            raise JudgeFault("workspace_damaged", f"{archive}: {error}; restore the run folder from a copy") from error
+        try:
+            copy_tree(base.tree, base.path, place / "workspace")
+            apply_changes(self.run, changes, place / "workspace")
+            yield Workspace(place / "workspace")
+        except BadArchive as error:
+            archive = f"{FOLDER}/{changes.file}"
+            raise JudgeFault("workspace_damaged", f"{archive}: {error}; restore the run folder from a copy") from error
+        finally:
+            remove_tree(place)
+
+    def _base(self, run: Path, digest: str) -> tuple[Base, Path]:
+        """The starting folder, and a new folder beside it."""
+        with self._lock:
+            if self._folder is None:
+                self._folder = self._undo.enter_context(temporary_folder("rebuilt"))
+            if digest not in self._bases:
+                self._bases[digest] = unpack_base(run, digest, self._folder / f"base-{digest}")
+            self._count += 1
+            place = self._folder / f"{self._count}"
+            place.mkdir(mode=0o700)
+            return self._bases[digest], place

@@ -1,0 +1,71 @@
+"""Copies of what conditions name, made once a run: what is edited while it lasts reaches no agent."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from karat.context.trees import copy_tree, read_file, read_tree
+from karat.errors import BadExperiment, Fault
+from karat.files import temporary_folder
+from karat.records import Condition, Context, ContextPart
+
+__all__ = ["snapshots"]
+
+
+@contextmanager
+def snapshots(conditions: Iterable[Condition]) -> Iterator[tuple[Condition, ...]]:
+    """The conditions with the paths of copies in their contexts, which last as long as the block.
+
+    Raises BadExperiment for what has changed since the experiment was read, or cannot be read any more.
+    """
+    conditions = tuple(conditions)
+    if not any(condition.context.parts for condition in conditions):
+        yield conditions
+        return
+    with temporary_folder("context") as folder:
+        copies: dict[str, ContextPart] = {}
+        yield tuple(_copied(condition, folder, copies) for condition in conditions)
+
+
+def _copied(condition: Condition, folder: Path, copies: dict[str, ContextPart]) -> Condition:
+    context = condition.context
+
+    def copy(part: ContextPart) -> ContextPart:
+        if part.digest not in copies:
+            target = folder / f"{len(copies)}"
+            try:
+                _copy(part, target)
+            except (OSError, ValueError) as error:
+                message = f"'{part.path}' {getattr(error, 'strerror', None) or error}"
+                place = f"conditions.{condition.name}"
+                raise BadExperiment("experiment", [Fault(place=place, message=message)]) from error
+            copies[part.digest] = msgspec.structs.replace(part, path=target / part.path.name)
+        return msgspec.structs.replace(copies[part.digest], name=part.name)
+
+    copied = Context(
+        skills=tuple(map(copy, context.skills)),
+        plugins=tuple(map(copy, context.plugins)),
+        instructions=copy(context.instructions) if context.instructions is not None else None,
+        workspace=copy(context.workspace) if context.workspace is not None else None,
+        tools=context.tools,
+    )
+    return msgspec.structs.replace(condition, context=copied)
+
+
+def _copy(part: ContextPart, target: Path) -> None:
+    """One folder or file, as the experiment was read with it."""
+    target.mkdir()
+    place = target / part.path.name
+    if part.path.is_dir():
+        copy_tree(read_tree(part.path), part.path, place)
+        digest = read_tree(place).digest
+    else:
+        shutil.copyfile(part.path, place)
+        digest = read_file(place, at_most=part.path.stat().st_size)
+    if digest != part.digest:
+        raise ValueError("has changed since the experiment was read; start again")

@@ -1,0 +1,188 @@
+"""Folders that an experiment hands to agents: what may be in them, their digest, and copies of them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+from karat.files import open_regular
+from karat.formats import count
+
+__all__ = [
+    "MOST_BYTES",
+    "MOST_ENTRIES",
+    "Entry",
+    "Tree",
+    "copy_tree",
+    "is_plain_name",
+    "leads_inside",
+    "read_file",
+    "read_tree",
+]
+
+MOST_ENTRIES = 200_000
+"""Files and folders. More would cost every trial seconds."""
+
+MOST_BYTES = 2**30
+"""Of all files together."""
+
+_DEEPEST = 100  # folders below one another
+_LONGEST = 1000  # characters of a path
+_BLOCK = 2**20
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One file, link or folder."""
+
+    path: str  # from the tree's folder, with "/"
+    executable: bool = False  # of a file
+    link: str | None = None  # where a symbolic link leads; None: not a link
+    folder: bool = False
+    size: int = 0  # bytes, of a file
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """What a folder holds."""
+
+    entries: tuple[Entry, ...]  # sorted by path, a folder before what is in it
+    size: int  # bytes of all files
+    digest: str  # 32 hex digits over paths, contents, links and who may execute what; not over dates and owners
+
+
+def read_tree(folder: Path) -> Tree:
+    """The folder's files, folders and links, with the digest of everything.
+
+    Raises OSError where it cannot be read, and ValueError for what no agent is given: FIFOs, sockets and devices,
+    set-uid and set-gid files, links that lead out of the folder, names that are not printable UTF-8, more than
+    `MOST_ENTRIES` entries or `MOST_BYTES` bytes.
+    """
+    top = folder.resolve(strict=True)
+    entries: list[Entry] = []
+    size = 0
+    for entry in _walk(top, ""):
+        size += entry.size
+        entries.append(entry)
+        if len(entries) > MOST_ENTRIES:
+            raise ValueError(f"has more than {count(MOST_ENTRIES)} files and folders")
+        if size > MOST_BYTES:
+            raise ValueError(f"has more than {count(MOST_BYTES // 2**20)} MiB of files")
+    entries.sort(key=lambda entry: entry.path)
+    digest = blake2b(digest_size=16)
+    for entry in entries:
+        digest.update(msgspec.json.encode(entry))
+        if not entry.folder and entry.link is None:
+            digest.update(_digest_of(top / entry.path, top).encode())
+    return Tree(tuple(entries), size, digest.hexdigest())
+
+
+def read_file(path: Path, *, at_most: int) -> str:
+    """The digest of one file, of 32 hex digits. Raises OSError where it is no regular file of at most so many bytes."""
+    with open_regular(path, at_most=at_most) as file:
+        return blake2b(file.read(at_most), digest_size=16).hexdigest()
+
+
+def copy_tree(tree: Tree, source: Path, target: Path) -> None:
+    """Copies what `read_tree` found in `source` into the new folder `target`, with the permissions of a checkout.
+
+    Files and folders can be written by their owner, whatever they were: an agent works in them, and they are removed.
+    """
+    source = source.resolve(strict=True)
+    target.mkdir(mode=0o700)
+    for entry in tree.entries:
+        place = target / entry.path
+        if entry.folder:
+            place.mkdir(mode=0o755)
+        elif entry.link is not None:
+            place.symlink_to(entry.link)
+        else:
+            mode = 0o755 if entry.executable else 0o644
+            with open_regular(source / entry.path, within=source) as read, open(place, "xb") as written:
+                _copy(read.fileno(), written.fileno(), entry.size)
+            place.chmod(mode)
+
+
+def _copy(read: int, written: int, size: int) -> None:
+    """Shares the blocks of the file where the file system can."""
+    left = size
+    try:
+        while left > 0 and (count := os.copy_file_range(read, written, left)):
+            left -= count
+    except (AttributeError, OSError):  # not Linux, or across two file systems
+        pass
+    while left > 0 and (block := os.read(read, min(left, _BLOCK))):
+        os.write(written, block)
+        left -= len(block)
+    if left:
+        raise OSError(f"a file became {left} bytes shorter while it was copied")
+
+
+def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[Entry]:
+    if depth > _DEEPEST:
+        raise ValueError(f"has more than {_DEEPEST} folders below one another")
+    with os.scandir(folder) as found:
+        for one in found:
+            path = f"{below}{one.name}"
+            if not one.name.isprintable():  # nor are the halves of characters by which Python spells what is not UTF-8
+                raise ValueError(f"has a name that is not printable UTF-8: {path!a}")
+            status = one.stat(follow_symlinks=False)
+            mode = status.st_mode
+            if stat.S_ISDIR(mode):
+                yield Entry(path, folder=True)
+                yield from _walk(Path(one.path), f"{path}/", depth + 1)
+            elif stat.S_ISLNK(mode):
+                yield Entry(path, link=_link(Path(one.path), path))
+            elif not stat.S_ISREG(mode):
+                raise ValueError(f"has a file that is not regular (a FIFO, socket or device): {path}")
+            elif mode & (stat.S_ISUID | stat.S_ISGID):
+                raise ValueError(f"has a set-uid or set-gid file: {path}")
+            else:
+                yield Entry(path, executable=bool(mode & stat.S_IXUSR), size=status.st_size)
+
+
+def _link(place: Path, path: str) -> str:
+    """Where a link leads, by its text alone: nothing is followed."""
+    target = os.readlink(place)
+    if not leads_inside(path, target):
+        raise ValueError(f"has a symbolic link that leads out of it: {path}")
+    if not target.isprintable():
+        raise ValueError(f"has a symbolic link with a target that is not printable UTF-8: {path}")
+    return target
+
+
+def leads_inside(path: str, target: str) -> bool:
+    """Whether a link cannot lead out of its tree, whatever other links like it there are on its way.
+
+    >>> (
+    ...     leads_inside("a/b", "../c"),
+    ...     leads_inside("a/b", "../../c"),
+    ...     leads_inside("a", "/etc"),
+    ...     leads_inside("a", "b/.."),
+    ... )
+    (True, False, False, False)
+    """
+    parts = target.split("/")
+    up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
+    return bool(parts[0]) and up <= path.count("/") and ".." not in parts[up:]
+
+
+def is_plain_name(path: str) -> bool:
+    """Whether a tree can have an entry of that name: printable UTF-8, not too deep, below the tree.
+
+    >>> [is_plain_name(path) for path in ("a/b", "../a", "a\\nb", "/a")]
+    [True, False, False, False]
+    """
+    parts = path.split("/")
+    return path.isprintable() and len(path) < _LONGEST and len(parts) <= _DEEPEST and not {"", ".", ".."} & {*parts}
+
+
+def _digest_of(path: Path, top: Path) -> str:
+    digest = blake2b(digest_size=16)
+    with open_regular(path, within=top) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,242 @@
+"""OAuth for MCP servers over HTTP: tokens that are got, renewed and kept by the SDK's own providers.
+
+One `Tokens` a server, shared by all of its connections, so that a token that expires is renewed once, whoever meets it
+first. A request that is rejected for its token was not carried out by the server, and is sent again with the new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import nullcontext, suppress
+
+import anyio
+import httpx2
+from jwt import PyJWTError
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthTokenError, TokenStorage
+from mcp.client.auth.extensions.client_credentials import (
+    ClientCredentialsOAuthProvider,
+    PrivateKeyJWTOAuthProvider,
+    SignedJWTParameters,
+)
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel
+
+from karat.errors import InfrastructureFault
+from karat.mcp.faults import Evidence, printable
+from karat.mcp.token_file import SavedLogin, TokenFile
+from karat.records import JsonObject, McpServer
+from karat.redact import Redactor
+
+__all__ = ["LOGIN_HINT", "Person", "TokenAuth", "Tokens"]
+
+LOGIN_HINT = "run `karat login FILE {server}`"
+_QUIET = logging.NullHandler()  # the SDK logs what it also raises
+_SHOWN = 300  # characters of what an authorization server says
+_ROUNDS = 4  # of one request: a new token may be rejected, too, once others have used it up
+_KEPT = 8  # tokens of one server that are masked: the last ones
+
+
+class Person:
+    """Somebody who can log in: is shown an address, and comes back to another by its browser."""
+
+    def __init__(
+        self,
+        *,
+        redirect: str,
+        show: Callable[[str], Awaitable[None]],
+        wait: Callable[[], Awaitable[AuthorizationCodeResult]],
+    ) -> None:
+        self.redirect, self.show, self.wait = redirect, show, wait
+
+
+class Tokens(TokenStorage):
+    """The tokens of one server. Those of `type: login` are in a file; others are in memory alone."""
+
+    def __init__(self, server: McpServer, *, redact: Redactor, person: Person | None = None) -> None:
+        """`person`: who logs in now; None: nobody, so that a login that is missing or over is a fault."""
+        assert server.auth is not None
+        logging.getLogger("mcp").addHandler(_QUIET)
+        self._server, self._auth, self._redact, self._person = server, server.auth, redact, person
+        self._file = TokenFile(server) if server.auth.type == "login" else None
+        self._saved = SavedLogin() if person is not None or self._file is None else self._file.read()
+        self._seen: list[str] = []
+        self._mask()
+        self._provider = self._made()
+        self._lock = asyncio.Lock()
+
+    def usable(self) -> str | None:
+        """The token, if it has not expired."""
+        saved = self._saved
+        return saved.access_token if saved.expires_at is None or time.time() < saved.expires_at else None
+
+    async def renewed(
+        self, request: httpx2.Request, rejected: str | None
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Sends what is needed for another token than the rejected one. Raises InfrastructureFault."""
+        async with self._lock, self._file.locked() if self._file is not None else nullcontext():
+            if self._file is not None and self._person is None:
+                self._saved = self._file.read()  # another process may have renewed it
+                self._mask()
+            if self.usable() not in (None, rejected):
+                return
+            if self._file is not None and self._person is None and self._saved.access_token is None:
+                raise self._no_login()  # before the server registers a client for nothing
+            request.headers.pop("Authorization", None)
+            self._restore()
+            # Where a connection breaks, the garbage collector ends the flow, in a task that may not release this.
+            self._provider.context.lock = anyio.Lock()
+            flow = self._provider.async_auth_flow(request)
+            try:
+                outgoing = await anext(flow)
+                while outgoing is not request or self.usable() in (None, rejected):
+                    outgoing = await flow.asend((yield outgoing))
+            except StopAsyncIteration:
+                return  # the server wanted no token
+            except InfrastructureFault:
+                raise
+            except (OAuthFlowError, PyJWTError, ValueError) as error:
+                raise self._fault(error) from error
+            finally:
+                with suppress(RuntimeError):  # of that lock
+                    await flow.aclose()
+
+    def _restore(self) -> None:
+        """Gives the provider what is known, also where another process has renewed it; the token counts as expired."""
+        context, saved = self._provider.context, self._saved
+        context.current_tokens = _token(saved)
+        context.token_expiry_time = 1.0
+        if saved.metadata is not None and context.oauth_metadata is None:
+            context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
+        if saved.resource is not None and context.protected_resource_metadata is None:
+            context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(saved.resource)
+
+    def _fault(self, error: Exception) -> InfrastructureFault:
+        reason = printable(self._redact(str(error)))[:_SHOWN] or type(error).__name__
+        hint = f"; {LOGIN_HINT.format(server=self._server.name)}" if self._auth.type == "login" else ""
+        retriable = isinstance(error, OAuthTokenError) and "(5" in reason
+        message = f"MCP server '{self._server.name}' ({printable(self._server.url)}) gave no token: {reason}{hint}"
+        return InfrastructureFault("mcp_unauthorized", self._redact(message), retriable=retriable)
+
+    def _made(self) -> OAuthClientProvider:
+        auth, url = self._auth, self._server.url
+        scope = " ".join(auth.scopes) or None
+        match auth.type:
+            case "client_credentials":
+                return ClientCredentialsOAuthProvider(
+                    url, self, auth.client_id, auth.secret, scope=scope, issuer=auth.issuer
+                )
+            case "private_key_jwt":
+                signed = SignedJWTParameters(
+                    issuer=auth.client_id,
+                    subject=auth.client_id,
+                    signing_key=auth.secret,
+                    signing_algorithm=auth.algorithm,
+                )
+                return PrivateKeyJWTOAuthProvider(
+                    url, self, auth.client_id, signed.create_assertion_provider(), scope, auth.issuer
+                )
+        person = self._person or Person(
+            redirect="http://127.0.0.1/callback", show=self._nobody, wait=self._nobody_waits
+        )
+        metadata = OAuthClientMetadata(client_name="karat", redirect_uris=[AnyUrl(person.redirect)], scope=scope)
+        return OAuthClientProvider(url, metadata, self, person.show, person.wait)
+
+    async def _nobody(self, address: str) -> None:
+        raise self._no_login()
+
+    async def _nobody_waits(self) -> AuthorizationCodeResult:
+        raise self._no_login()
+
+    def _no_login(self) -> InfrastructureFault:
+        what = "needs a login" if self._saved.access_token is None else "needs another login: the last one is over"
+        message = f"MCP server '{self._server.name}' ({printable(self._server.url)}) {what}"
+        return InfrastructureFault("mcp_login", f"{message}; {LOGIN_HINT.format(server=self._server.name)}")
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return _token(self._saved)
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        context = self._provider.context
+        self._saved = SavedLogin(
+            access_token=tokens.access_token,
+            refresh_token=tokens.refresh_token,
+            scope=tokens.scope,
+            expires_at=time.time() + tokens.expires_in if tokens.expires_in is not None else None,
+            client=_json(context.client_info),
+            metadata=_json(context.oauth_metadata),
+            resource=_json(context.protected_resource_metadata),
+        )
+        self._mask()
+        if self._file is not None:
+            self._file.write(self._saved)
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        if self._auth.type == "login" and self._auth.client_id:
+            return OAuthClientInformationFull(
+                client_id=self._auth.client_id,
+                client_secret=self._auth.secret or None,
+                redirect_uris=self._provider.context.client_metadata.redirect_uris,
+                token_endpoint_auth_method="client_secret_post" if self._auth.secret else "none",
+            )
+        return OAuthClientInformationFull.model_validate(self._saved.client) if self._saved.client else None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._saved.client = _json(client_info)
+        self._mask()
+
+    def _mask(self) -> None:
+        """Tokens are secrets, also where a server repeats them."""
+        client = self._saved.client or {}
+        new = (self._saved.access_token, self._saved.refresh_token, client.get("client_secret"))
+        self._seen = [*dict.fromkeys([*self._seen, *(text for text in new if isinstance(text, str))])][-_KEPT:]
+        self._redact.learn(f"token of {self._server.name}", self._seen)
+
+
+class TokenAuth(httpx2.Auth):
+    """Sends each request of one connection with the token, and again with a new one where that was rejected."""
+
+    def __init__(self, tokens: Tokens, evidence: Evidence) -> None:
+        self._tokens, self._evidence = tokens, evidence
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        for _ in range(_ROUNDS):
+            used = self._tokens.usable()
+            if used is not None:
+                request.headers["Authorization"] = f"Bearer {used}"
+                response = yield request
+                self._evidence.status = response.status_code if _rejected(response) else None
+                if not _rejected(response):
+                    return
+            renewal = self._tokens.renewed(request, used)
+            with suppress(StopAsyncIteration):
+                outgoing = await anext(renewal)
+                while True:
+                    outgoing = await renewal.asend((yield outgoing))
+            if self._tokens.usable() is None:
+                return  # the server wanted none
+
+
+def _rejected(response: httpx2.Response) -> bool:
+    """Whether another token could help."""
+    scope = response.status_code == 403 and "insufficient_scope" in response.headers.get("www-authenticate", "")
+    return response.status_code == 401 or scope
+
+
+def _token(saved: SavedLogin) -> OAuthToken | None:
+    if saved.access_token is None:
+        return None
+    return OAuthToken(access_token=saved.access_token, refresh_token=saved.refresh_token, scope=saved.scope)
+
+
+def _json(value: BaseModel | None) -> JsonObject | None:
+    return value.model_dump(mode="json", exclude_none=True) if value is not None else None

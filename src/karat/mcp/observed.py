@@ -1,0 +1,58 @@
+"""What one MCP server was asked and answered, seen on the way: the calls of agents that say little of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from karat.errors import InfrastructureFault
+from karat.mcp.faults import printable
+from karat.mcp.results import Outcome, as_call
+from karat.records import JsonObject, ToolCall
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+__all__ = ["Observed"]
+
+
+class Observed:
+    """One agent's connection to one server. `ready` is set when the agent has the list of tools, or cannot get it."""
+
+    def __init__(self, server: str, redact: Callable[[str], str]) -> None:
+        self.server, self._redact = server, redact
+        self.ready = asyncio.Event()
+        self.tools: set[str] = set()
+        self.calls: list[ToolCall] = []
+        self.fault: InfrastructureFault | None = None
+
+    def answered(self, method: str, asked: JsonObject, outcome: Outcome | JsonObject) -> None:
+        """A request that has its answer: a result of the protocol, or an outcome without one."""
+        if method == "tools/list" and isinstance(outcome, dict):
+            self.tools.update(str(tool["name"]) for tool in outcome.get("tools") or () if isinstance(tool, dict))
+            if not outcome.get("nextCursor"):
+                self.ready.set()
+        elif method == "tools/call":
+            found = outcome if isinstance(outcome, Outcome) else Outcome(result=_result(outcome))
+            given, tool = asked.get("arguments") or {}, str(asked.get("name"))
+            self.calls.append(as_call(self.server, tool, given, found, clean=self._clean))
+
+    def failed(self, fault: InfrastructureFault) -> None:
+        """The server could not be reached, or ended while it was in use."""
+        self.fault = self.fault or fault
+        self.ready.set()
+
+    def _clean(self, text: str) -> str:
+        return printable(self._redact(text)).strip()
+
+
+def _result(outcome: JsonObject) -> CallToolResult:
+    from mcp_types import CallToolResult, TextContent
+    from pydantic import ValidationError
+
+    try:
+        return CallToolResult.model_validate(outcome)
+    except ValidationError as error:
+        words = f"the server's result is none of the protocol: {error.errors()[0]['msg']}"
+        return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)

@@ -1,0 +1,154 @@
+"""Whether files in the workspace that a trial left are as they should be."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from karat import formats, templates
+from karat.context import Workspace, is_plain_name
+from karat.errors import JudgeFault, unreadable
+from karat.files import open_regular
+from karat.records import Answer, Metric, Sample
+from karat.scorers import ScorerSetting, Verdict
+from karat.scorers._child import Schemas, read_schema
+
+__all__ = ["Files"]
+
+_LARGEST = 10_000_000  # bytes
+_UNKNOWN = "not known: a changed text is too long to be compared line by line"
+_PARTS = {
+    "exists": "every file is there",
+    "absent": "none of the files is there",
+    "equals": "the files are as they should be",
+    "contains": "the files contain what they should",
+    "schemas": "the files are JSON that their schemas allow",
+    "max_changed_lines": "no more lines were changed than allowed",
+}
+
+
+class Files:
+    """True where files of the workspace are as they should be when the trial has ended.
+
+    Paths start at the workspace. They and the texts of `equals` and `contains` may hold `{{ sample }}`, the sample's
+    id, and `{{ metadata.NAME }}`, a column of the dataset. Each expectation gives a metric of its own, with a reason
+    where it was not met; the metric called as the scorer is true where all hold. `changed_lines` says how large the
+    difference to the starting workspace is. No link is followed.
+    """
+
+    blocking = True
+
+    class Options(BaseModel):
+        """What the experiment file may say about it."""
+
+        model_config = ConfigDict(extra="forbid", populate_by_name=True)
+        exists: list[str] = Field(default=[], description="paths of files or folders")
+        absent: list[str] = Field(default=[], description="paths where nothing must be")
+        equals: dict[str, str] = Field(default={}, description="path → text; line ends at the end do not count")
+        contains: dict[str, str] = Field(default={}, description="path → a text that is in the file")
+        json_schemas: dict[str, dict[str, object] | bool | str] = Field(
+            default={}, alias="schemas", description="path → a JSON schema, or the path of a file with it"
+        )
+        max_changed_lines: int | None = Field(default=None, ge=0, description="most lines added and removed together")
+        changed_lines: bool = False  # also give the number of lines that were added and removed
+        timeout_seconds: float = Field(default=5.0, gt=0, le=60)  # for one check against a schema
+
+        @field_validator("exists", "absent", "equals", "contains", "json_schemas")
+        @classmethod
+        def _are_paths(cls, paths: list[str] | dict[str, object]) -> list[str] | dict[str, object]:
+            for path in paths:
+                if not is_plain_name(path):
+                    raise ValueError(f"'{path}' is no path within the workspace")
+            return paths
+
+        @model_validator(mode="after")
+        def _something_is_expected(self) -> Files.Options:
+            if not any(self.given.values()) and self.max_changed_lines is None and not self.changed_lines:
+                raise ValueError(f"expects nothing; give at least one of {', '.join([*_PARTS, 'changed_lines'])}")
+            return self
+
+        @property
+        def given(self) -> dict[str, Sequence[str] | Mapping[str, object]]:
+            """The expectations of files."""
+            texts = {"equals": self.equals, "contains": self.contains}
+            return {"exists": self.exists, "absent": self.absent, **texts, "schemas": self.json_schemas}
+
+    def __init__(self, options: Options, setting: ScorerSetting) -> None:
+        self._options, self._name, self._workspace_of = options, setting.name, setting.workspace_of
+        self._parts = [part for part, value in options.given.items() if value]
+        self._parts += [] if options.max_changed_lines is None else ["max_changed_lines"]
+        self._schemas = {path: read_schema(schema, setting.folder) for path, schema in options.json_schemas.items()}
+        described = {self._name: "answers whose files are as they should be"} if self._parts else {}
+        described |= {part: _PARTS[part] for part in self._parts} if len(self._parts) > 1 else {}
+        metrics = [Metric(name=name, low=0, high=1, kind="share", description=text) for name, text in described.items()]
+        if options.changed_lines:
+            text = "lines added and removed"
+            metrics.append(Metric(name="changed_lines", low=0, direction="lower", description=text))
+        self.metrics = tuple(metrics)
+        self.fingerprint = blake2b(json.dumps(self._schemas, sort_keys=True).encode(), digest_size=16).hexdigest()
+        self._checker = Schemas([*self._schemas.values()], seconds=options.timeout_seconds)
+
+    def close(self) -> None:
+        """End the process that applies schemas."""
+        self._checker.close()
+
+    def score(self, sample: Sample, answer: Answer) -> Verdict:
+        """Raises JudgeFault where there is no workspace, or a schema takes too long."""
+        fields = {"sample": sample.id, "metadata": sample.metadata}
+        found: dict[str, str | None] = {}  # expectation → what is wrong, "" nothing
+        with self._workspace_of(answer) as workspace:
+            for part in self._parts:
+                if part != "max_changed_lines":
+                    paths = self._options.given[part]
+                    faults = (self._fault(part, path, workspace, fields) for path in paths)
+                    found[part] = next(filter(None, faults), "")
+        changes = answer.workspace
+        lines = None
+        if changes is not None and changes.added_lines is not None and changes.removed_lines is not None:
+            lines = changes.added_lines + changes.removed_lines
+        most = self._options.max_changed_lines
+        if most is not None:
+            many = f"{formats.count(lines)} lines were changed, want at most {formats.count(most)}" if lines else ""
+            found["max_changed_lines"] = None if lines is None else many if lines > most else ""
+        values: dict[str, float | bool | None] = {part: None if why is None else not why for part, why in found.items()}
+        reasons = {part: _UNKNOWN if why is None else why for part, why in found.items() if why != ""}
+        whole = False if False in values.values() else None if None in values.values() else True
+        if len(self._parts) == 1:
+            values, reasons = {}, {}
+        if self._parts:
+            values[self._name] = whole
+            why = "; ".join(_UNKNOWN if why is None else why for why in found.values() if why != "")
+            reasons |= {self._name: why} if why else {}
+        if self._options.changed_lines:
+            values["changed_lines"] = lines
+            reasons |= {"changed_lines": _UNKNOWN} if lines is None else {}
+        return Verdict(values=values, reasons=reasons)
+
+    def _fault(self, part: str, given: str, workspace: Workspace, fields: Mapping[str, object]) -> str:
+        """What is wrong with one file; empty: nothing."""
+        path = templates.fill(given, fields, place=part)
+        if not is_plain_name(path):
+            raise JudgeFault("bad_path", f"'{given}' is, for this sample, no path within the workspace: {path!r:.100}")
+        if part in ("exists", "absent"):
+            there = os.path.lexists(workspace.path / path)
+            return "" if there == (part == "exists") else f"{path} is {'there' if there else 'missing'}"
+        try:
+            with open_regular(workspace.path / path, within=workspace.path, at_most=_LARGEST) as file:
+                data = file.read(_LARGEST)
+        except FileNotFoundError:
+            return f"{path} is missing"
+        except OSError as error:
+            return f"{path} {unreadable(error)}"
+        text = data.decode("utf-8", "replace")
+        if part == "schemas":
+            valid, reason = self._checker.check([*self._schemas].index(given), text)
+            if valid is None:
+                raise JudgeFault("bad_schema", reason)
+            return "" if valid else f"{path} {reason}"
+        wanted = templates.fill(getattr(self._options, part)[given], fields, place=part)
+        met = text.rstrip("\r\n") == wanted.rstrip("\r\n") if part == "equals" else wanted in text
+        return "" if met else f"{path} {'is not' if part == 'equals' else 'does not contain'} {wanted!r:.100}"

@@ -1,0 +1,158 @@
+"""What tool calls show: which tool was called, whether something that a condition offers was used, what was expected.
+
+Pure functions of tool calls, conditions and samples: the index, the scorer `trajectory` and the tables share them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import Literal
+
+import msgspec
+
+from karat.records import Sample
+
+__all__ = [
+    "CalledTool",
+    "Offered",
+    "called_tool",
+    "chosen_tools",
+    "expected_actions",
+    "expected_tools",
+    "names_in_cell",
+]
+
+_SKILL = "Skill"  # the tool with which Claude Code loads a skill
+_EXPECTING = ("used", "in_order", "arguments")  # options of the scorer `trajectory` that name tools to be called
+
+
+class Offered(msgspec.Struct, frozen=True):
+    """Something that a condition gives to its agent, and whose use shows in tool calls."""
+
+    kind: Literal["server", "skill", "plugin"]
+    name: str
+
+
+class CalledTool(msgspec.Struct, frozen=True):
+    """A tool as calls name it."""
+
+    tool: str
+    server: str | None = None  # None: not an MCP tool
+    skill: str | None = None  # the skill that the call loads, such as `house:tables`; None: it loads none
+
+    @property
+    def name(self) -> str:
+        """`search`, or `docs.search` of the MCP server `docs`."""
+        return self.tool if self.server is None else f"{self.server}.{self.tool}"
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The names that expectations may use for it, the most specific first."""
+        return (self.tool,) if self.server is None else (self.name, self.tool, f"{self.server}.*")
+
+    def uses(self, offered: Offered) -> bool:
+        """Whether a call of the tool uses what is offered.
+
+        A skill is used when it is loaded: Claude Code is given it as `skills:NAME`. A plug-in is used when one of its
+        skills, `PLUGIN:NAME`, is loaded, or a tool of one of its MCP servers, `plugin:PLUGIN:SERVER`, is called.
+
+        >>> CalledTool("search", "docs").uses(Offered("server", "docs"))
+        True
+        >>> loaded = CalledTool("Skill", skill="house:tables")
+        >>> loaded.uses(Offered("plugin", "house")), loaded.uses(Offered("skill", "tables"))
+        (True, False)
+        """
+        match offered.kind:
+            case "server":
+                return self.server == offered.name
+            case "skill":
+                return self.skill in (offered.name, f"skills:{offered.name}")
+            case "plugin":
+                mine = f"{offered.name}:"
+                return (self.skill or "").startswith(mine) or (self.server or "").startswith(f"plugin:{mine}")
+
+
+class _Skill(msgspec.Struct):
+    skill: str | None = None
+    command: str | None = None  # how older versions call it
+
+
+_skill = msgspec.json.Decoder(_Skill).decode
+
+
+def called_tool(tool: str, server: str | None, given: msgspec.Raw | Mapping[str, object]) -> CalledTool:
+    """The tool of a call. `given`: its input, as JSON or decoded."""
+    if tool != _SKILL or server is not None:
+        return CalledTool(tool, server)
+    loaded = _Skill()
+    with suppress(msgspec.DecodeError, msgspec.ValidationError):
+        loaded = _skill(given) if isinstance(given, msgspec.Raw) else msgspec.convert(given, _Skill)
+    return CalledTool(tool, None, loaded.skill or loaded.command)
+
+
+def names_in_cell(value: object) -> object:
+    """What a cell of a dataset says: a value as it is; of a text (CSV) the JSON that it holds, else names with commas.
+
+    >>> names_in_cell("search, read"), names_in_cell('["search"]'), names_in_cell("")
+    (['search', 'read'], ['search'], None)
+    """
+    if value == "":
+        return None
+    with suppress(ValueError):
+        value = json.loads(value) if isinstance(value, str) else value
+    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+
+def expected_actions(sample: Sample) -> list[Mapping[str, object]]:
+    """The calls that a task of tau-bench expects, in order; empty: it expects none."""
+    listed = (turn.detail.get("actions") for turn in sample.turns)
+    actions = [action for given in listed if isinstance(given, (list, tuple)) for action in given]
+    return [action for action in actions if isinstance(action, Mapping) and isinstance(action.get("name"), str)]
+
+
+def expected_tools(options: Mapping[str, object], sample: Sample) -> frozenset[str] | None:
+    """The tools that a scorer `trajectory` with these options expects to be called; None: it expects nothing here.
+
+    They are those of `used`, `in_order` and `arguments`. An expectation that cannot be read is none: its answers have
+    no score either.
+
+    >>> sample = Sample(id="1", position=0, digest="", turns=(), metadata={"tools": "search, read"})
+    >>> sorted(expected_tools({"used": ["docs.list"], "columns": {"in_order": "tools"}}, sample))
+    ['docs.list', 'read', 'search']
+    """
+    columns, given = options.get("columns"), []
+    for part in _EXPECTING:
+        value, column = options.get(part), columns.get(part) if isinstance(columns, Mapping) else None
+        if isinstance(column, str):
+            value = names_in_cell(sample.metadata.get(column))
+            if value is None and column == "actions":
+                value = [action["name"] for action in expected_actions(sample)] or None
+        given += [value] if isinstance(value, (list, tuple)) else []
+    if not given:
+        return None
+    names = (rule.get("tool") if isinstance(rule, Mapping) else rule for value in given for rule in value)
+    return frozenset(name for name in names if isinstance(name, str) and name)
+
+
+def chosen_tools(
+    called: Iterable[CalledTool], expected: Collection[str], known: Collection[str]
+) -> tuple[set[str], set[str]]:
+    """The expected tools that were called, and the others that were called, under the names that expectations use.
+
+    `known`: what any sample expects. A call that this sample does not expect is named as another sample expects it,
+    else by server and tool.
+
+    >>> called = [CalledTool("search", "docs"), CalledTool("read", "docs"), CalledTool("rm")]
+    >>> matched, others = chosen_tools(called, ["docs.search"], ["docs.search", "read"])
+    >>> sorted(matched), sorted(others)
+    (['docs.search'], ['read', 'rm'])
+    """
+    matched, others = set(), set()
+    for tool in called:
+        hits = [name for name in tool.spellings if name in expected]
+        matched.update(hits)
+        if not hits:
+            others.add(next((name for name in tool.spellings if name in known), tool.name))
+    return matched, others

@@ -1,0 +1,216 @@
+"""Parts of an experiment that are run apart, and put together again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from karat.errors import BadOption, BadRun, ResumeRefused
+from karat.execution import Outcome, Selection, Shard, merge_runs
+from karat.execution.plan import plan
+from karat.journal import RunFolder, verify
+
+Write = Callable[..., Path]
+Run = Callable[..., Outcome]
+
+AGENT = """
+from karat import AgentFault, Reply, Usage
+
+async def query(question, *, condition, repetition, **_):
+    number = int(question[1:])
+    if number % 5 == 4:
+        raise AgentFault("refused", "not this one")
+    text = f"a{number}" if (number + repetition) % 3 or condition == "b" else "?"
+    return Reply(text=text, dollars=0.1 * number + 0.03, usage=Usage(input_tokens=number, output_tokens=1))
+"""
+
+
+def shards(run: Run, file: Path, of: int, *numbers: int, **options: Any) -> list[RunFolder]:
+    return [
+        run(file, selection=Selection(shard=Shard(number, of)), **options).run for number in numbers or range(1, of + 1)
+    ]
+
+
+def numbers(run: RunFolder) -> dict[str, Any]:
+    """All that a report says, without names of runs and times."""
+    told: dict[str, Any] = msgspec.to_builtins(karat.summarize(RunFolder.open(run.path)))
+    for key in ("run", "created", "status"):
+        del told[key]
+    return _without(told, "latency", "seconds", "at")
+
+
+def _without(value: Any, *keys: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _without(below, *keys) for key, below in value.items() if key not in keys}
+    return [_without(below, *keys) for below in value] if isinstance(value, list) else value
+
+
+@given(of=st.integers(1, 9), limit=st.integers(1, 12), repetitions=st.integers(1, 4))
+def test_every_trial_is_in_one_shard_whatever_is_selected(of: int, limit: int, repetitions: int) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [json.dumps({"question": f"q{number}", "answer": "a"}) + "\n" for number in range(12)]
+        Path(folder, "questions.jsonl").write_text("".join(rows))
+        experiment = karat.Experiment(
+            dataset={"path": "questions.jsonl"}, agent={"type": "floor"}, scorers=[], conditions={"a": {}, "b": {}},
+            execution={"num_repetitions": repetitions}, folder=folder,
+        )  # fmt: skip
+        dataset = experiment.load_dataset()
+        whole = {trial.id: trial.index for trial in plan(experiment, dataset, limit=limit)}
+        parts = [plan(experiment, dataset, limit=limit, shard=Shard(number, of)) for number in range(1, of + 1)]
+        found = [(trial.id, trial.index) for part in parts for trial in part]
+        assert sorted(found) == sorted(whole.items())
+        assert [len(part) for part in parts] == [len(list(part)) for part in parts]
+        every = plan(experiment, dataset, shard=Shard(1, of))
+        assert {trial.id for trial in parts[0]} == {trial.id for trial in every if trial.id in whole}
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/", "a/b", "1/3/2", "-1/3", "1/0", "1 /3"])
+def test_what_is_no_shard(text: str) -> None:
+    with pytest.raises(BadOption, match="--shard: must be I/N"):
+        Shard.parse(text)
+
+
+@pytest.mark.parametrize("of", [1, 2, 5])
+def test_merged_shards_give_the_numbers_of_one_run(experiment: Write, run: Run, tmp_path: Path, of: int) -> None:
+    file = experiment(AGENT, questions=23, scorers=["equals", "contains"])
+    whole = run(file).run
+    merged = merge_runs(shards(run, file, of), tmp_path / "merged")
+    assert merged.notes == ()
+    assert merged.run.status() == "done"
+    assert numbers(merged.run) == numbers(whole)
+    assert verify(merged.run.path).ok
+
+
+def test_the_order_of_the_shards_makes_no_difference(experiment: Write, run: Run, tmp_path: Path) -> None:
+    parts = shards(run, experiment(AGENT, questions=9), 3)
+    first = merge_runs(parts, tmp_path / "one").run
+    second = merge_runs([parts[2], parts[0], parts[1], parts[0]], tmp_path / "two").run
+    assert first.path.name == second.path.name
+    for name in ("journal.jsonl", "samples.jsonl", "run.json", "experiment.yaml"):
+        assert (first.path / name).read_bytes() == (second.path / name).read_bytes()
+    again = merge_runs([first, *parts], tmp_path / "one")
+    assert not again.changed
+    assert again.run.path == first.path
+
+
+def test_an_unfinished_shard_is_resumed_and_merged_again(experiment: Write, run: Run, tmp_path: Path) -> None:
+    file = experiment(AGENT, questions=12)
+    whole = run(file).run
+    one, two = shards(run, file, 2, 1)[0], run(file, selection=Selection(shard=Shard(2, 2), limit=5)).run
+    journal = (two.path / "journal.jsonl").read_bytes()
+    (two.path / "journal.jsonl").write_bytes(journal[: len(journal) * 2 // 3])  # as kill -9 leaves it
+    merged = merge_runs([one, two], tmp_path / "merged")
+    assert any("is not complete (status: crashed)" in note for note in merged.notes)
+    assert merged.run.status() == "interrupted"
+    with pytest.raises(ResumeRefused, match="it is shard 2/2"):
+        run(file, resume=two.path, selection=Selection(shard=Shard(1, 2)))
+    run(file, resume=two.path)
+    again = merge_runs([one, RunFolder.open(two.path)], tmp_path / "merged")
+    assert again.changed
+    assert again.notes == ()
+    assert again.run.path == merged.run.path
+    assert numbers(again.run) == numbers(whole)
+    assert [one.name for one in (tmp_path / "merged").iterdir()] == [again.run.path.name]
+
+
+def test_a_missing_shard_is_said_and_can_be_asked_in_the_merged_run(
+    experiment: Write, run: Run, tmp_path: Path
+) -> None:
+    file = experiment(AGENT, questions=10)
+    parts = shards(run, file, 3, 1, 3)
+    merged = merge_runs(parts, tmp_path / "results")
+    assert merged.notes == ("not all shards are here: 2/3 missing",)
+    run(file, resume=merged.run.path)
+    assert numbers(merged.run) == numbers(run(file).run)
+    with pytest.raises(BadRun, match="was resumed, scored or reviewed after it was merged"):
+        merge_runs(parts, tmp_path / "results")
+
+
+def test_of_two_answers_the_earlier_runs_counts(experiment: Write, run: Run, tmp_path: Path) -> None:
+    code = AGENT.replace("text =", "import random; text = random.choice('xyz') or")
+    file = experiment(code, questions=6)
+    first, second = run(file).run, run(file).run
+    merged = merge_runs([second, first], tmp_path / "merged")
+    (note,) = merged.notes
+    assert note.startswith("20 trials had an answer in two runs")
+    both, alone = numbers(merged.run), numbers(first)
+    assert both["results"] == alone["results"]
+    assert both["total"]["ledger"] == alone["total"]["ledger"]
+    cost = both["total"]["cost"]["agent"]["known"]
+    assert cost == pytest.approx(2 * alone["total"]["cost"]["agent"]["known"], rel=1e-12)
+
+
+def test_a_copy_of_a_run_is_counted_once(experiment: Write, run: Run, tmp_path: Path) -> None:
+    file = experiment(AGENT, questions=6)
+    one, two = shards(run, file, 2)
+    longer = shutil.copytree(two.path, tmp_path / "copy")
+    journal = two.journal.read_bytes()
+    two.journal.write_bytes(journal[: journal.rindex(b"\n", 0, len(journal) - 200) + 1])
+    merged = merge_runs([one, RunFolder.open(two.path), RunFolder.open(longer)], tmp_path / "merged")
+    assert numbers(merged.run) == numbers(run(file).run)
+    two.journal.write_bytes(journal.replace(b'"a1"', b'"b1"'))
+    with pytest.raises(BadRun, match="both went on"):
+        merge_runs([one, RunFolder.open(two.path), RunFolder.open(longer)], tmp_path / "merged")
+
+
+def test_other_versions_are_said(experiment: Write, run: Run, tmp_path: Path) -> None:
+    one, two = shards(run, experiment(AGENT, questions=6), 2)
+    other = RunFolder(two.path, msgspec.structs.replace(two.info, versions={**two.info.versions, "python": "2.7"}))
+    (note,) = merge_runs([one, other], tmp_path / "merged").notes
+    assert note == f"the runs were made with different versions of python: 2.7, {one.info.versions['python']}"
+
+
+OTHER: dict[str, tuple[dict[str, Any], str]] = {
+    "dataset": ({"questions": 7}, r"the dataset \(sha256\) differ"),
+    "prompt": ({"conditions": {"a": {"system_prompt": "A"}, "b": {"system_prompt": "other"}}}, "condition 'b' differ"),
+    "scorer": ({"scorers": ["contains"]}, "the scorers differ"),
+    "repetitions": ({"execution": {"num_repetitions": 3}}, "num_repetitions differ"),
+    "name": ({"name": "other"}, "the experiment's name differ"),
+}
+
+
+@pytest.mark.parametrize("what", OTHER)
+def test_what_does_not_belong_together(experiment: Write, run: Run, tmp_path: Path, what: str) -> None:
+    changes, message = OTHER[what]
+    (first,) = shards(run, experiment(AGENT, questions=6), 2, 1)
+    (second,) = shards(run, experiment(AGENT, **{"questions": 6, **changes}), 2, 2)
+    with pytest.raises(BadRun, match=message):
+        merge_runs([first, second], tmp_path / "merged")
+    assert not (tmp_path / "merged").exists()
+
+
+def test_a_shard_may_spend_and_ask_its_part(experiment: Write, run: Run) -> None:
+    code = """
+from karat import Reply
+from karat.models import parse_model, rate_limit
+
+async def query(question, **_):
+    limit = rate_limit(parse_model("openai:gpt-x"))
+    return Reply(text=f"{limit.rate.requests_per_minute} {limit.rate.tokens_per_minute}", dollars=1.0)
+"""
+    file = experiment(
+        code, questions=40, limits={"openai:gpt-x": {"requests_per_minute": 90}},
+        execution={"budget": {"usd": 30}, "max_concurrent": 1},
+    )  # fmt: skip
+    outcome = run(file, selection=Selection(shard=Shard(2, 3)))
+    answers = [event for event in outcome.run.events() if isinstance(event, karat.Answer)]
+    assert {answer.text for answer in answers} == {"30.0 None"}
+    assert outcome.reason == "budget"
+    assert len(answers) == 10
+
+
+def test_a_run_that_may_stop_early_is_not_divided(experiment: Write, run: Run) -> None:
+    file = experiment(AGENT, questions=30, execution={"stop": {"metric": "equals"}}, baseline="a")
+    with pytest.raises(BadOption, match="looks at all answers together"):
+        shards(run, file, 2, 1)

@@ -1,0 +1,143 @@
+"""Questions that servers ask the user: answered by a script, journalled with the call, the same on tape as live."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from karat.errors import AgentFault, InfrastructureFault
+from karat.mcp import Toolbox
+from karat.mcp.attempts import Attempt
+from karat.mcp.elicitation import answers_for, answers_from
+from karat.records import AgentSpec, Cassettes, Condition, Elicit, Elicited, McpServer, Sample, Turn
+from karat.redact import Redactor
+from karat.testing.mcp_server import stdio_server
+
+THREE = Elicited(action="accept", content={"copies": 3})
+SCRIPT = (THREE, Elicited(action="decline"), Elicited(action="cancel"))
+VERSIONS = ["2025-06-18", "2025-11-25", "2026-07-28"]
+
+
+def order(toolbox, condition, server, script, *, times=1):
+    async def story():
+        async with toolbox as box:
+            with Attempt("t-1", elicit=script):
+                async with box.open(condition(server)) as tools:
+                    books = ["Emma", "Ulysses", "Persuasion", "Middlemarch"][:times]
+                    return [await tools.call_in_full("s", "order", {"book": book}) for book in books]
+
+    return asyncio.run(story())
+
+
+def boxed(tmp_path, server, mode=None):
+    cassettes = Cassettes(mode=mode, folder=tmp_path / "tapes") if mode is not None else None
+    return Toolbox((server,), redact=Redactor({}), folder=tmp_path, cassettes=cassettes)
+
+
+@pytest.mark.quick(2)
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_questions_are_answered_in_order_and_the_last_answer_repeats(
+    tmp_path, condition, shared_server, version, transport
+):
+    url = shared_server("http") if transport == "http" else ""
+    server = McpServer(name="s", type="http", url=url, protocol=version) if url else stdio_server("s", protocol=version)
+    made = order(boxed(tmp_path, server), condition, server, SCRIPT, times=4)
+    assert [result["copies"] for _, result in made] == [3, 0, 0, 0]
+    kinds = ["AcceptedElicitation", "DeclinedElicitation", "CancelledElicitation", "CancelledElicitation"]
+    assert [result["said"] for _, result in made] == kinds
+    asked = Elicited(action="accept", content={"copies": 3}, message="How many copies of Emma?")
+    assert made[0][0].elicited == (asked,)
+    assert [call.elicited[0].action for call, _ in made] == ["accept", "decline", "cancel", "cancel"]
+
+
+def test_without_a_script_servers_cannot_ask(tmp_path, condition):
+    server = stdio_server("s")
+    ((call, _),) = order(boxed(tmp_path, server), condition, server, ())
+    assert "did not declare" in call.error
+    assert call.elicited == ()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_recorded_is_live(tmp_path, condition, version):
+    server = stdio_server("s", digest="d", protocol=version)
+    gone = McpServer(name="s", type="stdio", command="python", args=("-c", "exit(1)"), digest="d", protocol=version)
+    live = order(boxed(tmp_path, server, "record"), condition, server, SCRIPT, times=3)
+    assert order(boxed(tmp_path, gone, "replay"), condition, gone, SCRIPT, times=3) == live
+    assert [result["copies"] for _, result in live] == [3, 0, 0]
+
+
+@pytest.mark.parametrize("script", [(Elicited(action="accept", content={"copies": 4}),), SCRIPT[1:], ()])
+def test_a_recording_with_other_answers_is_none(tmp_path, condition, script):
+    server = stdio_server("s", digest="d")
+    order(boxed(tmp_path, server, "record"), condition, server, SCRIPT)
+    with pytest.raises(InfrastructureFault) as caught:
+        order(boxed(tmp_path, server, "replay"), condition, server, script)
+    assert caught.value.kind == "cassette_miss"
+
+
+def test_calls_at_the_same_time_keep_their_own_questions(tmp_path, condition):
+    server = stdio_server("s", protocol="2025-11-25")
+
+    async def story():
+        async with boxed(tmp_path, server) as box:
+            with Attempt("t-1", elicit=(THREE,)):
+                async with box.open(condition(server)) as tools:
+                    books = [f"volume {number}" for number in range(4)]
+                    return await asyncio.gather(*(tools.call("s", "order", {"book": book}) for book in books))
+
+    for number, call in enumerate(asyncio.run(story())):
+        assert [each.message for each in call.elicited] == [f"How many copies of volume {number}?"]
+
+
+@pytest.mark.parametrize("mode", [None, "record"])
+def test_an_agent_that_connects_itself_has_its_questions_answered_by_the_script(tmp_path, mode):
+    from mcp import Client
+    from mcp.client.stdio import StdioServerParameters
+
+    server = stdio_server("s")
+
+    async def story():
+        async with boxed(tmp_path, server, mode) as box:
+            with Attempt("t-1", elicit=(THREE,)):
+                started = box.proxy_command(server)
+                assert started is not None
+                (program, *arguments), env = started
+                async with Client(StdioServerParameters(command=program, args=arguments, env=env)) as client:
+                    return (await client.call_tool("order", {"book": "Emma"})).structured_content
+
+    assert asyncio.run(story())["copies"] == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "answers"),
+    [
+        ("decline", (Elicited(action="decline"),)),
+        ({"accept": {"copies": 3}}, (THREE,)),
+        ([{"accept": {"copies": 3}}, "decline", "cancel"], SCRIPT),
+    ],
+)
+def test_what_a_key_may_hold(value, answers):
+    assert answers_from(value) == answers
+    sample = Sample(id="1", position=0, digest="", turns=(Turn(question="q"),), metadata={"said": value})
+    text = Sample(id="1", position=0, digest="", turns=(Turn(question="q"),), metadata={"said": json.dumps(value)})
+    condition = Condition(name="c", position=0, digest="", agent=AgentSpec(type="mcp"), elicit=Elicit(column="said"))
+    assert answers_for(condition, sample) == answers_for(condition, text) == answers
+
+
+@pytest.mark.parametrize("value", ["yes", {"accept": 3}, {"accept": {}, "decline": {}}, [], [["decline"]], 7, "{"])
+def test_what_is_no_answer_is_refused(value):
+    with pytest.raises(ValueError, match="must be accept, decline, cancel"):
+        answers_from(value)
+    sample = Sample(id="1", position=0, digest="", turns=(Turn(question="q"),), metadata={"said": value})
+    condition = Condition(name="c", position=0, digest="", agent=AgentSpec(type="mcp"), elicit=Elicit(column="said"))
+    with pytest.raises(AgentFault, match="the column `said` must be accept"):
+        answers_for(condition, sample)
+
+
+def test_an_empty_cell_leaves_the_user_out():
+    sample = Sample(id="1", position=0, digest="", turns=(Turn(question="q"),), metadata={"said": ""})
+    condition = Condition(name="c", position=0, digest="", agent=AgentSpec(type="mcp"), elicit=Elicit(column="said"))
+    assert answers_for(condition, sample) == ()

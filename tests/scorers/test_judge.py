@@ -52,7 +52,9 @@ class Bench:
     says: list[Any]
     agent_calls: Counter[str] = field(default_factory=Counter)
 
-    def experiment(self, *, questions: int = 1, repetitions: int = 1, prices: Any = PRICES, **judge: Any) -> Experiment:
+    def experiment(
+        self, *, questions: int = 1, repetitions: int = 1, prices: Any = PRICES, patience: float = 60, **judge: Any
+    ) -> Experiment:
         rows = [{"question": f"q{number}", "answer": f"Use --flag{number}."} for number in range(questions)]
         (self.folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -66,8 +68,8 @@ class Bench:
             name="judged", dataset={"path": "questions.jsonl"}, agent={"type": "python", "target": agent},
             judge=judge, conditions={"a": {}}, folder=self.folder, prices=prices,
             execution={
-                "num_repetitions": repetitions, "retry": retry, "max_failures": 1000, "judge_timeout_seconds": 1,
-                "max_concurrent": 4,
+                "num_repetitions": repetitions, "retry": retry, "max_failures": 1000,
+                "judge_timeout_seconds": patience, "max_concurrent": 4,
             },
         )  # fmt: skip
 
@@ -79,7 +81,7 @@ class Bench:
 
     def score(self, run: karat.RunFolder, experiment: Experiment) -> Outcome:
         retry = Retry(initial_backoff_seconds=0.01, max_backoff_seconds=0.01)
-        limits = Limits(max_concurrent=2, timeout_seconds=9, judge_timeout_seconds=1, retry=retry, max_failures=1000)
+        limits = Limits(max_concurrent=2, timeout_seconds=60, judge_timeout_seconds=60, retry=retry, max_failures=1000)
         return asyncio.run(rescore(run, experiment.scorers, base=self.folder, limits=limits))
 
     @property
@@ -175,7 +177,7 @@ def test_a_judge_that_fails_costs_no_second_answer(
     bench: Bench, says: list[Any], cls: str, kind: str, asked: int, bill: tuple[float, int]
 ) -> None:
     bench.says[:] = says
-    experiment = bench.experiment()
+    experiment = bench.experiment(patience=3 if {"hang": True} in says else 60)
     outcome = bench.carry_out(experiment)
     (failure,) = outcome.run.events_of(Failure)
     assert (failure.stage, failure.cls, failure.kind) == ("score", cls, kind)

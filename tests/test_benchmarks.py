@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
+import runpy
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,36 @@ def test_reference_seconds_do_not_depend_on_the_speed_of_the_machine():
     fast, slow = (limits.Limits().timed(lambda: None, clock=Clock(factor)) for factor in (0.01, 7.0))
     assert fast == pytest.approx(slow) == pytest.approx(limits.REFERENCE)
     assert limits.Limits().scaled(21.0, clock=Clock(7.0)) == pytest.approx(3 * limits.REFERENCE)
+
+
+results = runpy.run_path(str(BENCHMARKS / "results.py"))
+
+
+def test_a_section_is_written_with_its_machine_and_drawn_as_a_table(tmp_path):
+    section = {
+        "title": "Speed",
+        "columns": ["", "karat", "other"],
+        "rows": [["10,000 trials | durable", 12.3456, None], ["bytes", 1234567, 0.0123456]],
+        "verdicts": ["≥ 100 ×: ok"],
+        "versions": {"other": "1.2"},
+    }
+    results["write"](None, section)
+    results["write"](tmp_path / "new" / "speed.json", section)
+    (written,) = json.loads((tmp_path / "new" / "speed.json").read_text())
+    assert written.items() >= section.items()
+    assert set(written) - set(section) == {"date", "machine", "karat", "command"}
+    assert results["markdown"]({**section, "date": "2026-11-23", "machine": "box"}) == (
+        "## Speed\n\n"
+        "|  | karat | other |\n|---|--:|--:|\n"
+        "| 10,000 trials \\| durable | 12.3 | – |\n"
+        "| bytes | 1,234,567 | 0.0123 |\n\n"
+        "* ≥ 100 ×: ok\n\n"
+        "2026-11-23, box, other 1.2.\n"
+    )
+
+
+def test_the_page_of_results_is_what_the_files_say():
+    assert results["page"]() == (BENCHMARKS / "RESULTS.md").read_text(encoding="utf-8"), "python benchmarks/results.py"
 
 
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.name)

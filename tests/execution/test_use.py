@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from karat.analysis import summarize
-from karat.execution import Outcome
+from karat.execution import Outcome, Selection
 from karat.tool_use import Offered
 
 Write = Callable[..., Path]
@@ -52,6 +52,20 @@ def test_a_run_notes_what_conditions_offer_and_answers_use(experiment: Write, ru
     ]
     words = "full: never used its plug-in 'spare' in 6 answers, so its scores measure the offer, not the use"
     assert words in summary.warnings
+
+
+def test_a_condition_that_comes_with_a_resume_is_looked_at_like_the_others(
+    experiment: Write, run: Run, tmp_path: Path
+) -> None:
+    file = reader(experiment, tmp_path, reports=True, loads="full")
+    first = run(file, selection=Selection(conditions=("plain",)))
+    assert not summarize(first.run).contexts
+    again = run(file, selection=Selection(conditions=("plain", "full")), resume=first.run.path)
+    summary = summarize(again.run)
+    assert [(use.name, use.answers, use.used) for use in summary.contexts] == [
+        ("tables", 6, 2), ("house-style", 6, 2), ("spare", 6, 0),
+    ]  # fmt: skip
+    assert set(summary.provenance.prompts) == set(summary.provenance.conditions) == {"plain", "full"}
 
 
 def test_an_agent_that_does_not_say_that_it_reports_its_calls_may_have_made_some(

@@ -131,7 +131,7 @@ def _with_repeats(summary: Summary) -> Summary:
 def _with_problems(run: RunFolder, summary: Summary) -> Summary:
     """The summary with the conditions in front whose MCP servers were not used: nothing is said of their effect."""
     unknown = {use.condition for use in summary.contexts if use.kind == "server" and use.used is None}
-    problems = server_problems(summary.accounts, run.info.condition_servers, unknown)
+    problems = server_problems(summary.accounts, run.widened_info().condition_servers, unknown)
     summary = structs.replace(summary, warnings=(*use_warnings(summary.contexts, problems), *summary.warnings))
     if not problems:
         return summary
@@ -212,7 +212,8 @@ def _use(
     run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], shown: Mapping[str, str],
     grids: Sequence[Grid], level: float,
 ) -> _Use:  # fmt: skip
-    if not shown and not any(run.info.condition_servers.values()) and not run.info.condition_offers:
+    info = run.widened_info()
+    if not shown and not any(info.condition_servers.values()) and not info.condition_offers:
         return {}
     from karat.analysis.use import context_uses, expectations, tool_uses
 
@@ -333,13 +334,14 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
     """The servers that did not answer, unless the failures tell of them, or a later part did without."""
     from karat.formats import clean
 
-    for _, text in server_changes(run.info.servers, run.changed_servers()):
+    info = run.widened_info()
+    for _, text in server_changes(info.servers, run.changed_servers()):
         yield clean(f"{text}; answers of both parts are not alike")
     told = [one.example for one in failures if one.trials]
-    for server in run.info.servers:
+    for server in info.servers:
         if not server.fault or any(text == server.fault or f"'{server.name}'" in text for text in told):
             continue
-        users = [name for name, servers in run.info.condition_servers.items() if server.name in servers]
+        users = [name for name, servers in info.condition_servers.items() if server.name in servers]
         ledgers = [accounts[name].ledger for name in users if name in accounts]
         if not ledgers or any(ledger.infrastructure or ledger.not_run for ledger in ledgers):
             yield f"MCP server '{server.name}' did not answer: {clean(server.fault)}"
@@ -408,7 +410,7 @@ def _warnings(run: RunFolder, index: RunIndex, status: str, total: Account, wait
 
 
 def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str]) -> Provenance:
-    info, digests = run.info, run.digests()
+    info = run.widened_info()
     used = [scorer for scorer in scorers if shown.get(scorer.name) == scorer.scoring]
     judge = next((scorer for scorer in used if not scorer.offline), None)
     rubric = next((scorer for scorer in used if scorer.rubric is not None), None)
@@ -419,8 +421,8 @@ def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[
         samples_in_file=info.dataset.samples,
         agent=info.agent_type,
         model=info.agent_model,
-        agents={name: agent for name, (_, agent) in digests.items() if agent},
-        conditions={name: condition for name, (condition, _) in digests.items()},
+        agents={name: agent for name, agent in info.agents.items() if agent},
+        conditions=info.conditions,
         prompts=info.prompts,
         judge=_judge_name(judge) if judge is not None else None,
         scorers=dict(shown),

@@ -54,7 +54,7 @@ def is_reported(index: RunIndex, kind: str) -> bool:
 
 def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tuple[ContextUse, ...]:
     """Of each condition and what it offers: how many answers used it, and the scores with and without it."""
-    conditions, found = offered(index.run.info), []
+    conditions, found = offered(index.run.widened_info()), []
     shape = (len(index.samples), len(index.conditions), index.repetitions)
     answered = np.frombuffer(index.answered, dtype=np.uint8).reshape(shape) > 0
     weights = next((grid.turns.weights for grid in grids if grid.turns is not None), np.ones(shape[0]))

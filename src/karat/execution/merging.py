@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -19,7 +19,7 @@ from karat.execution.plan import Shard
 from karat.files import in_use, make_folder, open_regular, remove_leftovers, sync_folder, write_durably
 from karat.formats import plural
 from karat.journal import FORMAT_WITHOUT_STOP, Codec, End, Head, Merged, RunFolder, RunInfo, slugged
-from karat.journal.folder import widened
+from karat.journal.folder import widened, with_conditions_of
 from karat.records import Sample
 
 __all__ = ["MergedRun", "merge_runs"]
@@ -192,33 +192,20 @@ def _refuse_changed(run: RunFolder) -> None:
 
 
 def _info(runs: Sequence[RunFolder], name: str, merged: Merged) -> RunInfo:
-    plan, first = runs[0].plan(), runs[0].info
+    plan, infos = runs[0].plan(), [run.widened_info() for run in runs]
     for run in runs[1:]:
         plan = widened(plan, run.plan())
-    conditions, agents = {}, {}
-    for condition, (digest, agent) in _digests(runs).items():
-        conditions[condition], agents[condition] = digest, agent
     ids = {sample.id for run in runs for sample in run.samples()}
     return msgspec.structs.replace(
-        first,
+        reduce(with_conditions_of, infos),
         run=name,
         shard=None,
         merged=merged,
         plan=msgspec.structs.replace(plan, samples=len(ids)),
-        conditions=conditions,
-        agents=agents,
-        prompts={key: text for run in reversed(runs) for key, text in run.info.prompts.items()},
-        condition_servers={key: names for run in reversed(runs) for key, names in run.info.condition_servers.items()},
-        condition_offers={key: parts for run in reversed(runs) for key, parts in run.info.condition_offers.items()},
-        reports_tool_calls=all(run.info.reports_tool_calls for run in runs),
-        servers=tuple({one.name: one for run in reversed(runs) for one in run.info.servers}.values()),
+        reports_tool_calls=all(info.reports_tool_calls for info in infos),
         studies=tuple({copy.study: copy for run in runs for copy in run.studies()}.values()),
-        host=", ".join(dict.fromkeys(run.info.host for run in runs)),
+        host=", ".join(dict.fromkeys(info.host for info in infos)),
     )
-
-
-def _digests(runs: Sequence[RunFolder]) -> dict[str, tuple[str, str]]:
-    return {name: digests for run in reversed(runs) for name, digests in run.digests().items()}
 
 
 def _copy_files(building: Path, runs: Sequence[RunFolder], info: RunInfo) -> None:

@@ -6,7 +6,7 @@ import os
 import platform
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -67,19 +67,14 @@ def run_info(
         ),
         experiment=dict(experiment.resolved),
         conditions={condition.name: condition.digest for condition in conditions},
-        prompts={
-            condition.name: sha256((condition.system_prompt or "").encode("utf-8", "surrogatepass")).hexdigest()
-            for condition in conditions
-        },
+        prompts=_prompts(conditions),
         agents={condition.name: condition.agent.digest for condition in conditions},
         agent_type=experiment.agent.type,
         agent_model=model if isinstance(model, str) else None,
         scorers=tuple(used.info for used in scorers),
         servers=servers,
-        condition_servers={
-            condition.name: tuple(server.name for server in condition.mcp_servers) for condition in conditions
-        },
-        condition_offers={condition.name: made for condition in conditions if (made := _offers(condition))},
+        condition_servers=_servers(conditions),
+        condition_offers=_offers(conditions),
         source=source,
         studies=studies,
         versions=_versions(),
@@ -89,9 +84,25 @@ def run_info(
     )
 
 
-def _offers(condition: Condition) -> tuple[Offered, ...]:
-    skills = (Offered("skill", part.name) for part in condition.context.skills)
-    return (*skills, *(Offered("plugin", part.name) for part in condition.context.plugins))
+def _prompts(conditions: Iterable[Condition]) -> dict[str, str]:
+    return {
+        condition.name: sha256((condition.system_prompt or "").encode("utf-8", "surrogatepass")).hexdigest()
+        for condition in conditions
+    }
+
+
+def _servers(conditions: Iterable[Condition]) -> dict[str, tuple[str, ...]]:
+    return {condition.name: tuple(server.name for server in condition.mcp_servers) for condition in conditions}
+
+
+def _offers(conditions: Iterable[Condition]) -> dict[str, tuple[Offered, ...]]:
+    found = {}
+    for condition in conditions:
+        skills = (Offered("skill", part.name) for part in condition.context.skills)
+        plugins = (Offered("plugin", part.name) for part in condition.context.plugins)
+        if parts := (*skills, *plugins):
+            found[condition.name] = parts
+    return found
 
 
 def _plan_info(selected: Plan, samples: int | None = None) -> PlanInfo:
@@ -121,6 +132,9 @@ def resumed(
         plan=_plan_info(selected, samples) if selected is not None else None,
         conditions={condition.name: condition.digest for condition in conditions},
         agents={condition.name: condition.agent.digest for condition in conditions},
+        prompts=_prompts(conditions),
+        condition_servers=_servers(conditions),
+        condition_offers=_offers(conditions),
         command=command,
         scorers=scorers,
         studies=studies,

@@ -302,10 +302,12 @@ class _Part:
             status.notice("the journal is empty or missing: everything is asked")
             await self._begin()
         samples, studies = self._widen_samples(), self._widen_studies()
-        changed = tuple(server_changes(self.folder.info.servers, servers))
+        known = self.folder.widened_info().servers
+        changed = tuple(server_changes(known, servers))
         for _, text in changed:
             status.notice(f"{text}; answers of both parts are not alike")
-        others = tuple(server for server, _ in changed)
+        names = {server.name for server in known}
+        others = (*(server for server, _ in changed), *(server for server in servers if server.name not in names))
         await self.journal.append(resumed("run", self.selected, samples=samples, studies=studies, servers=others))
 
     def work(

@@ -81,10 +81,13 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     plan: PlanInfo | None = None  # None: as before
     conditions: dict[str, str] = {}  # name → digest, of this part's plan
     agents: dict[str, str] = {}  # condition → agent digest
+    prompts: dict[str, str] = {}  # condition → sha256 of its system prompt
+    condition_servers: dict[str, tuple[str, ...]] = {}
+    condition_offers: dict[str, tuple[Offered, ...]] = {}  # skills and plug-ins
     command: Literal["run", "score"] = "run"
     scorers: tuple[ScorerInfo, ...] = ()  # command "score": what is scored with now
     studies: tuple[StudyCopy, ...] = ()  # human studies that are new, or whose file is another one now
-    servers: tuple[ServerInfo, ...] = ()  # MCP servers that offer something else than they did at the start
+    servers: tuple[ServerInfo, ...] = ()  # MCP servers that are new, or offer something else than at the start
 
 
 class ReplyEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="reply", tag_field="event"):

@@ -8,10 +8,11 @@ import re
 import secrets
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import reduce
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import msgspec
 
@@ -46,6 +47,7 @@ Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "b
 _STUDY_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
 _LARGEST_STUDY = 2_000_000  # bytes; more than a document may have
 _BLOCK = 2**20  # bytes
+_BY_CONDITION = ("conditions", "agents", "prompts", "condition_servers", "condition_offers")  # of RunInfo and Resume
 _RESUME = b'\n{"event":"resume"'
 _resume = msgspec.json.Decoder(Resume)
 
@@ -334,13 +336,14 @@ class RunFolder:
                 plan = widened(plan, resume.plan)
         return plan
 
+    def widened_info(self) -> RunInfo:
+        """`run.json`, with the conditions and MCP servers that were added when the run was resumed."""
+        return reduce(with_conditions_of, self._resumes(), self.info)
+
     def digests(self) -> dict[str, tuple[str, str]]:
         """Condition → its digest and its agent's, as they were when it was first planned."""
-        found = {name: (digest, self.info.agents.get(name, "")) for name, digest in self.info.conditions.items()}
-        for resume in self._resumes():
-            for name, digest in resume.conditions.items():
-                found.setdefault(name, (digest, resume.agents.get(name, "")))
-        return found
+        info = self.widened_info()
+        return {name: (digest, info.agents.get(name, "")) for name, digest in info.conditions.items()}
 
     def scorers(self) -> tuple[ScorerInfo, ...]:
         """Every scoring there is: of the run, then of each `karat score`; the newest last."""
@@ -352,7 +355,7 @@ class RunFolder:
         return tuple(found.values())
 
     def changed_servers(self) -> tuple[ServerInfo, ...]:
-        """What MCP servers offered when the run was resumed, where it was not what they had offered at its start."""
+        """MCP servers as they were when the run was resumed: those that were new, or offered something else."""
         return tuple(server for resume in self._resumes() for server in resume.servers)
 
     def status(self) -> Status:
@@ -411,6 +414,19 @@ def _unreadable(path: str | os.PathLike[str], name: str, error: OSError) -> BadR
 
 class _Format(msgspec.Struct):
     format: int
+
+
+def with_conditions_of(info: RunInfo, part: Resume | RunInfo) -> RunInfo:
+    """The first, with the conditions and MCP servers that only the other part of the run has."""
+
+    def union(field: str) -> dict[str, Any]:
+        known: dict[str, Any] = getattr(info, field)
+        others: dict[str, Any] = getattr(part, field)
+        return known | {name: value for name, value in others.items() if name not in known}
+
+    known = {server.name for server in info.servers}
+    servers = (*info.servers, *(server for server in part.servers if server.name not in known))
+    return msgspec.structs.replace(info, servers=servers, **{field: union(field) for field in _BY_CONDITION})
 
 
 def widened(first: PlanInfo, second: PlanInfo) -> PlanInfo:

@@ -384,7 +384,7 @@ class _Filling:
         """Of each condition what it offers, and whether it would be known that it is used."""
         from karat.analysis.use import is_reported, offered  # with numpy
 
-        parts = offered(self._run.info).items()
+        parts = offered(self._run.widened_info()).items()
         return {name: [(part, is_reported(self.index, part.kind)) for part in given] for name, given in parts}
 
     def _expected_tools(self, answer: Answer, *_: object) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from tests.corpus.outputs import HERE, RUNS, expected, karat, numbers
@@ -18,7 +19,24 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in RUNS])
 def test_every_number_of_an_old_run_is_the_same(name, tmp_path):
-    before, now = expected(name), numbers(HERE / "runs" / name, tmp_path)
+    assert_same_numbers(name, HERE / "runs" / name, tmp_path)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in RUNS])
+@pytest.mark.quick(3)
+def test_every_number_of_a_compressed_run_is_the_same(name, tmp_path):
+    run, work = tmp_path / name, tmp_path / "work"
+    work.mkdir()
+    shutil.copytree(HERE / "runs" / name, run)
+    assert karat("compress", str(run))[0] == 0
+    assert (run / "journal.jsonl.zst").exists()
+    assert not (run / "journal.jsonl").exists()
+    assert_same_numbers(name, run, work)
+    assert karat("verify", str(run))[0] == 0
+
+
+def assert_same_numbers(name, run, work):
+    before, now = expected(name), numbers(run, work)
     for kind in ("conversation", "study"):
         if not installed(kind):  # then its part is not there, instead of null
             before = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from karat.errors import BadOption, BadRun, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import excerpt
-from karat.journal import LARGEST_INFO, RunFolder
+from karat.journal import LARGEST_INFO, RUN_FILES, RunFolder
 from karat.records import JsonObject
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
     if isinstance(run, RunFolder):
         return run
     path = folders(run, results=results)[-1]
-    if path.is_file() and path.name not in ("run.json", "journal.jsonl"):
+    if path.is_file() and path.name not in RUN_FILES:
         from karat.execution.imported import cached_import, format_of
 
         if to_write and (name := format_of(path)) is not None:

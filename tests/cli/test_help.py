@@ -20,6 +20,7 @@ COMMANDS = (
     "report",
     "plot",
     "merge",
+    "compress",
     "verify",
     "view",
     "compare",

@@ -6,10 +6,10 @@ it is asked for; `TableRows` holds a file that cannot be read by offset.
 
 from __future__ import annotations
 
-import os
 import weakref
 from array import array
 from collections.abc import Iterator, Mapping
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ class OffsetRows:
         self._only = b"" if run is None else b'{"event":"answer"'
         self._decode = msgspec.json.Decoder().decode
         try:
-            self._file = open_regular(path, within=None if run is None else run.path)
+            self._file = self.open()
         except OSError as error:
             raise BadDataset(str(path), [Fault(place="file", message=f"cannot be read: {error.strerror}")]) from error
         weakref.finalize(self, self._file.close)
@@ -93,6 +93,10 @@ class OffsetRows:
         self._offsets = array("q", bytes(8 * (self._mask + 1)))  # plus 1; 0: free
         self._hashes = array("q", bytes(8 * (self._mask + 1)))
         self._index()
+
+    def open(self) -> BufferedReader | BytesIO:
+        """The file; of a run, the lines of its journal."""
+        return open_regular(self.path) if self._run is None else self._run.open_journal() or BytesIO()
 
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The row, read from the file; None when there is none."""
@@ -153,7 +157,8 @@ class OffsetRows:
     def _line(self, start: int) -> bytes:
         size = _BLOCK
         while True:
-            block = os.pread(self._file.fileno(), size, start)
+            self._file.seek(start)
+            block = self._file.read(size)
             end = block.find(b"\n")
             if end >= 0 or len(block) < size:
                 return block if end < 0 else block[:end]

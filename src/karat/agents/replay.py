@@ -106,9 +106,9 @@ class Replay:
     @property
     def source(self) -> dict[str, str]:
         """Where the answers come from, for `run.json`."""
-        path = (self._recorded or self._rows).path
-        with open_regular(path) as file:
-            return {"file": str(path), "sha256": file_digest(file, "sha256").hexdigest()}
+        rows = self._recorded or self._rows
+        with rows.open() if isinstance(rows, OffsetRows) else open_regular(rows.path) as file:
+            return {"file": str(rows.path), "sha256": file_digest(file, "sha256").hexdigest()}
 
     def census(
         self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int

@@ -30,6 +30,7 @@ _COMMANDS = (
     "report",
     "plot",
     "merge",
+    "compress",
     "verify",
     "view",
     "compare",

@@ -21,7 +21,7 @@ _MOST_CLAIMS = 60
 
 def read_texts(run: RunFolder, summary: Summary) -> tuple[Texts | None, list[str]]:
     """The texts, and what was left out, in words. None where the journal is too long to be read for a page."""
-    size = run.journal.stat().st_size if run.journal.exists() else 0
+    size = run.journal_size
     if size > _LONGEST_JOURNAL:
         told = f"{formats.count(size // 1_000_000)} MB"
         return None, [f"Answers in full and unverified claims: the journal has {told}. `karat view` shows them."]

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from hashlib import blake2b, sha256
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -90,8 +91,8 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
         if other is None:
             found[run.info.run] = run
         elif other.path.resolve() != run.path.resolve():
-            shorter, longer = sorted((other, run), key=lambda one: one.journal.stat().st_size)
-            if _digest(shorter) != _digest(longer, shorter.journal.stat().st_size):
+            shorter, longer = sorted((other, run), key=lambda one: one.journal_size)
+            if _digest(shorter) != _digest(longer, shorter.journal_size):
                 raise BadRun(str(run.path), f"is a copy of {other.path}, and both went on: merge one of them")
             found[run.info.run] = longer
     kept = [one for one in found.values() if one.info.merged is None or not found.keys() >= set(one.info.merged.runs)]
@@ -101,7 +102,7 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
 def _digest(run: RunFolder, size: int | None = None) -> str:
     """Of the journal's first `size` bytes; None: of all."""
     digest, left = sha256(), size if size is not None else 2**63
-    with open_regular(run.journal, within=run.path) as file:
+    with run.open_journal() or BytesIO() as file:
         while block := file.read(min(_BLOCK, left)):
             digest.update(block)
             left -= len(block)

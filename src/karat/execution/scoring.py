@@ -261,7 +261,7 @@ class ScorerMemory:
 
     def open(self, folder: RunFolder) -> None:
         """Serves what `folder` holds now. The journal is read when a score is first asked for."""
-        self._folder, self._stop, self._places = folder, folder.journal.stat().st_size, None
+        self._folder, self._stop, self._places = folder, folder.journal_size, None
         self.workspaces.run = folder.path
 
     def close(self) -> None:

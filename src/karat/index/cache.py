@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import karat
+from karat.errors import BadRun
 from karat.files import open_regular
 from karat.journal import RunLock
 
@@ -38,15 +39,15 @@ _LARGEST = 256 * 2**20  # of one file
 _ENDS = 2**16  # bytes of the journal's head and tail that are digested
 _SETTLED = 2 * 10**9  # nanoseconds: a file that changed just now may change once more within its file system's clock
 _ABANDONED_SECONDS = 3600  # after which nobody is still writing a temporary file
-_CONTENT = ("run.json", "samples.jsonl", "journal.jsonl")  # and the studies that the run keeps
+_CONTENT = ("run.json", "samples.jsonl")  # and the journal, and the studies that the run keeps
 _LIBRARIES = ("msgspec", "numpy", "pydantic", "pyyaml", "scipy")
 
 
 def is_large(run: RunFolder, *, at_least: int = LARGE) -> bool:
     """Whether a run takes long enough to read that what it says is kept."""
     try:
-        return run.journal.stat().st_size >= at_least
-    except OSError:
+        return run.journal_size >= at_least
+    except (BadRun, OSError):
         return False
 
 
@@ -127,7 +128,7 @@ def cache_folder() -> Path | None:
 def _content(run: RunFolder) -> list[Path]:
     """Every file that the numbers of a run are made of."""
     studies = (path for path in (run.path / "studies").glob("*") if path.suffix in (".yaml", ".yml"))
-    return [*(run.path / name for name in _CONTENT), *sorted(studies)]
+    return [*(run.path / name for name in _CONTENT), run.journal, *sorted(studies)]
 
 
 def _state(run: RunFolder) -> str:

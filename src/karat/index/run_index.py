@@ -438,8 +438,7 @@ class RunIndex:
     @contextmanager
     def reader(self) -> Iterator[LineReader]:
         """Reads lines again, by their bytes."""
-        file = self.run.open_file(self.run.journal.name)
-        with file or BytesIO() as file:
+        with self.run.open_journal() or BytesIO() as file:
             yield LineReader(self.run, file)
 
     def lines(self, places: Iterable[int]) -> Iterator[bytes]:

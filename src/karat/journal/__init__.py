@@ -27,7 +27,7 @@ from karat.journal.events import (
     ServerInfo,
     StudyCopy,
 )
-from karat.journal.folder import LARGEST_INFO, RunFolder, create_run, server_changes, slugged
+from karat.journal.folder import LARGEST_INFO, RUN_FILES, RunFolder, create_run, server_changes, slugged
 from karat.journal.labels import Label, Labels, add_label, labels_path, read_labels
 from karat.journal.lock import RunLock
 from karat.journal.verify import Damage, Verified, verify
@@ -39,6 +39,7 @@ __all__ = [
     "FORMAT_WITHOUT_STOP",
     "LARGEST_INFO",
     "MISSED_GATE",
+    "RUN_FILES",
     "Attempt",
     "Choice",
     "Codec",

@@ -1,4 +1,4 @@
-"""The run folder: `experiment.yaml`, `run.json`, `samples.jsonl`, `journal.jsonl`."""
+"""The run folder: `experiment.yaml`, `run.json`, `samples.jsonl`, `journal.jsonl`, or this one compressed."""
 
 from __future__ import annotations
 
@@ -38,12 +38,15 @@ from karat.journal.lock import RunLock
 from karat.records import Answer, Failure, Sample, Score
 from karat.redact import Redactor
 
-__all__ = ["LARGEST_INFO", "RunFolder", "Status", "create_run", "server_changes", "slugged"]
+__all__ = ["LARGEST_INFO", "RUN_FILES", "RunFolder", "Status", "create_run", "server_changes", "slugged"]
 
 LARGEST_INFO = 8 * 2**20
 """Bytes of run.json."""
 
 Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "budget"]
+_JOURNAL, _COMPRESSED = "journal.jsonl", "journal.jsonl.zst"
+RUN_FILES = (_JOURNAL, _COMPRESSED, "run.json")
+"""Files that stand for their run where a run is named."""
 _STUDY_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
 _LARGEST_STUDY = 2_000_000  # bytes; more than a document may have
 _BLOCK = 2**20  # bytes
@@ -145,7 +148,7 @@ class RunFolder:
     def open(cls, path: str | os.PathLike[str], *, look: bool = True) -> RunFolder:
         """`look`: also into the journal. Raises BadRun: no run there, or one of a newer format."""
         folder = Path(path)
-        if folder.name in ("journal.jsonl", "run.json"):
+        if folder.name in RUN_FILES:
             folder = folder.parent
         try:
             with open_regular(folder / "run.json", within=folder, at_most=LARGEST_INFO) as file:
@@ -183,7 +186,15 @@ class RunFolder:
 
     @property
     def journal(self) -> Path:
-        return self.path / "journal.jsonl"
+        """The file that holds the journal: `journal.jsonl`, or where only this is there, `journal.jsonl.zst`."""
+        plain, compressed = self.path / _JOURNAL, self.path / _COMPRESSED
+        return compressed if compressed.exists() and not plain.exists() else plain
+
+    @property
+    def journal_size(self) -> int:
+        """Bytes of the journal's lines, compressed or not; 0 where there is none."""
+        with self.open_journal() or io.BytesIO() as file:
+            return file.seek(0, os.SEEK_END)
 
     def lines(
         self, *, start: int = 0, stop: int | None = None, on_damage: Callable[[LineDamaged], None] = fail
@@ -193,7 +204,7 @@ class RunFolder:
         Each is held against its checksum, once for as long as the file does not change. Raises BadRun at a damaged
         line unless `on_damage` returns, which leaves that line out, and where the journal is not a regular file.
         """
-        file = self.open_file(self.journal.name)
+        file = self.open_journal()
         if file is None:
             return
         with file:
@@ -209,7 +220,7 @@ class RunFolder:
                 self._checked = state
 
     def _lines_before(self, end: int) -> int:
-        file = self.open_file(self.journal.name) if end else None
+        file = self.open_journal() if end else None
         if file is None:
             return 0
         with file:
@@ -220,7 +231,20 @@ class RunFolder:
         """Whether each line of this run's files must have one."""
         return self.info.format >= CHECKSUMS_SINCE
 
-    def open_file(self, name: str, *, at_most: int | None = None) -> BinaryIO | None:
+    def open_journal(self) -> io.BufferedReader | None:
+        """The journal's lines, open for reading, compressed or not; None where there are none. Raises BadRun."""
+        if (file := self.open_file(_JOURNAL)) is not None:
+            return file
+        from karat.journal.compressed import open_compressed  # milliseconds, for zstd
+
+        try:
+            return open_compressed(self.path)
+        except FileNotFoundError:
+            return self.open_file(_JOURNAL)  # it may have been expanded just now
+        except OSError as error:
+            raise _unreadable(self.path, _COMPRESSED, error) from error
+
+    def open_file(self, name: str, *, at_most: int | None = None) -> io.BufferedReader | None:
         """A file of the folder, open for reading; None where there is none.
 
         Raises BadRun for what is not a regular file in the folder itself, or is longer than `at_most` bytes.
@@ -248,7 +272,7 @@ class RunFolder:
 
     def _resumes(self) -> tuple[Resume, ...]:
         """Every `resume`. The journal is searched for them once, for as long as it does not change."""
-        file = self.open_file(self.journal.name)
+        file = self.open_journal()
         if file is None:
             return ()
         with file:
@@ -316,8 +340,7 @@ class RunFolder:
         name = f"studies/{copy.file}"
         if _STUDY_FILE.fullmatch(copy.file) is None:
             raise BadRun(str(self.path), f"run.json is damaged: '{copy.file}' is no file of a study")
-        file = self.open_file(name, at_most=_LARGEST_STUDY)
-        with file or io.BytesIO() as file:
+        with self.open_file(name, at_most=_LARGEST_STUDY) or io.BytesIO() as file:
             data = file.read(_LARGEST_STUDY + 1)
         if sha256(data).hexdigest() != copy.sha256:
             raise BadRun(str(self.path), f"{name} is missing, or not as it was when the run began")
@@ -385,7 +408,7 @@ class RunFolder:
 
     def last_line(self) -> bytes:
         """The journal's last complete line if it is short, else its end. Raises BadRun where it is damaged."""
-        file = self.open_file(self.journal.name)
+        file = self.open_journal()
         if file is None:
             return b""
         with file:

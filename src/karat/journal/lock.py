@@ -60,6 +60,12 @@ class RunLock:
             os.close(self._fd)
             self._fd = None
 
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
     def held(self) -> bool:
         """Whether some process is writing now."""
         try:

@@ -113,11 +113,11 @@ class _Found:
 
     def journal(self, run: RunFolder) -> None:
         self._studies = {copy.study: copy for copy in run.info.studies}
-        for number, event in self._events(run, "journal.jsonl", Event):
+        for number, event in self._events(run, run.journal.name, Event):
             if isinstance(event, Head) and event.format > FORMAT_VERSION:
                 raise BadRun(str(self.folder), f"its journal has format {event.format}: update karat")
             if isinstance(event, Head) and event.run != run.info.run:
-                self._add("journal.jsonl", number, f"it is of run {event.run}", _REMEDIES["head"])
+                self._add(run.journal.name, number, f"it is of run {event.run}", _REMEDIES["head"])
             if isinstance(event, Answer) and event.workspace is not None:
                 self._workspace(run, event.workspace)
             if isinstance(event, Resume):
@@ -170,7 +170,7 @@ class _Found:
         """Each line that is whole, with its number; what is wrong with the others is added."""
         decode = msgspec.json.Decoder(kind).decode
         try:
-            file = run.open_file(name)
+            file = run.open_journal() if name == run.journal.name else run.open_file(name)
         except BadRun as error:
             self._add(name, None, error.problem, "replace it by the run's own file")
             return
@@ -197,6 +197,9 @@ class _Found:
                         damaged[number] = str(error)
             except LineDamaged as error:  # too long: nothing after it can be read
                 damaged[error.number] = error.reason
+            except BadRun as error:  # compressed, and damaged
+                self._add(name, None, error.problem.partition("; ")[0], "restore it from a copy")
+                return
             self.lines += max([number, *damaged])
             self._name(file, name, damaged)
             if not _ends_with_newline(file):

@@ -113,7 +113,7 @@ class Library:
         jobs: dict[str, Future[tuple[str, Summary | None]]] = {}
         for name in names:
             info, path = self._info(name), self.root / name
-            stamp = _stamp(path / "journal.jsonl")
+            stamp = _stamp(RunFolder(path, info).journal) if isinstance(info, RunInfo) else ""
             if isinstance(info, RunInfo) and stamp:
                 known = self._results.get(name)
                 if known is None or (known[0] != stamp and known[1].done()):
@@ -128,7 +128,7 @@ class Library:
         if self.closing.is_set():
             return "", None
         try:
-            large = run.journal.stat().st_size > _MOST_SUMMARIZED
+            large = run.journal_size > _MOST_SUMMARIZED
             summary = cached_summary(run) if large else summarize(run)
         except (KaratError, OSError, RecursionError):
             return "cannot be computed: open the run to see why", None
@@ -232,7 +232,7 @@ def _require_plain(run: Path) -> None:
             raise BadRun(str(run), f"{name} is a link, or no plain file: it is not opened")
 
 
-_FILES = ("run.json", "samples.jsonl", "journal.jsonl", "journal.lock")
+_FILES = ("run.json", "samples.jsonl", "journal.jsonl", "journal.jsonl.zst", "journal.lock")
 
 
 def _read(file: Path) -> RunInfo | str:
@@ -252,11 +252,11 @@ def _held(run: RunFolder) -> bool:
 
 def _status(run: RunFolder) -> str:
     try:
-        if run.journal.stat().st_size > _MOST_SCANNED:
+        if not run.journal.exists():
+            return "not started"
+        if run.journal_size > _MOST_SCANNED:
             return _by_the_end(run)
         return run.status()
-    except FileNotFoundError:
-        return "not started"
     except (BadRun, OSError):
         return "damaged"
 

@@ -6,7 +6,6 @@ pages read it between two of its steps.
 
 from __future__ import annotations
 
-import stat
 import threading
 from array import array
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from karat import kinds
+from karat.errors import BadRun
 from karat.index import RunIndex, trusted
 from karat.journal import RunFolder
 from karat.kinds._views import SampleList, Views
@@ -55,7 +55,7 @@ class LiveIndex:
 
     def progress(self) -> Progress:
         """How much of the journal is read, as long as it is now."""
-        index, total = self._index, _size(self.run.journal)
+        index, total = self._index, _size(self.run)
         if index is None:
             return Progress(done=0, total=max(total, 1), damaged=0)
         # Behind what was read there may be the beginning of a line: what counts is whether anything came since.
@@ -112,7 +112,7 @@ class LiveIndex:
             self._listing = views.listing((rows[sample.id], sample) for sample in self.run.samples())
 
     def _before(self, end: int) -> bytes:
-        with self.run.open_file(self.run.journal.name) or BytesIO() as file:
+        with self.run.open_journal() or BytesIO() as file:
             file.seek(max(0, end - _TAIL))
             return file.read(min(end, _TAIL))
 
@@ -129,9 +129,8 @@ def _file_state(path: Path) -> bytes:
     return b"%d.%d.%d " % (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _size(path: Path) -> int:
+def _size(run: RunFolder) -> int:
     try:
-        status = path.stat()
-    except OSError:
+        return run.journal_size
+    except (BadRun, OSError):
         return 0
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0

@@ -52,7 +52,8 @@ class OpenRun:
 
     def stamp(self) -> str:
         """Changes whenever a page of the run may: with the journal, the samples, the labels, the status."""
-        stamps = [_stamp_of(self.run.path / name) for name in ("journal.jsonl", "samples.jsonl", "labels.jsonl")]
+        files = (self.run.journal, self.run.path / "samples.jsonl", self.run.path / "labels.jsonl")
+        stamps = [_stamp_of(file) for file in files]
         return "-".join([*stamps, "on" if self.going() else "off"])
 
     def going(self) -> bool:
@@ -104,7 +105,7 @@ class OpenRun:
 
         Of a run that goes on it may be somewhat old: adding up must not take what the run needs.
         """
-        stamps = [_stamp_of(self.run.path / name) for name in ("journal.jsonl", "samples.jsonl")]
+        stamps = [_stamp_of(file) for file in (self.run.journal, self.run.path / "samples.jsonl")]
         stamp = "-".join(stamps) + str(self.going())
         with self._guard:
             last = self._sum

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from io import BytesIO
-from typing import Literal, TypeVar
+from typing import BinaryIO, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -361,12 +361,12 @@ class Questions:
         rare = max(words, key=len)
         rare = rare if rare.isascii() else ""  # others may be written in several ways
         index, end = self.index, time.thread_time() + _SECONDS
-        for _, sample in self._lines_with(rare, "samples.jsonl", b"{", _sample, end):
+        for _, sample in self._lines_with(rare, index.run.open_file("samples.jsonl"), b"{", _sample, end):
             texts = [sample.id, *(text for turn in sample.turns for text in (turn.question, turn.golden) if text)]
             texts += self.views.searched_texts(sample)
             if sample.id in index.samples and _holds(texts, patterns):
                 yield index.samples[sample.id]
-        for at, answer in self._lines_with(rare, "journal.jsonl", b'{"event":"answer"', _answer, end):
+        for at, answer in self._lines_with(rare, index.run.open_journal(), b'{"event":"answer"', _answer, end):
             cell = index.cell(answer.sample, answer.condition, answer.repetition)
             if cell is None or not index.answered[cell] or index.answers[cell] != at:
                 continue
@@ -375,11 +375,11 @@ class Questions:
                 yield row
 
     def _lines_with(
-        self, word: str, name: str, beginning: bytes, decode: Callable[[bytes], _Line], end: float
+        self, word: str, lines: BinaryIO | None, beginning: bytes, decode: Callable[[bytes], _Line], end: float
     ) -> Iterator[tuple[int, _Line]]:
         """Place and content of the lines of a file that hold a word somewhere. Raises TooSlow at `end`."""
         sought, rest, place = word.encode(), b"", 0
-        with self.index.run.open_file(name) or BytesIO() as file:
+        with lines or BytesIO() as file:
             while block := file.read(_BLOCK):
                 block = rest + block
                 whole = block.rfind(b"\n") + 1

@@ -84,8 +84,9 @@ def command(
         if flags:
             raise BadOption(", ".join(flags), f"for --kind {name} only; the scores of answers go to their run")
     from karat.cli import answer_files, run_footer, scoring
+    from karat.journal import RUN_FILES
 
-    if Path(target).is_file() and Path(target).name not in ("run.json", "journal.jsonl"):
+    if Path(target).is_file() and Path(target).name not in RUN_FILES:
         outcome, left_out = answer_files.score_answers(
             Path(target), wanted, answers, results, output, kind=None if kind == _ANSWERS else kind
         )

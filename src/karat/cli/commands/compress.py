@@ -1,0 +1,58 @@
+"""`karat compress`: the journals of runs that have ended take less room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output
+
+__all__ = ["command"]
+
+_MEGABYTE = 1_000_000
+
+
+@click.command("compress")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option("--undo", is_flag=True, help="Make journal.jsonl of journal.jsonl.zst again.")
+@options.results
+@options.output()
+def command(runs: tuple[str, ...], undo: bool, results: Path, output: Output) -> Exit:
+    """Compress the journal of each RUN that has ended.
+
+    RUN is a run folder, the beginning of its name or id, or a folder of runs: all of these. journal.jsonl becomes
+    journal.jsonl.zst, which every command reads as before, and `zstd -d` too. What continues a run, `run --resume` or
+    `score`, makes a plain journal of it first. Exit code 2 if some run could not be compressed; the others are.
+    """
+    from karat import api, formats
+    from karat.errors import BadRun, RunBusy
+    from karat.journal import RunLock
+    from karat.journal.compressed import compress_journal, expand_journal
+
+    done, lines, failed = [], [], []
+    for path in [path for run in runs for path in api.folders(run, results=results)]:
+        try:
+            run = api.open(path)
+            before = _bytes(run.journal)
+            with RunLock(path):
+                if undo:
+                    expand_journal(path)
+                else:
+                    compress_journal(path, checksums=run.has_checksums)
+        except (BadRun, RunBusy) as error:
+            failed.append(str(error))
+            continue
+        after = _bytes(run.journal)
+        done.append({"run": str(path), "file": run.journal.name, "bytes_before": before, "bytes": after})
+        sizes = " to ".join(f"{formats.number(size / _MEGABYTE)} MB" for size in (before, after))
+        lines.append(formats.clean(f"{path}: {run.journal.name}, {sizes}\n"))
+    output.say(*(f"warning: {problem}" for problem in failed))
+    output.result("".join(lines), {"runs": done, "problems": failed})
+    return Exit.CHANGE_SOMETHING if failed else Exit.DONE
+
+
+def _bytes(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0

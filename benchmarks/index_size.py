@@ -20,6 +20,8 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+import results  # beside this file
+
 from karat.journal import Codec, DatasetInfo, End, Head, PlanInfo, RunInfo, ScorerInfo
 from karat.records import Answer, Metric, Reply, Sample, Score, Turn
 
@@ -66,7 +68,7 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--scores", type=int, nargs="+", default=[1_000_000, 3_000_000, 10_000_000])
-    parser.add_argument("--json", type=Path, help="Write the table into this file as well.")
+    results.add_option(parser)
     options = parser.parse_args()
     rows: list[list[object]] = []
     worst, largest = 0.0, max(options.scores)
@@ -81,7 +83,7 @@ def main() -> None:
                 at = 4 if "query" in command else len(command)
                 seconds, processor, peak = measure([*command[:at], str(folder / "run"), *command[at:]])
                 print(f"{scores:12,} {name:24} {seconds:8.1f} {processor:8.1f} {peak:8.0f}", flush=True)
-                rows.append([scores, name, round(seconds, 1), round(processor, 1), round(peak)])
+                rows.append([f"{scores:,}", name, round(seconds, 1), round(processor, 1), round(peak)])
                 if scores == largest:
                     worst = max(worst, peak)
             size = (folder / "run" / "journal.jsonl").stat().st_size / 1e6
@@ -89,16 +91,10 @@ def main() -> None:
             print(f"{'':12} journal {size:,.0f} MB, kept in the cache {kept:,.0f} MB", flush=True)
     note = f"worst peak at {largest:,} scores: {worst:,.0f} MB; at most {MOST_MEGABYTES} MB"
     print(note)
-    if options.json is not None:
-        found = {
-            "title": "The index of very large runs",
-            "about": f"A journal of {len(METRICS)} metrics a score line; each step is a process of its own.",
-            "columns": COLUMNS,
-            "rows": rows,
-            "notes": [note],
-            "versions": {name: version(name) for name in ("karat-eval", "duckdb", "numpy", "msgspec")},
-        }
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    about = f"A journal of {len(METRICS)} metrics a score line; each step is a process of its own."
+    versions = {name: version(name) for name in ("duckdb", "numpy", "msgspec")}
+    section = {"title": "The index of very large runs", "about": about, "columns": COLUMNS, "rows": rows}
+    results.write(options.json, {**section, "verdicts": [note], "versions": versions})
     sys.exit(worst > MOST_MEGABYTES)
 
 

@@ -133,9 +133,10 @@ def write(folder: Path, samples: int) -> None:
             reply = Reply(
                 text=text, dollars=rng.random() / 100, usage=usage, milliseconds=1000 * rng.random(), model="a-model"
             )
+            started = f"2026-11-20T12:{number // 60 % 60:02}:{number % 60:02}Z"
             answer = Answer(
                 trial=rng.randbytes(12).hex(), sample=str(row), condition=CONDITIONS[column], repetition=repetition,
-                replies=(reply,), started=f"2026-11-20T12:{number // 60 % 60:02}:{number % 60:02}Z", seconds=rng.random(),
+                replies=(reply,), started=started, seconds=rng.random(),
             )  # fmt: skip
             score = Score(
                 trial=answer.trial, scorer="judge", scoring=JUDGE.scoring, values={"correctness": rng.randint(1, 5)},

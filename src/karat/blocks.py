@@ -440,7 +440,7 @@ class LowTurn(msgspec.Struct, frozen=True, kw_only=True):
 
     question: str
     golden: str | None
-    said: str | None
+    answer: str | None
 
 
 class LowAnswer(msgspec.Struct, frozen=True, kw_only=True):

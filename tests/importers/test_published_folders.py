@@ -15,7 +15,14 @@ from karat.cli import cli
 from karat.errors import BadDataset
 from karat.importers import Draft, save
 from karat.kinds.study.importers._humanstudy_files import read_folder
-from karat.kinds.study.importers._humanstudy_statistics import Said, leaves, nested, points, said, shares_in
+from karat.kinds.study.importers._humanstudy_statistics import (
+    ReportedText,
+    leaves,
+    nested,
+    points,
+    reported_in,
+    shares_in,
+)
 from karat.kinds.study.importers.humanstudy import HumanStudy
 from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study
@@ -84,13 +91,13 @@ def drafted(folder: Path) -> Draft:
     return draft
 
 
-def strings(folder: Path) -> Iterator[Said]:
+def strings(folder: Path) -> Iterator[ReportedText]:
     """Every statistic of a published folder, as the importer reads it."""
     outer, _, _ = read_folder(folder)
     for study in outer["ground_truth"].get("studies").items():
         for finding in study.get("findings").items():
             for test in finding.get("statistical_tests").items():
-                yield from said(test.get("reported_statistics"))
+                yield from reported_in(test.get("reported_statistics"))
             yield from nested(finding.get("original_data_points"))
 
 

@@ -232,8 +232,8 @@ class _History:
             "workspace": self._workspace,
         }
         extra = {name: known[name] for name in self._extra}
-        said = self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **extra)
-        reply: Reply = await said if inspect.isawaitable(said) else said
+        result = self._ask(trial.condition, trial.sample, turn, tuple(self._so_far), **extra)
+        reply: Reply = await result if inspect.isawaitable(result) else result
         self._so_far.append((turn, reply))
         return reply
 

@@ -387,7 +387,7 @@ class Conversation:
         self._names, self._materials, self._version = names, materials, terms.version
         self._limiter = limiter(terms.provider, terms.base_url)
         self._price, self._redact, self._stderr_lines = terms.price, terms.redact, stderr_lines
-        self._said: TurnMessages | None = None
+        self._messages: TurnMessages | None = None
         self._before: ResultMessage | None = None  # counts the session up to it
 
     async def open(self) -> None:
@@ -407,20 +407,21 @@ class Conversation:
         question = turn.question
         if self._materials is not None:
             question, self._materials = f"{self._materials}\n\n{question}", None
-        said = self._said = TurnMessages(self._names, redact=self._redact, before=self._before, price=self._price)
+        heard = TurnMessages(self._names, redact=self._redact, before=self._before, price=self._price)
+        self._messages = messages = heard
         try:
             async with self._limiter.slot():
-                await self._exchange(question, said)
-            fault = said.fault()
+                await self._exchange(question, messages)
+            fault = messages.fault()
         except TrialFault as error:
             fault = error
         finally:
-            spent(said.usage, said.dollars)  # also of an attempt that is cut off
-        self._before = said.result or self._before
+            spent(messages.usage, messages.dollars)  # also of an attempt that is cut off
+        self._before = messages.result or self._before
         if fault is None:
-            return said.reply()
-        if said.anything:
-            fault.reply = said.reply(whole=True)
+            return messages.reply()
+        if messages.anything:
+            fault.reply = messages.reply(whole=True)
         raise fault
 
     async def close(self) -> None:
@@ -430,7 +431,7 @@ class Conversation:
         with suppress(ClaudeSDKError):
             await self._client.disconnect()
 
-    async def _exchange(self, question: str, said: TurnMessages) -> None:
+    async def _exchange(self, question: str, messages: TurnMessages) -> None:
         from claude_agent_sdk import ClaudeSDKError, SystemMessage
 
         try:
@@ -441,16 +442,16 @@ class Conversation:
                         self._names.check(message.data)
                     case SystemMessage(subtype="api_retry", data={"error_status": 429 | 529}):
                         self._limiter.refused((message.data.get("retry_delay_ms") or 0) / 1000)
-                said.add(message)
+                messages.add(message)
         except ClaudeSDKError as error:
-            if said.result is None:
+            if messages.result is None:
                 raise self._ended(error) from error
-        if said.result is not None and not said.result.is_error:
+        if messages.result is not None and not messages.result.is_error:
             self._limiter.success()
 
     async def _timed(self, message: Any, call: str | None, _context: object) -> Any:
-        if self._said is not None:
-            self._said.took(call, message.get("duration_ms"))
+        if self._messages is not None:
+            self._messages.took(call, message.get("duration_ms"))
         return {}
 
     def _ready(self, info: JsonObject) -> None:

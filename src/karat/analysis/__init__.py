@@ -37,8 +37,8 @@ from karat.analysis.verdicts import (
     REHEARSED,
     headline,
     loss_warnings,
+    main_finding,
     nothing_scored,
-    said,
     server_warnings,
     unmeasured,
     unnumbered,
@@ -141,7 +141,7 @@ def _with_problems(run: RunFolder, summary: Summary) -> Summary:
     advice = [f" (see Failures); {gates}" if one.answers or one.calls else "" for one in problems]
     rest = summary.headline
     if differences != summary.differences:
-        rest = said(differences, summary.metrics, unit=kind_of(summary.kind).unit)
+        rest = main_finding(differences, summary.metrics, unit=kind_of(summary.kind).unit)
     return structs.replace(
         summary,
         server_problems=problems,
@@ -337,9 +337,9 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
     info = run.widened_info()
     for _, text in server_changes(info.servers, run.changed_servers()):
         yield clean(f"{text}; answers of both parts are not alike")
-    told = [one.example for one in failures if one.trials]
+    examples = [one.example for one in failures if one.trials]
     for server in info.servers:
-        if not server.fault or any(text == server.fault or f"'{server.name}'" in text for text in told):
+        if not server.fault or any(text == server.fault or f"'{server.name}'" in text for text in examples):
             continue
         users = [name for name, servers in info.condition_servers.items() if server.name in servers]
         ledgers = [accounts[name].ledger for name in users if name in accounts]

@@ -13,7 +13,7 @@ from karat.analysis import summarize
 from karat.analysis.comparison import Comparison, Flip, Pairing, Side
 from karat.analysis.model import MetricInfo, SampleTable, ServerProblem, Summary
 from karat.analysis.parts import kind_of
-from karat.analysis.verdicts import NOT_TESTED, REHEARSED, said, server_warnings, unmeasured
+from karat.analysis.verdicts import NOT_TESTED, REHEARSED, main_finding, server_warnings, unmeasured
 from karat.errors import BadOption, did_you_mean
 from karat.index import plan_of
 from karat.journal import RunFolder
@@ -77,7 +77,7 @@ def _compared(
         a=sides[0],
         b=sides[1],
         level=level,
-        headline=said([one.difference for one in pairings], metrics, unit=unit),
+        headline=main_finding([one.difference for one in pairings], metrics, unit=unit),
         metrics=tuple(metrics),
         pairings=tuple(pairings),
         only_a=first.samples - len(rows_a) - changed,

@@ -22,8 +22,8 @@ __all__ = [
     "family_words",
     "headline",
     "loss_warnings",
+    "main_finding",
     "nothing_scored",
-    "said",
     "server_warnings",
     "unmeasured",
     "unnumbered",
@@ -122,10 +122,10 @@ def headline(
         ledger = total.ledger
         done = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
         return f"{done}, none scored: {unscored}"
-    return said(differences, metrics, unit=unit) if differences else _alone(results, metrics[0], unit)
+    return main_finding(differences, metrics, unit=unit) if differences else _alone(results, metrics[0], unit)
 
 
-def said(differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, unit: str = "question") -> str:
+def main_finding(differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, unit: str = "question") -> str:
     """What comparisons show: the largest difference on the first metric that has one, or that there is none."""
     shares = {info.key for info in metrics if info.percent}
     differences = [one for one in differences if one.verdict != NOT_TESTED] or differences

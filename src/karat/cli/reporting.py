@@ -54,8 +54,8 @@ def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -
         )
     _, faults = plugins.check_options(plugin, options or {}, place="--set")
     if faults:
-        told = (f"--set {fault.place.removeprefix('--set.')}: {fault.message}" for fault in faults)
-        raise BadOption(f"report {name}", "; ".join(told))
+        messages = (f"--set {fault.place.removeprefix('--set.')}: {fault.message}" for fault in faults)
+        raise BadOption(f"report {name}", "; ".join(messages))
     return plugin
 
 

@@ -79,17 +79,17 @@ def lowest(summary: Summary, texts: Texts | None, *, most: int = 5, limit: int =
 
 
 def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None) -> LowAnswer:
-    said = texts.answers.get((low.sample, cell.condition)) if texts is not None else None
+    answers = texts.answers.get((low.sample, cell.condition)) if texts is not None else None
     turns: tuple[LowTurn, ...] = ()
     asked = texts.questions.get(low.sample, ()) if texts is not None else ()
     if texts is not None and len(asked) > 1:
-        golden, heard = texts.golden.get(low.sample, ()), said or ()
+        golden, heard = texts.golden.get(low.sample, ()), answers or ()
         turns = tuple(
             LowTurn(question=question, golden=golden[at] if at < len(golden) else None,
-                    said=heard[at] if at < len(heard) else None)
+                    answer=heard[at] if at < len(heard) else None)
             for at, question in enumerate(asked)
         )  # fmt: skip
-    whole = said[-1] if said and not turns else None
+    whole = answers[-1] if answers and not turns else None
     return LowAnswer(
         condition=cell.condition,
         color=summary.conditions.index(cell.condition),

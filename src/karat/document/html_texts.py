@@ -23,8 +23,8 @@ def read_texts(run: RunFolder, summary: Summary) -> tuple[Texts | None, list[str
     """The texts, and what was left out, in words. None where the journal is too long to be read for a page."""
     size = run.journal_size
     if size > _LONGEST_JOURNAL:
-        told = f"{formats.count(size // 1_000_000)} MB"
-        return None, [f"Answers in full and unverified claims: the journal has {told}. `karat view` shows them."]
+        size_text = f"{formats.count(size // 1_000_000)} MB"
+        return None, [f"Answers in full and unverified claims: the journal has {size_text}. `karat view` shows them."]
     found = _Reading(summary)
     for trial in trials(run, summary):
         found.add(trial)
@@ -57,8 +57,8 @@ class _Reading:
             badness = _badness(trial, self._metric)
             kept = self._answers.get((sample.id, trial.condition))
             if kept is None or badness > kept[0]:
-                said = tuple(reply.text if reply.answer is None else reply.answer for reply in replies)
-                self._answers[sample.id, trial.condition] = badness, tuple(text[: 2 * _LONGEST_TEXT] for text in said)
+                texts = (reply.text if reply.answer is None else reply.answer for reply in replies)
+                self._answers[sample.id, trial.condition] = badness, tuple(text[: 2 * _LONGEST_TEXT] for text in texts)
 
     def _add_claims(self, trial: TrialRecord) -> None:
         claims = [claim for score in trial.scores for claim in score.claims]
@@ -73,7 +73,7 @@ class _Reading:
         return Texts(
             golden=self._golden,
             questions=self._questions,
-            answers={place: said for place, (_, said) in self._answers.items()},
+            answers={place: answers for place, (_, answers) in self._answers.items()},
             claims={name: Claims(total=self._total[name], answers=self._with[name]) for name in self._total},
             claimed=[Claim(condition=condition, sample=sample, text=text) for condition, sample, text in self._claimed],
             different=len(self._different),

@@ -82,8 +82,8 @@ def _parser() -> MarkdownIt:
 
 
 def _image(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
-    told = f"[picture: {tokens[at].content}, {tokens[at].attrGet('src')}]"
-    return str(Markup("{}").format(told))
+    label = f"[picture: {tokens[at].content}, {tokens[at].attrGet('src')}]"
+    return str(Markup("{}").format(label))
 
 
 def _heading(*_: Any) -> str:

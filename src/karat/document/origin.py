@@ -73,7 +73,7 @@ def _commands(summary: Summary) -> str:
         f"karat score {summary.run}": "score the same answers again",
     }
     longest = max(map(len, lines))
-    return "\n".join(f"{command.ljust(longest)}   # {told}" for command, told in lines.items())
+    return "\n".join(f"{command.ljust(longest)}   # {comment}" for command, comment in lines.items())
 
 
 def _conditions(summary: Summary) -> Iterator[Block]:
@@ -107,9 +107,9 @@ def _scorers(summary: Summary) -> Iterator[Block]:
     source = summary.provenance
     rows = []
     for name, scoring in source.scorers.items():
-        told = source.judges.get(name, {})
+        settings = source.judges.get(name, {})
         offline = any(info.offline for info in summary.metrics if info.scorer == name)
-        details = "; ".join(f"{key} {_plain(value)}" for key, value in told.items() if value is not None)
+        details = "; ".join(f"{key} {_plain(value)}" for key, value in settings.items() if value is not None)
         how = details or ("a rule, offline" if offline else formats.UNKNOWN)
         rows.append(Row(name=name, cells=(Text(scoring, code=True), Text(how))))
     if rows:

@@ -10,7 +10,7 @@ from karat import blocks, formats
 from karat.analysis import Summary
 from karat.analysis.format_metric import POINT_LEGEND, estimated, is_point
 from karat.analysis.model import Difference, MetricInfo, Repeat, Result
-from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words, said
+from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words, main_finding
 from karat.blocks import Block, Column, Count, Group, KindBlocks, Note, PValue, Row, Scale, Table, Text
 from karat.kinds import of
 
@@ -200,7 +200,7 @@ def differences(summary: Summary) -> Iterator[Block]:
         legend=_differences_legend(summary, tested),
         folded=len(rows) > _MOST_OPEN,
         chart="differences",
-        finding=said(tested, summary.metrics, unit=unit),
+        finding=main_finding(tested, summary.metrics, unit=unit),
     )
     yield from _stopped(summary, unit)
     steps = [line for pair in tested if (line := _settled(pair, unit))]

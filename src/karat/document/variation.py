@@ -72,8 +72,8 @@ def _columns(unit: str, *, judged: bool, stepped: bool, reliable: bool) -> Itera
     if stepped:
         yield Column("best answers", rank=1, legend="Best answers: the share with the best value of the scale.")
     if reliable:
-        told = f"Reliable (pass^k): the share of {unit}s whose every repetition reached the threshold."
-        yield Column("reliable", rank=2, legend=told)
+        legend = f"Reliable (pass^k): the share of {unit}s whose every repetition reached the threshold."
+        yield Column("reliable", rank=2, legend=legend)
 
 
 def _note(info: MetricInfo, summary: Summary) -> str:

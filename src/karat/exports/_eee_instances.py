@@ -103,8 +103,8 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[_Json], 
             messages.append({"role": "user", "content": first + asked})
         messages += _calls(reply, turn)
         places.append(len(messages))
-        said: _Json = {"role": "assistant", "content": reply.text}
-        messages.append({**said, "reasoning_trace": reply.reasoning} if reply.reasoning else said)
+        reply_message: _Json = {"role": "assistant", "content": reply.text}
+        messages.append({**reply_message, "reasoning_trace": reply.reasoning} if reply.reasoning else reply_message)
     return [{"turn_idx": index, **message} for index, message in enumerate(messages)], places
 
 

@@ -116,8 +116,8 @@ def _sd(values: Sequence[float]) -> float | None:
 
 
 def _reason(metric: MetricInfo, trial: TrialRecord) -> str:
-    said = (score.reasons.get(metric.name) for score in trial.scores if score.scorer == metric.scorer)
-    return "\n\n".join(dict.fromkeys(reason for reason in said if reason))
+    reasons = (score.reasons.get(metric.name) for score in trial.scores if score.scorer == metric.scorer)
+    return "\n\n".join(dict.fromkeys(reason for reason in reasons if reason))
 
 
 def _run_detail(
@@ -147,8 +147,8 @@ def _text(trial: TrialRecord) -> str:
 def _reasoning(trial: TrialRecord) -> str:
     """What the agent said on the way to its answer."""
     replies = trial.answer.replies if trial.answer is not None else ()
-    said = [*(reply.reasoning for reply in replies), *(reply.text for reply in replies[:-1])]
-    return " ".join(text for text in said if text)
+    texts = [*(reply.reasoning for reply in replies), *(reply.text for reply in replies[:-1])]
+    return " ".join(text for text in texts if text)
 
 
 def _trace(trial: TrialRecord, position: int) -> list[_Json]:
@@ -160,7 +160,7 @@ def _trace(trial: TrialRecord, position: int) -> list[_Json]:
 
 def _steps(reply: Reply, *, last: bool) -> Iterator[_Json]:
     if reply.reasoning:
-        yield _said(reply.reasoning, terminal=False)
+        yield _reasoning_step(reply.reasoning, terminal=False)
     for call in reply.tool_calls:
         if call.server is not None:
             yield {
@@ -173,10 +173,10 @@ def _steps(reply: Reply, *, last: bool) -> Iterator[_Json]:
                 "tool_error": call.error is not None,
                 "duration_ms": call.milliseconds,
             }
-    yield _said(reply.text, terminal=last)
+    yield _reasoning_step(reply.text, terminal=last)
 
 
-def _said(text: str, *, terminal: bool) -> _Json:
+def _reasoning_step(text: str, *, terminal: bool) -> _Json:
     return {
         "source": "agent_reasoning",
         "extracted_value": text,

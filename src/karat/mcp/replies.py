@@ -40,17 +40,17 @@ class Pending:
         number = getattr(message, "id", None)
         if hasattr(message, "method"):
             return [message]
-        said: str = getattr(getattr(message, "error", None), "message", "")
+        error_message: str = getattr(getattr(message, "error", None), "message", "")
         if number in self._ids:
-            if said.startswith(_OF_THE_SDK):
-                return [self._error(number, _in_short(said))]
+            if error_message.startswith(_OF_THE_SDK):
+                return [self._error(number, _in_short(error_message))]
             del self._ids[number]
             return [message]
         meant = self._meant(number)
         if meant is None:
             return [message]
         if number is None:  # an error that names no request: there is only one
-            return [self._error(meant, f"its error has no id: {said}")]
+            return [self._error(meant, f"its error has no id: {error_message}")]
         return [self._error(meant, f"its reply has the id {number!r}, the request has {meant!r}")]
 
     def unreadable(self, error: Exception) -> JSONRPCError | None:

@@ -68,15 +68,15 @@ def retry_after(headers: Mapping[str, str] | None) -> float | None:
     try:
         if "retry-after-ms" in headers:
             return _seconds(float(headers["retry-after-ms"]) / 1000)
-        said = headers["retry-after"]
+        value = headers["retry-after"]
     except (KeyError, ValueError):
         return None
     try:
-        return _seconds(float(said))
+        return _seconds(float(value))
     except ValueError:
         pass
     try:
-        when = parsedate_to_datetime(said)
+        when = parsedate_to_datetime(value)
     except ValueError:
         return None
     return _seconds((when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

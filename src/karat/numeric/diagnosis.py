@@ -314,8 +314,8 @@ def _unanswered(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
         return {"answer": None}
     if not isinstance(actual, str):
         return None
-    said = fold(actual[:1_000]).strip(" .!<>[]()\"'`*_")
-    nothing = said in _NO_ANSWER or said.startswith(("n/a ", "n/a:", "n/a,", "n/a(", "n/a-"))
+    words = fold(actual[:1_000]).strip(" .!<>[]()\"'`*_")
+    nothing = words in _NO_ANSWER or words.startswith(("n/a ", "n/a:", "n/a,", "n/a(", "n/a-"))
     return {"answer": _shown(actual)} if nothing and turn.answer is None else None
 
 

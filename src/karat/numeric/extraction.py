@@ -64,9 +64,9 @@ def stated(
         return Stated(inside.answer, unit or inside.unit, program or inside.program, inside.how, inside.span)
     found = (take or extract)(text)
     unit, program = unit or found.unit, program or found.program
-    said = text.strip()
-    if found.answer is None and found.span is None and said:
-        return Stated(said[:_LONGEST], unit, program, "none", None)
+    words = text.strip()
+    if found.answer is None and found.span is None and words:
+        return Stated(words[:_LONGEST], unit, program, "none", None)
     return Stated(found.answer, unit, program, found.how, found.span)
 
 

@@ -227,11 +227,11 @@ def null_answers(golden: Sequence[object], conversations: Sequence[Hashable]) ->
             None if value is None else -value.number if value.boolean is None else not value.boolean for value in values
         ],
         "times_100": [(None if value is None or value.boolean is not None else 100 * value.number) for value in values],
-        "another_turn": [None if at is None else _said(values[at]) for at in _others(conversations)],
+        "another_turn": [None if at is None else _as_answer(values[at]) for at in _others(conversations)],
     }
 
 
-def _said(value: Value | None) -> float | bool | None:
+def _as_answer(value: Value | None) -> float | bool | None:
     if value is None:
         return None
     return value.number if value.boolean is None else value.boolean

@@ -669,9 +669,9 @@ class _Planner:
         self._break(f"{operation[:40]} " + (f"has {len(operands)} operands" if known else "is not an operation"))
         return None
 
-    def _step(self, operation: str, arguments: list[Argument], said: str) -> Argument:
+    def _step(self, operation: str, arguments: list[Argument], written: str) -> Argument:
         self.error = self.error or fault_of(operation, arguments, self._steps)
-        self._steps.append(Step(operation, tuple(arguments), said))
+        self._steps.append(Step(operation, tuple(arguments), written))
         at = len(self._steps) - 1
         return Argument(f"#{at}", "reference", index=at)
 

@@ -60,9 +60,9 @@ def step_operations(steps: Iterable[Step]) -> list[str]:
     """The operations of a prediction's steps; of a plan's percentages only what counts for them."""
     found: list[str] = []
     for step in steps:
-        if step.operation != "multiply" or step.said not in PERCENTAGES:
+        if step.operation != "multiply" or step.written not in PERCENTAGES:
             found.append(step.operation)
-        elif step.said == "percentage":
+        elif step.written == "percentage":
             found.append(_PERHAPS)
     return found
 
@@ -198,7 +198,7 @@ def _literals(program: Program, counted: Sequence[int], table: Table | None) -> 
         step = program.steps[at]
         for argument in step.arguments:
             # Nobody wrote the hundred of a plan's percentage.
-            if not (argument.text == "const_100" and step.said in PERCENTAGES):
+            if not (argument.text == "const_100" and step.written in PERCENTAGES):
                 yield from _literal(argument, table)
     if program.number is not None:
         yield from _literal(program.number, table)

@@ -64,13 +64,13 @@ class Argument:
 class Step:
     """One operation of a program.
 
-    `said` is the operation's name as it was written: `percentage` for both the divide and
+    `written` is the operation's name as it was written: `percentage` for both the divide and
     the multiply that a plan's `percentage` is read into.
     """
 
     operation: str
     arguments: tuple[Argument, ...]
-    said: str = ""
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True)

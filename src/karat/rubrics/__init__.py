@@ -77,8 +77,8 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
             {name: value for name, value in msgspec.structs.asdict(metric).items() if value is not None}
             for metric in self.metrics
         ]
-        told = (self.instructions, metrics, self.extra_fields)
-        return blake2b(msgspec.json.encode(told), digest_size=16).hexdigest()
+        prompt_parts = (self.instructions, metrics, self.extra_fields)
+        return blake2b(msgspec.json.encode(prompt_parts), digest_size=16).hexdigest()
 
     @property
     def of_empty_answers(self) -> dict[str, int] | None:

@@ -132,10 +132,10 @@ def run_program(
         limit = _wait(process, (output.fileno(), errors.fileno()), options.timeout_seconds)
         size = errors.seek(0, os.SEEK_END)
         errors.seek(max(0, size - 4 * _SHOWN))
-        said = errors.read(4 * _SHOWN).decode("utf-8", "replace").strip()[-_SHOWN:]
+        stderr_end = errors.read(4 * _SHOWN).decode("utf-8", "replace").strip()[-_SHOWN:]
         output.seek(0)
         code = None if limit else process.returncode
-        finished = Finished(code=code, limit=limit, output=output.read(_MOST_OUTPUT), errors=said)
+        finished = Finished(code=code, limit=limit, output=output.read(_MOST_OUTPUT), errors=stderr_end)
     if code in (126, 127):
         raise JudgeFault("no_program", finished.ending)
     return finished

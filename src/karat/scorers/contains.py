@@ -61,9 +61,9 @@ class Contains:
         return verdicts or None
 
     def _holds(self, texts: list[str], answer: str) -> bool:
-        said = self._plain(answer)
+        plain = self._plain(answer)
         quantity = all if self._options.match == "all" else any
-        return quantity(text in said for text in texts) != self._options.negate
+        return quantity(text in plain for text in texts) != self._options.negate
 
     def _plain(self, text: str) -> str:
         text = " ".join(text.split())

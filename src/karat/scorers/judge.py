@@ -141,15 +141,15 @@ class Judge:
             )
             for metric in self._rubric.metrics
         )
-        told = prompt_digest(self._rubric, options.output, form)
-        self.fingerprint = f"{PROMPT_VERSION} {told}"
+        digest = prompt_digest(self._rubric, options.output, form)
+        self.fingerprint = f"{PROMPT_VERSION} {digest}"
         self.provenance: Mapping[str, object] = {
             "judges": [str(call.name) for call in self.calls],
             **{name: getattr(options, name) for name in ("temperature", "seed", "top_p", "max_tokens", "output")},
             "base_url": [call.address for call in self.calls],
             "repeats": options.repeats,
             **({"call_per_metric": True} if options.call_per_metric else {}),
-            "prompt": told,
+            "prompt": digest,
             "prices": "the experiment file, " * bool(setting.prices) + price_table(),
         }
 
@@ -216,9 +216,9 @@ class Judge:
         key = key if self._options.temperature == 0 else f"{key}{place}"
         before = self._recall(key, trial)
         if before is None:
-            said = await call.ask(material, repeat, key=key)
+            output = await call.ask(material, repeat, key=key)
         else:  # this judge has scored the same material already: at no cost
-            said = JudgeOutput(
+            output = JudgeOutput(
                 scores={name: int(value) for name, value in before.values.items() if value is not None},
                 reasons=before.reasons,
                 extra={**before.detail.get("fields", {}), _CLAIMS: list(before.claims)},
@@ -227,17 +227,17 @@ class Judge:
                 usage=Usage(),
                 dollars=0.0,
             )
-        fields = {name: value for name, value in said.extra.items() if name != _CLAIMS and value not in (None, [])}
-        detail = {"key": key, "model": said.model, "asks": said.asks, "fields": fields, "cached": said.asks == 0}
+        fields = {name: value for name, value in output.extra.items() if name != _CLAIMS and value not in (None, [])}
+        detail = {"key": key, "model": output.model, "asks": output.asks, "fields": fields, "cached": output.asks == 0}
         return Verdict(
-            values=dict(said.scores),
+            values=dict(output.scores),
             judge=judge,
             repeat=repeat,
-            reasons=said.reasons,
-            claims=tuple(said.extra.get(_CLAIMS) or ()),
+            reasons=output.reasons,
+            claims=tuple(output.extra.get(_CLAIMS) or ()),
             detail={name: value for name, value in detail.items() if value or name == "asks"},
-            usage=said.usage,
-            dollars=said.dollars,
+            usage=output.usage,
+            dollars=output.dollars,
             rows=len(self.calls) * self._options.repeats,
         )
 
@@ -404,9 +404,9 @@ class Call:
         from pydantic_ai.models import ModelRequestParameters
         from pydantic_ai.tools import ToolDefinition
 
-        told = instructions(part, self._options.output, self._form)
-        asked = ModelRequest(parts=[UserPromptPart(content=text)], instructions=told)
-        parameters = ModelRequestParameters(instruction_parts=[InstructionPart(content=told)])
+        prompt = instructions(part, self._options.output, self._form)
+        asked = ModelRequest(parts=[UserPromptPart(content=text)], instructions=prompt)
+        parameters = ModelRequestParameters(instruction_parts=[InstructionPart(content=prompt)])
         if self._options.output == "tool":
             tool = ToolDefinition(
                 name=TOOL,
@@ -768,5 +768,5 @@ def _mark(texts: tuple[str, ...]) -> str:
 def prompt_digest(rubric: Rubric, output: Output, form: Form = ONE_ANSWER) -> str:
     """32 hex digits over the version and every word that does not depend on the answer."""
     nothing = message(("",) * len(form.names), fault="", form=form)
-    said = "\0".join([str(PROMPT_VERSION), instructions(rubric, output, form), nothing])
-    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    prompt = "\0".join([str(PROMPT_VERSION), instructions(rubric, output, form), nothing])
+    return blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -141,8 +141,8 @@ def _failed_as(wanted: object, call: ToolCall) -> tuple[bool, str]:
         return call.error is None, f"the call failed: {_short(call.error)}" if call.error is not None else ""
     if call.error is None:
         return False, "the call succeeded, want an error"
-    said = wanted is True or str(wanted).casefold() in call.error.casefold()
-    return said, "" if said else f"the error says {_short(call.error)}, want {_short(wanted)}"
+    as_wanted = wanted is True or str(wanted).casefold() in call.error.casefold()
+    return as_wanted, "" if as_wanted else f"the error says {_short(call.error)}, want {_short(wanted)}"
 
 
 def _loaded(value: object) -> object:

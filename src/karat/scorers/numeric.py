@@ -152,22 +152,22 @@ class Numeric:
         verdicts = []
         for number, (turn, reply) in enumerate(zip(sample.turns, replies, strict=False)):
             if reply is None or (reply.stop_reason == NOT_RECORDED and not reply.text):
-                said = _UNREACHED
+                given = _UNREACHED
             else:
-                said = stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, take=self._take)
+                given = stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, take=self._take)
             facts = TurnFacts(
                 expected=turn.golden,
-                actual=said.answer,
-                unit=said.unit,
+                actual=given.answer,
+                unit=given.unit,
                 program=turn.detail.get("program") or None,
-                stated=said.program,
+                stated=given.program,
                 executed=turn.detail.get("executed"),
                 printed=turn.detail.get("printed"),
                 document=document,
             )
-            verdicts.append(_verdict(number, turn, said, facts, earlier))
+            verdicts.append(_verdict(number, turn, given, facts, earlier))
             earlier.facts.append(facts)
-            earlier.turns.append((turn.golden if facts.program is None else facts.program, turn.golden, said.answer))
+            earlier.turns.append((turn.golden if facts.program is None else facts.program, turn.golden, given.answer))
         return verdicts
 
     def _by_pattern(self, text: str) -> Extracted:
@@ -181,38 +181,38 @@ class Numeric:
             self._child.close()
 
 
-def _verdict(number: int, turn: Turn, said: Stated, facts: TurnFacts, earlier: _Earlier) -> Verdict:
+def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: _Earlier) -> Verdict:
     operations = {
         "golden_operations": turn.detail.get("operations") if facts.program is not None else None,
-        "agent_operations": operations_attempted(parse_program(said.program)) if said.program else None,
+        "agent_operations": operations_attempted(parse_program(given.program)) if given.program else None,
     }
     detail: JsonObject = {
         "rules": RULES,
         "expected": turn.golden,
-        "actual": said.answer,
-        "extractor": said.how,
-        "span": list(said.span) if said.span is not None else None,
-        **({"unit": said.unit} if said.unit else {}),
-        **({"program": said.program} if said.program else {}),
-        **({"unreached": True} if said is _UNREACHED else {}),
+        "actual": given.answer,
+        "extractor": given.how,
+        "span": list(given.span) if given.span is not None else None,
+        **({"unit": given.unit} if given.unit else {}),
+        **({"program": given.program} if given.program else {}),
+        **({"unreached": True} if given is _UNREACHED else {}),
     }
     if parse_value(turn.golden) is None:  # nothing, or text: that is for a judge
         return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations}, turn=number)
-    found = match(turn.golden, said.answer, declared_unit=said.unit, printed=turn.detail.get("printed"))
+    found = match(turn.golden, given.answer, declared_unit=given.unit, printed=turn.detail.get("printed"))
     values: dict[str, float | bool | None] = {name: getattr(found, name) for name in _MATCHES}
     if turn.detail.get("printed") is None:
         values["printed"] = None
     values |= dict.fromkeys(_READINGS)
     labels: dict[str, str] = {} if found.unreadable is None else {"unreadable": found.unreadable}
-    if said.program is not None and facts.program is not None:
+    if given.program is not None and facts.program is not None:
         reasoning = compare_programs(
             facts.program,
-            said.program,
+            given.program,
             earlier=earlier.turns,
             table=facts.document.table if facts.document is not None else None,
             expected=facts.expected,
-            stated=said.answer,
-            unit=said.unit,
+            stated=given.answer,
+            unit=given.unit,
         )
         values |= {name: getattr(reasoning, name) for name in _READINGS}
         if reasoning.unreadable:

@@ -76,11 +76,11 @@ class Pairwise:
         setting = setting or ScorerSetting(folder=Path(), name="pairwise")
         self._answer_of = setting.answer_of
         self.compared_with = other = _baseline(options.baseline, setting)
-        told = _INSTRUCTIONS.format(criteria=options.criteria.strip())
+        prompt = _INSTRUCTIONS.format(criteria=options.criteria.strip())
         self._judge = Judge(
             Judge.Options(**options.model_dump(exclude={"baseline", "criteria"}), repeats=2),  # one an order
             replace(setting, recall=lambda key, trial: _as_choice(setting.recall(key, trial))),
-            rubric=Rubric(name="pairwise", instructions=told, metrics=(_COMPARISON,)),
+            rubric=Rubric(name="pairwise", instructions=prompt, metrics=(_COMPARISON,)),
             form=_TWO_ANSWERS,
         )
         self.open, self.aclose, self.routes = self._judge.open, self._judge.aclose, self._judge.routes
@@ -125,17 +125,17 @@ class Pairwise:
                     verdict = _free("both answers are the same, and the judge is not asked")
                 else:
                     material = (question, golden, *(reversed(texts) if order else texts))
-                    said = await self._judge.verdict(call, judge, order, material, (answer.trial, answer.trial))
-                    verdict = self._read(said, order)
+                    choice = await self._judge.verdict(call, judge, order, material, (answer.trial, answer.trial))
+                    verdict = self._read(choice, order)
                 yield replace(verdict, judge=judge, repeat=order, rows=2 * len(panel))
 
-    def _read(self, said: Verdict, order: int) -> Verdict:
+    def _read(self, verdict: Verdict, order: int) -> Verdict:
         """The judge's choice between first and second, as a choice between the conditions."""
-        first = (_SECOND - (said.values[_CHOICE] or 0)) / 2
+        first = (_SECOND - (verdict.values[_CHOICE] or 0)) / 2
         shown = "This answer" if order else f"The answer of {self.compared_with}"
-        reason = f"({shown} was shown first.) {said.reasons[_CHOICE]}"
+        reason = f"({shown} was shown first.) {verdict.reasons[_CHOICE]}"
         values = {"preference": first if order else 1 - first, "first_shown": first}
-        return replace(said, values=values, reasons={"preference": reason})
+        return replace(verdict, values=values, reasons={"preference": reason})
 
 
 def _as_choice(row: Score | None) -> Score | None:

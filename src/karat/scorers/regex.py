@@ -71,8 +71,8 @@ class Regex:
         self._here: list[re.Pattern[str]] = []
         self._child: Child | None = None
         if any(_REPEATS.search(pattern) for pattern in patterns):
-            told = {"patterns": patterns, "flags": flags, "match": options.match}
-            self._child = Child(_PROGRAM, told, seconds=options.timeout_seconds)
+            settings = {"patterns": patterns, "flags": flags, "match": options.match}
+            self._child = Child(_PROGRAM, settings, seconds=options.timeout_seconds)
         else:
             together = re.RegexFlag(sum(getattr(re, flag) for flag in flags))
             self._here = [re.compile(pattern, together) for pattern in patterns]

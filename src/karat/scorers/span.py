@@ -163,11 +163,11 @@ def _prediction(text: str, reply: Reply | None) -> tuple[list[str], str]:
     if found.how != "json" or found.span is None:
         return _listed(text.strip()), _named(unit)
     try:
-        said = msgspec.json.decode(text[slice(*found.span)])
-        said = {str(key).lower(): value for key, value in said.items()} if isinstance(said, dict) else {}
+        given = msgspec.json.decode(text[slice(*found.span)])
+        given = {str(key).lower(): value for key, value in given.items()} if isinstance(given, dict) else {}
     except (msgspec.DecodeError, RecursionError):
-        said = {"answer": found.answer, "unit": found.unit}
-    return _listed(said.get("answer")), _named(said.get("scale", said.get("unit")) or unit)
+        given = {"answer": found.answer, "unit": found.unit}
+    return _listed(given.get("answer")), _named(given.get("scale", given.get("unit")) or unit)
 
 
 def _listed(answer: object) -> list[str]:

@@ -287,8 +287,8 @@ def _environment() -> dict[str, str]:
     return {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
 
 
-def _ended(code: int, said: bytes, limits: Limits) -> str:
-    last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+def _ended(code: int, stderr: bytes, limits: Limits) -> str:
+    last = stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     why = last or f"does it need more than {limits.megabytes} MB of memory?"
     return f"its process ended with code {code}: {why}"
 

@@ -78,8 +78,8 @@ def calibrate(
     """
     check_level(level)
     draw = _read(judge, human, clusters)
-    judged, told = draw.judged, draw.told
-    has_judge, has_human = np.isfinite(judged), np.isfinite(told)
+    judged, people = draw.judged, draw.people
+    has_judge, has_human = np.isfinite(judged), np.isfinite(people)
     both, alone = has_judge & has_human, has_judge & ~has_human
 
     def over(values: Floats, rows: Bools) -> Interval:
@@ -91,12 +91,12 @@ def calibrate(
     corrected = _of_strata(draw, strata, target, level)
     if corrected is None:
         _refuse_strata(judged[has_judge], both[has_judge])
-        corrected = _corrected(by_question(judged, alone), by_question(told - judged, both), over(told, both))
-    confusion, exact = _confusion(judged[both], told[both], categories)
+        corrected = _corrected(by_question(judged, alone), by_question(people - judged, both), over(people, both))
+    confusion, exact = _confusion(judged[both], people[both], categories)
     return Calibration(
-        bias=over(judged - told, both),
+        bias=over(judged - people, both),
         judge=over(judged, has_judge),
-        people=over(told, has_human),
+        people=over(people, has_human),
         corrected=corrected,
         steps=() if categories is None else tuple(float(step) for step in categories),
         confusion=confusion,
@@ -111,7 +111,7 @@ class _Draw(Struct, frozen=True):
     """Everything that a judge scored, and what people said of some of it."""
 
     judged: Floats
-    told: Floats
+    people: Floats
     clusters: Sequence[object]
 
     def clusters_of(self, rows: npt.NDArray[Any]) -> list[object]:
@@ -120,13 +120,13 @@ class _Draw(Struct, frozen=True):
 
 
 def _read(judge: Iterable[object], human: Iterable[object], clusters: Iterable[object] | None) -> _Draw:
-    judged, told = columns("judge", judge), columns("human", human)
-    if judged.size != told.size:
-        raise ValueError(f"human: must be one an answer, as judge ({judged.size}), got {told.size}")
+    judged, people = columns("judge", judge), columns("human", human)
+    if judged.size != people.size:
+        raise ValueError(f"human: must be one an answer, as judge ({judged.size}), got {people.size}")
     at = list(range(judged.size)) if clusters is None else list(clusters)
     if len(at) != judged.size:
         raise ValueError(f"clusters: want one an answer ({judged.size}), got {len(at)}")
-    return _Draw(judged, told, at)
+    return _Draw(judged, people, at)
 
 
 def _of_strata(draw: _Draw, strata: Iterable[object] | None, target: Target, level: float) -> Interval | None:
@@ -140,7 +140,7 @@ def _of_strata(draw: _Draw, strata: Iterable[object] | None, target: Target, lev
         raise ValueError(f"strata: want one an answer ({draw.judged.size}), got {len(known)}")
     rows = np.flatnonzero(np.isfinite(draw.judged))
     return stratified_mean(
-        draw.told[rows], [known[row] for row in rows.tolist()], draw.clusters_of(rows), target=target, level=level
+        draw.people[rows], [known[row] for row in rows.tolist()], draw.clusters_of(rows), target=target, level=level
     )
 
 
@@ -210,19 +210,19 @@ def _joint_error(alone: Groups, gap: Groups) -> float:
 
 
 def _confusion(
-    judged: Floats, told: Floats, categories: Sequence[float] | None
+    judged: Floats, people: Floats, categories: Sequence[float] | None
 ) -> tuple[tuple[tuple[int, ...], ...] | None, float]:
     if categories is None:
         return None, math.nan
     steps = columns("categories", categories)
     if not steps.size or not np.isfinite(steps).all() or (np.diff(steps) <= 0).any():
         raise ValueError("categories: must be numbers that rise")
-    for name, values in (("judge", judged), ("human", told)):
+    for name, values in (("judge", judged), ("human", people)):
         outside = values[(values < steps[0]) | (values > steps[-1])]
         if outside.size:
             raise ValueError(f"{name}: {outside[0]:g} is beyond the categories ({steps[0]:g} to {steps[-1]:g})")
     borders = (steps[1:] + steps[:-1]) / 2
-    rows, below = (np.searchsorted(borders, values, side="right") for values in (told, judged))
+    rows, below = (np.searchsorted(borders, values, side="right") for values in (people, judged))
     table = np.zeros((steps.size, steps.size), dtype=np.int64)
     np.add.at(table, (rows, below), 1)
     exact = float(np.trace(table)) / judged.size if judged.size else math.nan

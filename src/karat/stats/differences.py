@@ -402,8 +402,8 @@ def _warnings(first: Groups, second: Groups) -> tuple[str, ...]:
     missing, sizes = (first.missing, second.missing), (first.values.size, second.values.size)
     if missing[0] * sizes[1] == missing[1] * sizes[0]:
         return ()
-    said = " and ".join(f"{lost} of {size} under {side}" for lost, size, side in zip(missing, sizes, "ab", strict=True))
-    return (f"answers missing: {said}; what is compared may not be like",)
+    lost = " and ".join(f"{gone} of {size} under {side}" for gone, size, side in zip(missing, sizes, "ab", strict=True))
+    return (f"answers missing: {lost}; what is compared may not be like",)
 
 
 Bounds = float | Sequence[float]

@@ -235,6 +235,6 @@ def _warnings(lost: Mapping[str, int], sides: Mapping[str, Groups]) -> tuple[str
     missing = {name: sides[name].missing for name in lost}
     for what, counts in (("questions lost", lost), ("answers missing", missing)):
         if len(set(counts.values())) > 1:
-            said = ", ".join(f"{name}: {count}" for name, count in counts.items())
-            return (f"{what} under {said}; what is compared may not be like",)
+            listed = ", ".join(f"{name}: {count}" for name, count in counts.items())
+            return (f"{what} under {listed}; what is compared may not be like",)
     return ()

@@ -56,8 +56,8 @@ def proportion_interval(k: Counts, n: Counts, *, method: ShareMethod = "wilson",
         left_out = len(tries) - len(asked)
         if not left_out:
             return found
-        told = f"{left_out} of {len(tries)} questions have no answer"
-        return replace(found, reason=f"{told}; {found.reason}" if found.reason else told)
+        missing = f"{left_out} of {len(tries)} questions have no answer"
+        return replace(found, reason=f"{missing}; {found.reason}" if found.reason else missing)
     successes, size = right[0], tries[0]
     if size == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="no trials")

@@ -95,8 +95,8 @@ def _require_64_bits(rows: list[list[Any]], places: Sequence[int]) -> None:
     for at in places:
         for row in rows:
             if row[at] is not None and not -(1 << 63) <= row[at] < 1 << 63:
-                told = f"the number {row[at]} is too large for Parquet, whose whole numbers have 64 bits"
-                raise BadOption("--to", f"{told}; CAST(… AS DOUBLE), or AS VARCHAR")
+                fault = f"the number {row[at]} is too large for Parquet, whose whole numbers have 64 bits"
+                raise BadOption("--to", f"{fault}; CAST(… AS DOUBLE), or AS VARCHAR")
 
 
 FORMS: dict[str, Callable[[Mapping[str, str], Batches, Path], int]] = {"csv": _csv, "parquet": _parquet}

@@ -275,7 +275,7 @@ def _by_the_end(run: RunFolder) -> str:
 def _stamp(file: Path) -> str:
     """Changes with the file; empty where there is no plain file."""
     try:
-        told = file.lstat()
+        status = file.lstat()
     except OSError:
         return ""
-    return f"{told.st_ino}.{told.st_size}.{told.st_mtime_ns}" if stat.S_ISREG(told.st_mode) else ""
+    return f"{status.st_ino}.{status.st_size}.{status.st_mtime_ns}" if stat.S_ISREG(status.st_mode) else ""

@@ -142,8 +142,8 @@ def state(request: Request, opened: OpenRun) -> Response:
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     progress = opened.index.progress()
-    told = {"stamp": stamp, "going": opened.going(), "done": progress.done, "total": progress.total}
-    return JSONResponse(told, headers=headers)
+    content = {"stamp": stamp, "going": opened.going(), "done": progress.done, "total": progress.total}
+    return JSONResponse(content, headers=headers)
 
 
 def _doors(opened: OpenRun, summary: Summary) -> list[tuple[str, str, str]]:

@@ -43,8 +43,8 @@ def _apart(kind: type[_Result], *arguments: str | Path) -> _Result:
     command = [sys.executable, "-m", "karat.viewer.summing", *(str(one) for one in arguments)]
     done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
-        told = done.stderr.decode("utf-8", "replace")[-2000:].strip()
-        raise (OperatorError if done.returncode == OperatorError.exit_code else KaratError)(told or "it was ended")
+        stderr = done.stderr.decode("utf-8", "replace")[-2000:].strip()
+        raise (OperatorError if done.returncode == OperatorError.exit_code else KaratError)(stderr or "it was ended")
     return from_json(done.stdout, kind)
 
 

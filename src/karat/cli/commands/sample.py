@@ -60,12 +60,12 @@ def command(
     elif not output.as_json:
         output.file(sheet)
     answers = sum(len(stratum.trials) for stratum in draw.strata)
-    told = (
+    drawn = (
         f"{plural(len(draw.drawn), 'answer')} of {answers} drawn from {plural(len(draw.strata), 'stratum', 'strata')}"
     )
     place = out or Path("SHEET.csv")
     output.say(
-        f"draw {draw.id}: {told}",
+        f"draw {draw.id}: {drawn}",
         *(f"  {info.key}: {scale_of(info)}" for info in chosen),
         f"Fill in the columns, then: {typed('calibrate', shown_path(folder.path), str(place))}",
     )

@@ -230,11 +230,11 @@ class Conversation(Kind):
         apart = self._options.history == "golden"
         # What results are grouped by. None: the file does not say, and it cannot be seen
         splits = [turn.qa_split for turn in draft.turns if turn.qa_split is not None]
-        said = dict(draft.features)
+        features = dict(draft.features)
         for counted in ("num_dialogue_turns", "turns"):
-            said.pop(counted, None)  # what can be counted is not believed
+            features.pop(counted, None)  # what can be counted is not believed
         table = draft.table
-        type2 = said.pop("has_type2_question", any(splits) if splits else None)
+        type2 = features.pop("has_type2_question", any(splits) if splits else None)
         return Sample(
             kind="conversation",
             id=draft.id,
@@ -248,7 +248,7 @@ class Conversation(Kind):
                 "has_duplicate_columns": table is not None and has_duplicate_columns(table),
                 "has_non_numeric_values": table is not None and has_non_numeric_values(table),
                 "conversation_type": None if type2 is None else "hybrid" if type2 else "simple",
-                **said,
+                **features,
             },
             detail={"pre_text": draft.pre_text, "post_text": draft.post_text, "table": draft.table or {}},
             apart=apart,

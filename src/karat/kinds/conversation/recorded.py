@@ -185,7 +185,7 @@ class RecordedTurns:
         before = self.rows.setdefault(key, found)
         if before is not found:
             same = "alike" if before.reply == reply else "with another answer"
-            message = f"a second row for {_said(key)}, {same}; {before.place} counts"
+            message = f"a second row for {_key_text(key)}, {same}; {before.place} counts"
             self.faults.append(TurnFault(kind="duplicate", place=place, message=message))
         if key[2] is not None:
             self.conditions[key[2]] = None
@@ -220,7 +220,7 @@ def conversation_of(key: Key) -> str:
     return ends[1] if ends else name
 
 
-def _said(key: Key) -> str:
+def _key_text(key: Key) -> str:
     name, turn, condition, repetition = key
     parts = [f"'{name}'"] + ([f"turn {turn}"] if turn is not None else [])
     parts += [f"condition '{condition}'"] if condition is not None else []
@@ -284,27 +284,27 @@ def _whole(value: Any, column: str | None, *, default: int | None) -> int:
 def _reply(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
     """What the row says was answered, and the values in it that are none."""
     wrong: list[str] = []
-    said = {target: row.get(column) for target, column in columns.items()}
-    answer = _text(said.get("answer"))
-    if isinstance(said.get("answer"), (dict, list)):
-        wrong.append(f"'{columns['answer']}' is {_shown(said['answer'])}, want a number or a text: it counts as wrong")
-    verdict = _YES.get(str(said.get("correct")).strip().lower())
-    if verdict is None and said.get("correct") not in (None, ""):
-        wrong.append(f"'{columns['correct']}' is {_shown(said['correct'])}, want true or false: left out")
+    cells = {target: row.get(column) for target, column in columns.items()}
+    answer = _text(cells.get("answer"))
+    if isinstance(cells.get("answer"), (dict, list)):
+        wrong.append(f"'{columns['answer']}' is {_shown(cells['answer'])}, want a number or a text: it counts as wrong")
+    verdict = _YES.get(str(cells.get("correct")).strip().lower())
+    if verdict is None and cells.get("correct") not in (None, ""):
+        wrong.append(f"'{columns['correct']}' is {_shown(cells['correct'])}, want true or false: left out")
     numbers = {}
     for target in ("input_tokens", "output_tokens", "milliseconds", "dollars"):
-        numbers[target] = _number(said.get(target))
-        if numbers[target] is None and said.get(target) not in (None, ""):
-            wrong.append(f"'{columns[target]}' is {_shown(said[target])}, want a number of 0 or more: left out")
+        numbers[target] = _number(cells.get(target))
+        if numbers[target] is None and cells.get(target) not in (None, ""):
+            wrong.append(f"'{columns[target]}' is {_shown(cells[target])}, want a number of 0 or more: left out")
     tokens = {
         name: None if numbers[name] is None else int(numbers[name] or 0) for name in ("input_tokens", "output_tokens")
     }
     reply = Reply(
         text=answer or "",
         answer=answer,
-        unit=_text(said.get("unit")) or None,
-        program=_program(said.get("program")),
-        reasoning=_text(said.get("reasoning")) or None,
+        unit=_text(cells.get("unit")) or None,
+        program=_program(cells.get("program")),
+        reasoning=_text(cells.get("reasoning")) or None,
         verdict=verdict,
         usage=Usage(**tokens) if any(count is not None for count in tokens.values()) else None,
         milliseconds=numbers["milliseconds"],
@@ -471,8 +471,8 @@ def _unused(
     if name in turns:
         count = turns[name]
         has = f"turns 0 to {count - 1}" if count > 1 else "turn 0 only"
-        said = f"turn {turn}" if turn is not None else f"'{key[0]}'"
-        return TurnFault(kind="unknown_turn", place=place, message=f"{said}: '{name}' has {has}")
+        subject = f"turn {turn}" if turn is not None else f"'{key[0]}'"
+        return TurnFault(kind="unknown_turn", place=place, message=f"{subject}: '{name}' has {has}")
     return TurnFault(kind="unknown_id", place=place, message=f"no conversation is called '{key[0]}'")
 
 

@@ -439,16 +439,16 @@ def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
 
 def _diagnosed(each: Diagnosed) -> tuple[Count | Share | Text, ...]:
     example = each.examples[0] if each.examples else None
-    told, place = "", ""
+    answers, place = "", ""
     if example is not None:
         expected, actual = (formats.excerpt(one or formats.UNKNOWN, 40) for one in (example.expected, example.actual))
-        told = f"{expected} → {actual}"
+        answers = f"{expected} → {actual}"
         place = f"{formats.excerpt(example.conversation, 40)}, turn {formats.count(example.turn)}"
     share = Bar((("spread", each.share),)) if each.share else None
     return (
         Count(each.turns),
         Share(each.share, bar=share),
-        Text(told, below=place),
+        Text(answers, below=place),
     )
 
 

@@ -81,5 +81,5 @@ def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -
 
 def transcript(earlier: Sequence[tuple[str, str]], question: str) -> str:
     """A question with those before it and their golden answers."""
-    told = "\n\n".join(f"Question: {asked}\nAnswer: {answer}" for asked, answer in earlier)
-    return f"What was asked before, with the right answers:\n\n{told}\n\nThe question now:\n{question}"
+    turns = "\n\n".join(f"Question: {asked}\nAnswer: {answer}" for asked, answer in earlier)
+    return f"What was asked before, with the right answers:\n\n{turns}\n\nThe question now:\n{question}"

@@ -127,13 +127,13 @@ def _tau2(number: int, position: int, row: Row) -> Iterator[Item]:
     item = Item(number=number)
     task = Value(row, wrong=item.wrong)
     item.id = task.at("id").id()
-    told = task.at("user_scenario").at("instructions")
-    if isinstance(told.value, Mapping):
-        parts = [told.at(key) for key in ("reason_for_call", "known_info", "unknown_info", "task_instructions")]
+    instructions = task.at("user_scenario").at("instructions")
+    if isinstance(instructions.value, Mapping):
+        parts = [instructions.at(key) for key in ("reason_for_call", "known_info", "unknown_info", "task_instructions")]
         item.question = "\n\n".join(part.text().strip() for part in parts if part.value)
-        item.metadata = _kept(told.value, "domain")
+        item.metadata = _kept(instructions.value, "domain")
     if not item.question:
-        item.question = told.text()
+        item.question = instructions.text()
     criteria = task.at("evaluation_criteria")
     kept = {"outputs": criteria.at("communicate_info"), "assertions": criteria.at("nl_assertions")}
     _expect(item, criteria.at("actions"), "arguments", kept)

@@ -40,10 +40,10 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
     ]
 
 
-_Told = tuple[str, int, dict[str, Any]]
+_Finding = tuple[str, int, dict[str, Any]]
 
 
-def _repeated(samples: Sequence[Sample]) -> Iterable[_Told]:
+def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
     """Each question that was asked before: `contradicts` with another answer, else `same_question`."""
     first: dict[tuple[str, str | None], int] = {}
     for place, sample in enumerate(samples):
@@ -56,14 +56,14 @@ def _repeated(samples: Sequence[Sample]) -> Iterable[_Told]:
         yield reason, place, evidence
 
 
-def _echoes(samples: Sequence[Sample]) -> Iterable[_Told]:
+def _echoes(samples: Sequence[Sample]) -> Iterable[_Finding]:
     for place, sample in enumerate(samples):
         turn = sample.turns[0]
         if _folded(turn.question) == _folded(turn.golden or ""):
             yield "answer_is_question", place, {"answer": (turn.golden or "")[:200]}
 
 
-def _everywhere(samples: Sequence[Sample]) -> Iterable[_Told]:
+def _everywhere(samples: Sequence[Sample]) -> Iterable[_Finding]:
     """Long answers that several different questions share."""
     sharing: dict[str, dict[str, int]] = {}
     for place, sample in enumerate(samples):

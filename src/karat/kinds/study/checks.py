@@ -44,7 +44,7 @@ def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> lis
     except BadOption as error:
         return [f"where an answer could not be read, {error}"] * len(tests)
     return [
-        next((said for case in own if (said := _counted(test, case, data[case].columns))), "")
+        next((fault for case in own if (fault := _counted(test, case, data[case].columns))), "")
         for test, own in zip(tests, cases, strict=True)
     ]
 
@@ -71,8 +71,8 @@ def _person(study: StudyFile, case: Case) -> Response:
     )
 
 
-def _first(said: Any) -> Any:
-    return next(iter(said), None) if isinstance(said, (Mapping, list)) else said
+def _first(values: Any) -> Any:
+    return next(iter(values), None) if isinstance(values, (Mapping, list)) else values
 
 
 def _answer(one: Answered, pick: int) -> float | str | list[str]:
@@ -102,10 +102,10 @@ def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> st
         return ""  # a person may give a row for each of several fields: then one of them is NULL
     arm, gaps, _ = case
     value = columns[test.measure][rows[0]]
-    told = str(value).lower() if isinstance(value, bool) else shown(value)
+    counted_as = str(value).lower() if isinstance(value, bool) else shown(value)
     lacking = ", ".join(f"'{name}'" for name in gaps)
     return (
-        f"an answer that could not be read counts as {told}: '{test.measure}' of arm '{arm}' without {lacking}; "
+        f"an answer that could not be read counts as {counted_as}: '{test.measure}' of arm '{arm}' without {lacking}; "
         "in `derive` it must be NULL there"
     )
 
@@ -237,9 +237,9 @@ def _possible(study: StudyFile, column: str, arms: Sequence[str], shape: Shape |
         return ["true", "false"] if made == "BOOLEAN" else None
     if column == "arm":
         return list(arms)
-    said = study.participants.profile.get(column)
-    if isinstance(said, dict):
-        return list(said)
+    attribute = study.participants.profile.get(column)
+    if isinstance(attribute, dict):
+        return list(attribute)
     options = [label for arm in study.arms.values() for name, one in arm.answered.items() if name == column
                for label in one.labels]  # fmt: skip
     return list(dict.fromkeys(options)) or None
@@ -537,9 +537,9 @@ def _check_material(
     if "{{" in _CLOSED.sub("", text) and unclosed not in found.notes:
         found.notes.append(unclosed)
     if ANSWER_FORM not in names(text):
-        told = forms_in(text, task.fields)
-        silent = [name for name in task.fields if name not in told]
-        if told and silent:
+        explained = forms_in(text, task.fields)
+        silent = [name for name in task.fields if name not in explained]
+        if explained and silent:
             listed = ", ".join(f"'{name}:'" for name in silent)
             found.fault(place, f"'{task.prompt}' does not say how to answer {listed}")
     for name, one in task.fields.items():
@@ -570,13 +570,13 @@ def _check_types(found: Checked, study: StudyFile) -> None:
 
 def _check_people(found: Checked, study: StudyFile) -> None:
     place: Place = ("participants", "profile")
-    for name, said in study.participants.profile.items():
+    for name, entry in study.participants.profile.items():
         if not _NAME.match(name) or name in own_columns(study):
             found.fault((*place, name), "is the name of a column: letters, digits and _, and none of karat's own")
-        wrong = _profile_fault(said)
+        wrong = _profile_fault(entry)
         if wrong:
             found.fault((*place, name), wrong)
-        elif doubt := _profile_doubt(said):
+        elif doubt := _profile_doubt(entry):
             found.notes.append(f"participants.profile.{name}: {doubt}")
     if study.participants.given is not None:
         lacking = [at for at, person in enumerate(study.persons, 1) if set(person) != set(study.persons[0])]
@@ -584,33 +584,33 @@ def _check_people(found: Checked, study: StudyFile) -> None:
             found.fault(("participants", "given"), f"person {lacking[0]} has not the columns of the first")
         for name in study.persons[0] if study.persons else ():
             if not _NAME.match(name) or name in own_columns(study):
-                found.fault(("participants", "given"), f"'{name}' cannot be the name of an attribute")
+                found.fault(("participants", "given"), f"'{name}' cannot be the name of an entry")
 
 
-def _profile_fault(said: Any) -> str:
-    if isinstance(said, Mapping):
-        shares = list(said.values())
+def _profile_fault(entry: Any) -> str:
+    if isinstance(entry, Mapping):
+        shares = list(entry.values())
         if not shares or not all(_is_number(one) and 0 <= one <= _MOST for one in shares):
             return "must give each value its share: {female: 0.5, male: 0.5}"
         return "" if sum(shares) > 0 else "the shares add up to 0"
-    if isinstance(said, list):
-        if not said or any(not isinstance(one, (str, bool, int, float)) for one in said):
+    if isinstance(entry, list):
+        if not entry or any(not isinstance(one, (str, bool, int, float)) for one in entry):
             return "must be [lowest, highest], or a list of values"
-        if len(said) == 2 and all(map(_is_number, said)) and said[0] > said[1]:
-            return f"must go from low to high, got {shown(said[0])} to {shown(said[1])}"
-    if said is None:
+        if len(entry) == 2 and all(map(_is_number, entry)) and entry[0] > entry[1]:
+            return f"must go from low to high, got {shown(entry[0])} to {shown(entry[1])}"
+    if entry is None:
         return "must be a value, a list, or values with shares, got nothing"
-    numbers = [one for one in (said if isinstance(said, list) else [said]) if isinstance(one, (int, float))]
+    numbers = [one for one in (entry if isinstance(entry, list) else [entry]) if isinstance(one, (int, float))]
     return "" if all(abs(one) <= _MOST for one in numbers) else "numbers must be finite, and below 10^15"
 
 
-def _profile_doubt(said: Any) -> str:
+def _profile_doubt(entry: Any) -> str:
     """What can be drawn, and is seldom meant."""
-    if isinstance(said, str) and re.fullmatch(r"\d+\s?(?:-|–|to|\.\.)\s?\d+", said.strip()):
-        return f"everybody has {shown(said)}; [lowest, highest] draws from a range"
-    if isinstance(said, Mapping):
-        total = sum(float(share) for share in said.values())
-        whole = all(float(share).is_integer() for share in said.values())  # counts, or percentages
+    if isinstance(entry, str) and re.fullmatch(r"\d+\s?(?:-|–|to|\.\.)\s?\d+", entry.strip()):
+        return f"everybody has {shown(entry)}; [lowest, highest] draws from a range"
+    if isinstance(entry, Mapping):
+        total = sum(float(share) for share in entry.values())
+        whole = all(float(share).is_integer() for share in entry.values())  # counts, or percentages
         if not whole and not any(abs(total - all_) <= 0.02 * all_ for all_ in (1, 100)):
             return f"the shares add up to {total:g}; each counts as its part of that"
     return ""

@@ -38,13 +38,13 @@ def column_type(field: Answered) -> str:
 
 def attribute_type(study: StudyFile, name: str) -> str:
     """Number or text: what the persons' attribute is in `responses`."""
-    said = study.participants.profile.get(name)
-    if said is None:
+    attribute = study.participants.profile.get(name)
+    if attribute is None:
         values: list[Any] = [person.get(name) for person in study.persons]
-    elif isinstance(said, Mapping):
-        values = list(said)
+    elif isinstance(attribute, Mapping):
+        values = list(attribute)
     else:
-        values = said if isinstance(said, list) else [said]
+        values = attribute if isinstance(attribute, list) else [attribute]
     numeric = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values if one is not None)
     return "number" if numeric else "text"
 

@@ -389,10 +389,10 @@ def _authors(source: str) -> str:
     names = re.findall(r"(?:^|[,&] )([^\W\d_][\w' -]+), [^\W\d_]\.", before)
     if not names or not year:
         return formats.excerpt(source, _LONGEST_TITLE)
-    told = (
+    authors = (
         f"{names[0]} et al." if len(names) > 3 else " & ".join([", ".join(names[:-1]), names[-1]]).removeprefix(" & ")
     )
-    return formats.excerpt(f"{told} ({rest.partition(')')[0]})", _LONGEST_TITLE)
+    return formats.excerpt(f"{authors} ({rest.partition(')')[0]})", _LONGEST_TITLE)
 
 
 """1: 2026-11, the first."""
@@ -432,8 +432,8 @@ class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def warnings(self) -> list[str]:
         """What cannot be checked, and what is left to a person."""
-        said = [(one.name, warning) for one in self.studies for warning in one.warnings]
-        return [f"{name}: {text}" if len(self.studies) > 1 else text for name, text in said]
+        warnings = [(one.name, warning) for one in self.studies for warning in one.warnings]
+        return [f"{name}: {text}" if len(self.studies) > 1 else text for name, text in warnings]
 
     @property
     def problems(self) -> list[str]:
@@ -514,7 +514,7 @@ def _doubted(found: Dataset) -> list[Doubted]:
     for study in studies_of(found):
         for note in study.warnings:
             where, colon, message = note.partition(": ")
-            place, told = (where, message) if colon else ("file", note)
+            place, text = (where, message) if colon else ("file", note)
             one = place if found.path.is_file() else f"{study.study}: {place}"
-            doubted.append(Doubted(id=one, turn=None, reasons=("unchecked",), evidence={"unchecked": {told: None}}))
+            doubted.append(Doubted(id=one, turn=None, reasons=("unchecked",), evidence={"unchecked": {text: None}}))
     return doubted

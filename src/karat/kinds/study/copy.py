@@ -68,26 +68,26 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
             hint = did_you_mean(str(row.get("arm")), study.arms)
             faults.append(Fault(place=place, message=f"the study has no arm '{row.get('arm')}'{hint}"))
             continue
-        said = row.get("answers")
+        given = row.get("answers")
         scales = {name: one.scale for name, one in arm.answered.items() if one.scale != 1}
-        told = (
+        scaled = (
             {
                 # 4.35 · 100 is 434.99999999999994
                 name: round(value * scales[name], 9) if name in scales and isinstance(value, (int, float)) else value
-                for name, value in said.items()
+                for name, value in given.items()
             }
-            if study.relabel and isinstance(said, dict)
-            else said
+            if study.relabel and isinstance(given, dict)
+            else given
         )
-        text = msgspec.json.encode(told).decode() if isinstance(told, dict) else str(row.get("text", ""))
+        text = msgspec.json.encode(scaled).decode() if isinstance(scaled, dict) else str(row.get("text", ""))
         # The fields of a row: in a game with roles those of the role whose fields it has
         roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
-        own = [role.fields for role in roles.values() if isinstance(said, dict) and set(role.fields) & set(said)]
+        own = [role.fields for role in roles.values() if isinstance(given, dict) and set(role.fields) & set(given)]
         asked = own[0] if len(own) == 1 else arm.answered
         read = read_answers(text, asked)
         faults += [
             Fault(place=place, message=f"arm '{row['arm']}' has no field '{name}'{did_you_mean(name, arm.answered)}")
-            for name in (said if isinstance(said, dict) else ())
+            for name in (given if isinstance(given, dict) else ())
             if name not in arm.answered
         ]
         faults += [

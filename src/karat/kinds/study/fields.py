@@ -54,14 +54,14 @@ def spoken(text: str) -> str:
     >>> spoken("<think>choice: B?</think>\\nchoice: A"), spoken("<think>Hmm, choice: B")
     ('\\nchoice: A', '')
     """
-    said: list[str] = []
+    parts: list[str] = []
     at, thinks = 0, False  # a closing mark whose opening one was kept back ends thoughts, too
     for mark in sorted([*_OPENS.finditer(text), *_CLOSES.finditer(text)], key=re.Match.start):
         opens = _OPENS.fullmatch(mark[0]) is not None
         if opens and not thinks:
-            said.append(text[at : mark.start()])
+            parts.append(text[at : mark.start()])
         at, thinks = mark.end(), opens
-    return "".join(said if thinks else [*said, text[at:]])
+    return "".join(parts if thinks else [*parts, text[at:]])
 
 
 def marked_answers(text: str, names: Collection[str]) -> list[tuple[str, str]]:
@@ -76,7 +76,7 @@ def marked_answers(text: str, names: Collection[str]) -> list[tuple[str, str]]:
         name = match[1].casefold()
         if name in names or name == "answer":
             found.append((match.start(), name if name in names else "", match[2]))
-    return [(name, said.strip()) for _, name, said in sorted(found)[-_MOST:]]
+    return [(name, answer.strip()) for _, name, answer in sorted(found)[-_MOST:]]
 
 
 KINDS = ("refused", "missing", "out_of_range", "contradictory", "invalid")
@@ -182,12 +182,12 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
 
 def _settled(found: list[Value]) -> Value | None:
     """One answer out of all that were found for a field; None where there is nothing at all."""
-    said = [one for one in found if one.kind not in {MISSING, INVALID}]
-    if not said:
+    answers = [one for one in found if one.kind not in {MISSING, INVALID}]
+    if not answers:
         return next((one for one in found if one.kind == INVALID), found[0] if found else None)
-    if any(one != said[0] for one in said):
+    if any(one != answers[0] for one in answers):
         return Value(kind=CONTRADICTORY)
-    return said[0]
+    return answers[0]
 
 
 def _alone(text: str, one: Answered) -> Value | None:
@@ -208,7 +208,7 @@ def _alone(text: str, one: Answered) -> Value | None:
 def _marked(text: str, name: str, one: Answered, *, only: bool) -> list[Value]:
     """Answers in marks of their own; those without a name are of the only field."""
     marks = marked_answers(text, (name.casefold(),))
-    return [value_of(said, one) for named, said in marks if named or only]
+    return [value_of(answer, one) for named, answer in marks if named or only]
 
 
 def _called_answer(text: str, one: Answered) -> list[Value]:
@@ -333,13 +333,13 @@ def _in_prose(text: str, fields: Mapping[str, Answered], *, mine: bool = True) -
         if fields[name].type in {"text", "rank"} or not _own(text, mark.start(), mine=mine):
             continue
         end = min(mark.end() + _CLAUSE, marks[at + 1].start() if at + 1 < len(marks) else len(text))
-        said = _SENTENCE_END.split(text[mark.end() : end], maxsplit=1)[0]
-        asked_at = mark.end() + len(said)
+        clause = _SENTENCE_END.split(text[mark.end() : end], maxsplit=1)[0]
+        asked_at = mark.end() + len(clause)
         if text[asked_at : asked_at + 1] == "?":
             continue
-        said_alone = re.sub(r"\W+and(?:\W+(?:my|the|for my|for the))?\W*$", "", said)
-        value = _value_in(said_alone, fields[name], fields)
-        if value.kind not in {MISSING, INVALID} and _bare(said) != _bare(described(fields[name])):
+        value_text = re.sub(r"\W+and(?:\W+(?:my|the|for my|for the))?\W*$", "", clause)
+        value = _value_in(value_text, fields[name], fields)
+        if value.kind not in {MISSING, INVALID} and _bare(clause) != _bare(described(fields[name])):
             found.setdefault(name, []).append(value)
     return found
 

@@ -66,8 +66,8 @@ def kept_studies(run: RunFolder) -> list[StudyFile]:
         try:
             study = read_kept_study(path, run.study(copy), persons=[person] if person else [])
         except BadDataset as bad:
-            told = "; ".join(str(fault) for fault in bad.faults[:3])
-            raise BadRun(str(run.path), f"studies/{copy.file} is no study: {told}") from bad
+            faults = "; ".join(str(fault) for fault in bad.faults[:3])
+            raise BadRun(str(run.path), f"studies/{copy.file} is no study: {faults}") from bad
         if study.study != copy.study:
             raise BadRun(str(run.path), f"studies/{copy.file} is of '{study.study}', run.json says '{copy.study}'")
         found.append(replace(study, code=copy.code))
@@ -119,8 +119,8 @@ def load_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tu
         raise BadPlugin(name, f"{study.path} is no longer the study that was run; its code may have changed with it")
     differs = _changed(study)
     if differs is not None and study.code is not None and not changed:
-        told = f"{differs} since the run was made; look at it, then say --allow-changed-code (report, compare, …)"
-        raise BadPlugin(name, f"its code is another: {told}")
+        reason = f"{differs} since the run was made; look at it, then say --allow-changed-code (report, compare, …)"
+        raise BadPlugin(name, f"its code is another: {reason}")
     function = getattr(_module(file, name), name.partition(":")[2], None)
     if not callable(function):
         raise BadPlugin(name, f"{file} has no function '{name.partition(':')[2]}'")
@@ -154,8 +154,8 @@ def _module(file: Path, name: str) -> Any:
     if isinstance(caught.error, KeyboardInterrupt):
         raise caught.error
     if caught.error is not None:
-        told = f"{type(caught.error).__name__}: {caught.error}"
-        raise BadPlugin(name, f"{file} cannot be imported: {told}") from caught.error
+        cause = f"{type(caught.error).__name__}: {caught.error}"
+        raise BadPlugin(name, f"{file} cannot be imported: {cause}") from caught.error
     return module
 
 
@@ -172,8 +172,8 @@ class _Checked:
         if isinstance(caught.error, KeyboardInterrupt):
             raise caught.error
         if caught.error is not None:
-            told = f"{type(caught.error).__name__}: {caught.error}"
-            raise BadOption("reducer", f"{self._name} failed: {told}") from caught.error
+            cause = f"{type(caught.error).__name__}: {caught.error}"
+            raise BadOption("reducer", f"{self._name} failed: {cause}") from caught.error
         good = isinstance(found, Mapping) and all(
             isinstance(values, Sequence) and not isinstance(values, str) for values in found.values()
         )

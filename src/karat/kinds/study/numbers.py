@@ -154,8 +154,8 @@ def _check_own_signs(numbers: Numbers) -> None:
     if len(means) != 2 or means[0] is None or means[1] is None or means[0] == means[1]:
         return
     apart = math.copysign(1, means[0] - means[1])
-    said = test.human.t if test.kind in _AS_T else test.human.z if test.kind == "mannwhitney" else test.human.sign
-    if said is not None and said * apart < 0:
+    statistic = test.human.t if test.kind in _AS_T else test.human.z if test.kind == "mannwhitney" else test.human.sign
+    if statistic is not None and statistic * apart < 0:
         first, second = (
             ("the mean", "what it is compared with") if test.kind in PAIRED else ("the first level", "the second")
         )
@@ -178,31 +178,31 @@ def check_reported(numbers: Numbers, text: str) -> None:
             numbers.notes.append(f"{excerpt(text, 60)!r} has no statistic that could be checked")
         return
     fitting = [
-        (said, printed)
-        for said in every
-        if (printed := _as_own(numbers.test, said.kind, said.statistic, 0.5 * 10.0**-said.decimals)) is not None
+        (stat, printed)
+        for stat in every
+        if (printed := _as_own(numbers.test, stat.kind, stat.statistic, 0.5 * 10.0**-stat.decimals)) is not None
     ]
     if not fitting:
         numbers.fault(f"a {numbers.test.kind} does not follow from {every[0].kind}", "reported")
         return
     faults, notes = list(numbers.faults), list(numbers.notes)
-    for said, printed in [*fitting, fitting[0]]:  # an F of another effect may be printed beside; none holds: the first
+    for stat, printed in [*fitting, fitting[0]]:  # an F of another effect may be printed beside; none holds: the first
         numbers.faults[:], numbers.notes[:] = faults, notes
         _check_statistic(numbers, printed, text)
-        _check_p(numbers, said)
-        _check_sizes(numbers, said.kind, said.dfs, said.n if said.n is None or said.n2 is None else said.n + said.n2)
+        _check_p(numbers, stat)
+        _check_sizes(numbers, stat.kind, stat.dfs, stat.n if stat.n is None or stat.n2 is None else stat.n + stat.n2)
         if len(numbers.faults) == len(faults):
             return
 
 
-def _check_p(numbers: Numbers, said: Reported) -> None:
+def _check_p(numbers: Numbers, reported: Reported) -> None:
     """A p that the printed statistic does not give is told: karat uses none, but one of the two is a slip."""
-    given = printed_p(said, one_sided=numbers.test.alternative != "two-sided")
+    given = printed_p(reported, one_sided=numbers.test.alternative != "two-sided")
     if given is None or given.holds or numbers.test.reason is not None:
         return
     sides = "one-sided" if numbers.test.alternative != "two-sided" else "two-sided"
     p = p_value((given.low + given.high) / 2)
-    numbers.notes.append(f"'{excerpt(said.text, 60)}': the statistic gives p {p} ({sides})")
+    numbers.notes.append(f"'{excerpt(reported.text, 60)}': the statistic gives p {p} ({sides})")
 
 
 def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] | None:
@@ -377,15 +377,15 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
 
 def check_chi2(numbers: Numbers) -> None:
     """A χ² that the file gives, against the counts beside it: only they are used."""
-    test, said = numbers.test, numbers.test.human.chi2
+    test, printed = numbers.test, numbers.test.human.chi2
     table = table_of(test, levels_of(test, numbers.arms)) if test.kind == "contingency" else None
-    if said is None or table is None:
+    if printed is None or table is None:
         return
-    half = numbers.half(said, "chi2")
+    half = numbers.half(printed, "chi2")
     found = [(one, one) for one in _chi_squares(table)]
-    if not _meet(found, [(said - half, said + half)]):
+    if not _meet(found, [(printed - half, printed + half)]):
         listing = " or ".join(map(_shown, found[:3]))
-        numbers.doubt(f"the counts give chi2 = {listing}, the file says {said:g}", "chi2")
+        numbers.doubt(f"the counts give chi2 = {listing}, the file says {printed:g}", "chi2")
 
 
 def check_repeated(numbers: Numbers, sizes: Sequence[float], dfs: Sequence[float]) -> None:
@@ -442,7 +442,7 @@ def _check_shares(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
     if len(shares) != len(levels) or len(printed) != len(shares):
         return False
     good = any(
-        all(abs(share - float(said)) <= 0.5 * 10.0 ** -len(said.partition(".")[2]) + 1e-6 for share, said in pairs)
+        all(abs(share - float(shown)) <= 0.5 * 10.0 ** -len(shown.partition(".")[2]) + 1e-6 for share, shown in pairs)
         for pairs in (list(zip(shares, order, strict=True)) for order in _orders(printed))
     )
     if not good:
@@ -484,12 +484,12 @@ def _same_mean(own: tuple[float | None, float | None], printed: Mapping[str, str
     unit = float(printed.get("of") or 1)
     if unit == 0:  # `2.33 (0.49) of 0`
         return False
-    for value, said in zip(own, (printed["mean"], printed.get("sd")), strict=True):
-        if value is None or said is None:
+    for value, figure in zip(own, (printed["mean"], printed.get("sd")), strict=True):
+        if value is None or figure is None:
             continue
-        half = 0.5 * 10.0 ** -len(said.partition(".")[2]) / unit
+        half = 0.5 * 10.0 ** -len(figure.partition(".")[2]) / unit
         rounded = 0.5 * 10.0 ** -len(repr(value).partition(".")[2])
-        if abs(value - float(said.replace("−", "-")) / unit) > max(half, rounded) + 1e-9:
+        if abs(value - float(figure.replace("−", "-")) / unit) > max(half, rounded) + 1e-9:
             return False
     return True
 

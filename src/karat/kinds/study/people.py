@@ -43,15 +43,15 @@ def people(study: StudyFile, arms: Sequence[str], *, seed: int, per_arm: int | N
 def _size(study: StudyFile, arm: str, per_arm: int | None) -> int:
     if per_arm is not None:
         return per_arm
-    said = study.participants.per_arm
-    return said if isinstance(said, int) else study.arms[arm].n or 0
+    declared = study.participants.per_arm
+    return declared if isinstance(declared, int) else study.arms[arm].n or 0
 
 
 def _person(study: StudyFile, group: str, arms: tuple[str, ...], number: int, seed: int) -> Person:
     given = _given(study, group, number, seed)
     drawn = {
-        name: _drawn(said, random.Random(f"{seed}/{group}/{number}/{name}"))
-        for name, said in study.participants.profile.items()
+        name: _drawn(attribute, random.Random(f"{seed}/{group}/{number}/{name}"))
+        for name, attribute in study.participants.profile.items()
         if name not in given
     }
     profile = {name: {**drawn, **given}[name] for name in study.attributes}
@@ -74,17 +74,17 @@ def _given(study: StudyFile, group: str, number: int, seed: int) -> dict[str, An
     return study.persons[order[place]]
 
 
-def _drawn(said: Any, dice: random.Random) -> Any:
+def _drawn(attribute: Any, dice: random.Random) -> Any:
     """One value of what the file says of an attribute: [low, high], values with shares, values, or one value."""
-    if isinstance(said, Mapping):
-        return dice.choices(list(said), weights=[float(share) for share in said.values()])[0]
-    if not isinstance(said, list):
-        return said
-    if len(said) == 2 and all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in said):
-        low, high = said
+    if isinstance(attribute, Mapping):
+        return dice.choices(list(attribute), weights=[float(share) for share in attribute.values()])[0]
+    if not isinstance(attribute, list):
+        return attribute
+    if len(attribute) == 2 and all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in attribute):
+        low, high = attribute
         whole = isinstance(low, int) and isinstance(high, int)
         return dice.randint(low, high) if whole else round(dice.uniform(low, high), 3)
-    return dice.choice(said)
+    return dice.choice(attribute)
 
 
 REST = "rest"

@@ -180,12 +180,12 @@ class _Reader(msgspec.Struct):
         digest = sha256(data + b"relabelled" * others)
         for one in [*(text for _, text in sorted(materials.items())), persons_digest]:
             digest.update(len(one).to_bytes(8, "big") + one.encode("utf-8", "surrogatepass"))
-        said = draft or StudyDraft.model_construct(**{"derive": "", **_texts(values)})
+        top = draft or StudyDraft.model_construct(**{"derive": "", **_texts(values)})
         found = StudyFile(
-            study=said.study, title=said.title, source=said.source, domain=said.domain, path=path,
-            sha256=digest.hexdigest(), participants=participants or Participants(), design=said.design, arms=good,
-            order=said.order, derive=said.derive, findings=tuple(one for one in findings if one is not None),
-            min_coverage=said.min_coverage, license=said.license, caveat=said.caveat, reducer=said.reducer,
+            study=top.study, title=top.title, source=top.source, domain=top.domain, path=path,
+            sha256=digest.hexdigest(), participants=participants or Participants(), design=top.design, arms=good,
+            order=top.order, derive=top.derive, findings=tuple(one for one in findings if one is not None),
+            min_coverage=top.min_coverage, license=top.license, caveat=top.caveat, reducer=top.reducer,
             materials=materials, persons=persons, warnings=tuple(warnings), data=data, relabel=self.relabel,
             wording=None if self.relabel else self.wording,
         )  # fmt: skip

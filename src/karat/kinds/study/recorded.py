@@ -78,11 +78,11 @@ class RecordedParticipants:
                 place = f"sample '{sample.id}', condition '{condition}', repetition {repetition}"
                 raise AgentFault("not_recorded", f"{self.path.name} holds no row for {place}")
             return Reply(text="", stop_reason="not_recorded", dollars=0.0)
-        said = self._rows[key]
-        if not isinstance(said, str):
+        recorded = self._rows[key]
+        if not isinstance(recorded, str):
             fields = sample.detail["fields"][turn]
-            said = msgspec.json.encode({name: value for name, value in said.items() if name in fields}).decode()
-        return Reply(text=said, dollars=0.0)
+            recorded = msgspec.json.encode({name: value for name, value in recorded.items() if name in fields}).decode()
+        return Reply(text=recorded, dollars=0.0)
 
     def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> None:
         """None: `notes` has all that is known of the file."""
@@ -123,7 +123,7 @@ class RecordedParticipants:
         if who in (None, "") or isinstance(who, (dict, list, bool)):
             hint = did_you_mean(columns.participant, row) if columns.participant not in row else ""
             raise ValueError(f"'{columns.participant}' must say which participant it is of{hint}")
-        place = tuple(_said(row.get(getattr(columns, name))) for name in _PLACES)
+        place = tuple(_text(row.get(getattr(columns, name))) for name in _PLACES)
         at = row.get(columns.repetition)
         if at in (None, ""):
             at = self._met[str(who), place]
@@ -157,5 +157,5 @@ def _names(sample: Sample, member: int | None) -> Iterator[str]:
     yield sample.id.removeprefix(f"{sample.detail['study']}/")
 
 
-def _said(value: Any) -> str | None:
+def _text(value: Any) -> str | None:
     return None if value in (None, "") else str(value)

@@ -57,8 +57,8 @@ def random_text(fields: Mapping[str, Mapping[str, Any]], dice: random.Random) ->
     >>> random_text({"how": {"type": "likert", "range": [4, 4]}}, random.Random(0))
     'how: 4'
     """
-    said = random_values(fields, dice)
-    return "\n".join(f"{name}: {_written(value, fields[name])}" for name, value in said.items())
+    values = random_values(fields, dice)
+    return "\n".join(f"{name}: {_written(value, fields[name])}" for name, value in values.items())
 
 
 def _answer(one: Mapping[str, Any], dice: random.Random) -> Value:
@@ -222,7 +222,7 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
     if before and "payoffs" in sample.detail:
         fields = {sample.turns[at].detail["role"]: fields_of(sample, at) for at in before}
         earned = payoffs_of(sample.detail["payoffs"], fields, last)
-        last = {role: said | {PAYOFF: _or_unknown(earned.get(role))} for role, said in last.items()}
+        last = {role: given | {PAYOFF: _or_unknown(earned.get(role))} for role, given in last.items()}
     return filled_role(sample.turns[turn].question, now=answers(range(begin, turn)), last=last)
 
 
@@ -248,9 +248,9 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
     for at, turn in enumerate(sample.turns):
         member = turn.detail.get("member")
         who = alone if member is None else sample.detail["members"][member]["participant"]
-        said = _in_units(sample, at, values[at]) if at < len(values) else None
+        answers = _in_units(sample, at, values[at]) if at < len(values) else None
         key = who, turn.detail["arm"], turn.detail.get("round")
-        rows.setdefault(key, []).append(said)
+        rows.setdefault(key, []).append(answers)
         if "role" in turn.detail:
             asked[key] = tuple(sample.detail["fields"][at])
     profiles = {one["participant"]: one["profile"] for one in sample.detail.get("members", ())}
@@ -259,35 +259,35 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
             participant=who,
             arm=arm,
             profile=profiles.get(who, sample.detail.get("profile", {})),
-            values={name: value for one in said if one is not None for name, value in one.items()},
-            answered=any(one is not None for one in said),
+            values={name: value for one in answers if one is not None for name, value in one.items()},
+            answered=any(one is not None for one in answers),
             fields=asked.get((who, arm, number)),
             group=alone if number is not None else None,
             round=number,
         )
-        for (who, arm, number), said in rows.items()
+        for (who, arm, number), answers in rows.items()
     ]
 
 
-def _in_units(sample: Sample, turn: int, said: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _in_units(sample: Sample, turn: int, answers: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The answers of a turn in the units of the study, whatever amounts were shown."""
     scales = {name: one["scale"] for name, one in sample.detail["fields"][turn].items() if "scale" in one}
-    if said is None or not scales:
-        return said
-    return {name: value / scales[name] if name in scales else value for name, value in said.items()}
+    if answers is None or not scales:
+        return answers
+    return {name: value / scales[name] if name in scales else value for name, value in answers.items()}
 
 
 def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, Any]:
-    return {} if reply is None else said_in(sample, turn, reply).values
+    return {} if reply is None else answered_in(sample, turn, reply).values
 
 
-def said_in(sample: Sample, turn: int, reply: str) -> Read:
+def answered_in(sample: Sample, turn: int, reply: str) -> Read:
     """What a participant answered in a turn. What was read just now is remembered: a whole group is shown it."""
-    return _said(reply, msgspec.json.encode(sample.detail["fields"][turn]))
+    return _read_cached(reply, msgspec.json.encode(sample.detail["fields"][turn]))
 
 
 @lru_cache(maxsize=256)  # the last rounds of some groups
-def _said(reply: str, fields: bytes) -> Read:
+def _read_cached(reply: str, fields: bytes) -> Read:
     return read_answers(
         reply, {name: Answered.model_validate(one) for name, one in msgspec.json.decode(fields).items()}
     )
@@ -331,10 +331,10 @@ def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool
         return False
     seat, unread = sample.turns[turn].seat, 0
     for at in range(turn - 1, -1, -1):
-        said = replies[at]
-        if sample.turns[at].seat != seat or said is None:
+        reply = replies[at]
+        if sample.turns[at].seat != seat or reply is None:
             continue
-        read = said_in(sample, at, said)
+        read = answered_in(sample, at, reply)
         if read.values:
             return False
         unread += not read.complete(fields_of(sample, at))

@@ -479,9 +479,9 @@ def _unread(part: StudySummary) -> Iterator[Block]:
             caption="What could not be read", columns=heads, rows=rows,
             legend=f"Answers, by field of an arm; none was turned into another answer.{_left(len(found))}",
         )  # fmt: skip
-    told = tuple(line for one in part.conditions for line in _missing(one))
-    if told:
-        yield Note(texts=told, title="No answer")
+    missing = tuple(line for one in part.conditions for line in _missing(one))
+    if missing:
+        yield Note(texts=missing, title="No answer")
 
 
 def _missing(one: StudyCondition) -> Iterator[str]:

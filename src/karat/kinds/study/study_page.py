@@ -76,9 +76,9 @@ def _about(info: StudyInfo) -> Iterator[tuple[str, str]]:
         yield "Caveat", info.caveat
     if info.license:
         yield "License", info.license
-    told = [f"wording {info.wording}" if info.wording else "", "options reversed" if info.reorder else "",
+    changes = [f"wording {info.wording}" if info.wording else "", "options reversed" if info.reorder else "",
             "other names and amounts" if info.relabel else ""]  # fmt: skip
-    yield "Shown", ", ".join(filter(None, told)) or "as it stands"
+    yield "Shown", ", ".join(filter(None, changes)) or "as it stands"
     yield "Least coverage for a score", formats.share(info.min_coverage)
     if info.reducer:
         yield "Code of its own", f"{info.reducer}{'' if info.reduced else ', which was not allowed to run'}"
@@ -130,8 +130,8 @@ def _tests(part: StudySummary, name: str, sides: Sequence[tuple[int, FindingResu
     for own, each in list(tests.items())[:_MOST_TESTS]:
         test = each[0][1]
         reported = test.reported and f"“{test.reported}”"
-        told = [test.kind.replace("_", " "), f"expected of people: {test.expect}", reported]
-        rows.append(Group(own, ", ".join(filter(None, told))))
+        facts = [test.kind.replace("_", " "), f"expected of people: {test.expect}", reported]
+        rows.append(Group(own, ", ".join(filter(None, facts))))
         first = next((one.repetitions[0] for _, one in each if one.repetitions), None)
         human = _side(test.kind, None if first is None else first.human)
         rows.append(Row(name="people", total=True, cells=(*human, Text(""), Text(""), Text(""))))

@@ -323,8 +323,8 @@ def _in_its_unit(number: re.Match[str], rest: str, one: Answered) -> bool:
 
 def _other_measure(behind: str, hint: str) -> bool:
     """Whether the hint asks for metres, say, and the number is one of kilometres."""
-    said = re.match(r"\s?([A-Za-z]{1,12})\b", behind)
-    given = _MEASURE.fullmatch(said[1]) if said is not None else None
+    behind_word = re.match(r"\s?([A-Za-z]{1,12})\b", behind)
+    given = _MEASURE.fullmatch(behind_word[1]) if behind_word is not None else None
     asked = {found.lastgroup for word in re.findall(r"[a-z]+", hint) if (found := _MEASURE.fullmatch(word))}
     return given is not None and bool(asked) and given.lastgroup not in asked
 

@@ -54,7 +54,7 @@ _MOST_ARMS = 100  # of one participant
 _MOST_CELLS = 400  # of one table: members × rounds
 _MOST_CONDITIONS = 50
 _MOST_LINKS = 100
-_MOST_SAID = 40  # values in a cell
+_MOST_IN_CELL = 40  # values in a cell
 _MOST_TURNS = 1_000  # of a sample whose texts are filled: each looks at those of a whole group
 _NAMED = 60  # characters of an answer in a list of choices
 _WITHOUT = {"stopped": "not asked any more", "unrecorded": "not recorded"}
@@ -160,7 +160,7 @@ class StudyViews(Views):
                 what=f"{part}: {name}",
                 person=_hashable(person),
                 karat=_hashable(karat) if known else None,
-                words=f"{name}: {_said(*person)}" + (f" (karat: {_said(*karat)})" if differs else ""),
+                words=f"{name}: {_shown_value(*person)}" + (f" (karat: {_shown_value(*karat)})" if differs else ""),
                 differs=differs,
                 field=True,
             )
@@ -298,7 +298,7 @@ def _reply(page: SamplePage, turn: int, trial: _Turns) -> dict[str, object]:
     for label in page.reviews.of_turn(record.id, turn):
         for name in [*label.answers, *label.unread][:_MOST]:
             person = _read_by(label, name)
-            people.setdefault(name, []).append((label.who, _said(*person), person == _read_by_karat(row, name)))
+            people.setdefault(name, []).append((label.who, _shown_value(*person), person == _read_by_karat(row, name)))
     own = page.reviews.by_reviewer(record.id, turn)
     ask = row is not None and record.answer is not None and reply is not None
     return {
@@ -361,9 +361,9 @@ def _cell(sample: Sample, turn: int | None, trial: _Turns) -> dict[str, object]:
     if turn is None:
         return {"said": [], "missing": "", "saw": []}
     missing, fields = trial.why_missing(turn), trial.fields(sample, turn)
-    saw = [] if missing else filled_values(sample.turns[turn].question, trial.shown(sample, turn))[:_MOST_SAID]
-    said = [(field["name"] if len(fields) > 1 else "", field["value"] or "", field["why"]) for field in fields]
-    return {"missing": missing, "said": said[:_MOST_SAID], "saw": saw}
+    saw = [] if missing else filled_values(sample.turns[turn].question, trial.shown(sample, turn))[:_MOST_IN_CELL]
+    answers = [(field["name"] if len(fields) > 1 else "", field["value"] or "", field["why"]) for field in fields]
+    return {"missing": missing, "answers": answers[:_MOST_IN_CELL], "saw": saw}
 
 
 def _path(page: SamplePage, **query: str) -> str:
@@ -466,7 +466,7 @@ def checked_reading(
 
 
 def _choice(value: Reading | None, kind: str, karat: tuple[Reading | None, str]) -> tuple[str, str]:
-    name = _said(value, kind)
+    name = _shown_value(value, kind)
     name = name if len(name) <= _NAMED else f"{name[:_NAMED]}…"
     return _sent(value, kind), f"{name}, as karat read it" if (value, kind) == karat else name
 
@@ -522,7 +522,7 @@ def _read_by(label: Label, name: str) -> tuple[Reading | None, str]:
     return label.answers.get(name), label.unread.get(name, "")
 
 
-def _said(value: Reading | None, kind: str) -> str:
+def _shown_value(value: Reading | None, kind: str) -> str:
     return _value_text(value) if value is not None else kind.replace("_", " ") or formats.UNKNOWN
 
 

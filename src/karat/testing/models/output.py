@@ -60,9 +60,9 @@ def model_output(say: ScriptedResponse, request: Request) -> ModelOutput:
 
 def tokens_in(request: Request) -> int:
     """The tokens that are reported for a request: four characters a token, tools included."""
-    said = sum(len(one.text) + sum(map(len, one.tool_calls)) for one in request.messages)
+    messages = sum(len(one.text) + sum(map(len, one.tool_calls)) for one in request.messages)
     offered = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.schema)) for tool in request.tools)
-    return max(1, (len(request.system) + said + offered) // 4)
+    return max(1, (len(request.system) + messages + offered) // 4)
 
 
 def _tokens(text: str) -> int:

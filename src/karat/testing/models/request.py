@@ -63,17 +63,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def question(self) -> str:
         """The last message of the user."""
-        return next((said.text for said in reversed(self.messages) if said.role == "user"), "")
+        return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
 
     @property
     def tool_results(self) -> tuple[str, ...]:
         """The results of tools since the last message of the user."""
         found = []
-        for said in reversed(self.messages):
-            if said.role == "user":
+        for message in reversed(self.messages):
+            if message.role == "user":
                 break
-            if said.role == "tool":
-                found.append(said.text)
+            if message.role == "tool":
+                found.append(message.text)
         return tuple(reversed(found))
 
     def offered(self, name: str) -> OfferedTool | None:
@@ -86,8 +86,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def digest(self) -> str:
         """Hex, over the conversation and the model: the same whenever the same is asked."""
-        said = [[one.role, one.text, one.tool_calls] for one in self.messages]
-        return digest_of([self.model, self.system, said])
+        messages = [[one.role, one.text, one.tool_calls] for one in self.messages]
+        return digest_of([self.model, self.system, messages])
 
     def as_json(self) -> dict[str, object]:
         """For the log file: without the key."""
@@ -142,13 +142,13 @@ def read_request(api: Api, *, number: int, path: str, headers: Mapping[str, str]
 def _refuse_loose_ends(messages: Iterable[Message]) -> None:
     """As the providers do: each call has its result right behind it, and each result has its call."""
     open_calls: dict[str, None] = {}
-    for said in messages:
-        if said.role != "tool":
+    for message in messages:
+        if message.role != "tool":
             if open_calls:
                 raise BadRequest(f"messages: a tool call has no result: {', '.join(open_calls)}")
-            open_calls = dict.fromkeys(said.tool_call_ids)
+            open_calls = dict.fromkeys(message.tool_call_ids)
             continue
-        for one in said.tool_call_ids:
+        for one in message.tool_call_ids:
             if one not in open_calls:
                 raise BadRequest(f"messages: a result answers no tool call right before it: {one}")
             del open_calls[one]

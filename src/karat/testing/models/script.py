@@ -107,7 +107,7 @@ class When(BaseModel):
             self.api in (None, request.api),
             self.model is None or fnmatch.fnmatchcase(request.model, self.model),
             self.contains is None
-            or any(self.contains in text for text in [said.text for said in request.messages if said.role == "user"]),
+            or any(self.contains in message.text for message in request.messages if message.role == "user"),
             self.system is None or self.system in request.system,
             self.tool is None or request.offered(self.tool) is not None,
             self.tools in (None, bool(request.tools)),
@@ -188,5 +188,5 @@ _SLOT = re.compile(r"\{\{\s*(question|tool_result|system|model)\s*\}\}")
 
 def _put(name: str, request: Request) -> str:
     if name == "tool_result":
-        return next((said.text for said in reversed(request.messages) if said.role == "tool"), "")
+        return next((message.text for message in reversed(request.messages) if message.role == "tool"), "")
     return str(getattr(request, name))

@@ -299,8 +299,8 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
             for how, count in one.extraction.items():
                 turns[how] = turns.get(how, 0) + count
         listed = sorted(turns.items(), key=lambda item: -item[1])
-        told = (f"{formats.count(count)} {_FOUND.get(how, f'by {how}')}" for how, count in listed)
-        return f"Answers: {', '.join(told)}." if turns else ""
+        counts = (f"{formats.count(count)} {_FOUND.get(how, f'by {how}')}" for how, count in listed)
+        return f"Answers: {', '.join(counts)}." if turns else ""
 
     def warning_lines(self) -> list[str]:
         """What counts as wrong without having been answered, and numbers that do not belong together."""

@@ -207,14 +207,14 @@ _MOST_VALUES = 12  # of a feature; an id or a free text is none
 
 
 def _feature(part: Turns, name: str, level: float) -> Feature | None:
-    told = [metadata.get(name) for metadata in part.base.metadata]
-    values = {value for value in told if isinstance(value, (bool, int, str))}
+    given = [metadata.get(name) for metadata in part.base.metadata]
+    values = {value for value in given if isinstance(value, (bool, int, str))}
     kinds = {type(value) for value in values}
     if not values or len(values) > _MOST_VALUES or len(kinds) > 1:
         return None
     ordered: list[Any] = sorted(values)
     place = {value: number for number, value in enumerate(ordered)}
-    codes = np.array([place.get(value, -1) if isinstance(value, (bool, int, str)) else -1 for value in told])[
+    codes = np.array([place.get(value, -1) if isinstance(value, (bool, int, str)) else -1 for value in given])[
         part.sample
     ]
     right = part.rate("right")
@@ -301,9 +301,9 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
     """Answered turns that failed by diagnosis, the most frequent first, with the first few of each as examples."""
     slots: dict[str, list[int]] = {}
     wrong = part.value("right") == 0
-    for slot in sorted(part.said):
+    for slot in sorted(part.failed_turns):
         if part.scored[slot] and part.reached[slot] and wrong[slot]:
-            slots.setdefault(part.said[slot].diagnosis, []).append(slot)
+            slots.setdefault(part.failed_turns[slot].diagnosis, []).append(slot)
     strict = int((wrong & part.scored & part.reached & (part.value("numerical") == 1)).sum())
     failed = sum(map(len, slots.values())) + strict
     ordered = sorted(slots.items(), key=lambda item: (-len(item[1]), item[0]))
@@ -333,17 +333,17 @@ def _of_different_conversations(part: Turns, slots: Sequence[int]) -> list[int]:
 
 
 def _example(part: Turns, slot: int) -> Example:
-    base, said = part.base, part.said[slot]
+    base, failed = part.base, part.failed_turns[slot]
     place = slot % base.size
     return Example(
-        trial=said.trial,
+        trial=failed.trial,
         conversation=base.ids[int(base.sample[place])],
         repetition=slot // base.size,
         turn=int(base.number[place]),
         question=formats.excerpt(base.questions[place], _LONGEST),
-        expected=None if said.expected is None else formats.excerpt(said.expected, _LONGEST),
-        actual=None if said.actual is None else formats.excerpt(said.actual, _LONGEST),
-        evidence=formats.excerpt(said.evidence, _LONGEST),
+        expected=None if failed.expected is None else formats.excerpt(failed.expected, _LONGEST),
+        actual=None if failed.actual is None else formats.excerpt(failed.actual, _LONGEST),
+        evidence=formats.excerpt(failed.evidence, _LONGEST),
     )
 
 
@@ -366,8 +366,8 @@ def propagation(part: Turns, *, level: float) -> Propagation:
     before = np.where(part.number > 0, earlier, np.nan)
     wrong = right == 0
     proved, carried = np.zeros((2, right.size), dtype=bool)
-    proved[[slot for slot, said in part.said.items() if said.diagnosis == "propagated"]] = True
-    carried[[slot for slot, said in part.said.items() if said.carried]] = True
+    proved[[slot for slot, failed in part.failed_turns.items() if failed.diagnosis == "propagated"]] = True
+    carried[[slot for slot, failed in part.failed_turns.items() if failed.carried]] = True
     first: dict[int, int] = {}
     for conversation, number in zip(part.conversation[wrong].tolist(), part.number[wrong].tolist(), strict=True):
         first[conversation] = min(first.get(conversation, number), number)
@@ -389,8 +389,8 @@ def propagation(part: Turns, *, level: float) -> Propagation:
 def cost(part: Turns, account: Account, right_conversations: int) -> Cost:
     """What was spent on all conversations, over what came out right."""
     right_turns = int(np.nansum(part.rate("right")))
-    told = account.tokens
-    known = [count for count in (told.input, told.output) if count is not None]
+    usage = account.tokens
+    known = [count for count in (usage.input, usage.output) if count is not None]
     tokens = max(sum(known) - part.scoring_tokens, 0) if known else None
     spent, unknown = account.cost.agent.known, account.cost.agent.unknown
     dollars = None if unknown and not spent else spent
@@ -398,7 +398,7 @@ def cost(part: Turns, account: Account, right_conversations: int) -> Cost:
         right_conversations=right_conversations,
         right_turns=right_turns,
         tokens=tokens,
-        tokens_unknown=told.unknown,
+        tokens_unknown=usage.unknown,
         dollars=dollars,
         dollars_unknown=unknown,
         tokens_per_right_conversation=_each(tokens, right_conversations),
@@ -436,12 +436,12 @@ def _mean_of(values: Floats) -> float | None:
 
 def quarantine(part: Turns, nulls: Nulls, *, level: float) -> Quarantine | None:
     """The accuracies without the turns that a quarantine file names; None without one."""
-    told = part.base.quarantined
-    if not any(one is not None for one in told):
+    marks = part.base.quarantined
+    if not any(one is not None for one in marks):
         return None
-    out: Flags = np.tile(np.array([bool(one) for one in told], dtype=bool), part.repetitions)
+    out: Flags = np.tile(np.array([bool(one) for one in marks], dtype=bool), part.repetitions)
     reasons = Counter(
-        reason for slot in np.flatnonzero(out & part.counted).tolist() for reason in told[slot % part.base.size] or ()
+        reason for slot in np.flatnonzero(out & part.counted).tolist() for reason in marks[slot % part.base.size] or ()
     )
     return Quarantine(
         turns=int((out & part.counted).sum()),

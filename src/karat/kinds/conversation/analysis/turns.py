@@ -20,7 +20,7 @@ from karat.journal import RunFolder
 from karat.numeric import MATCHES, extract, match, operations_attempted, parse_program, parse_value, right_by, stated
 from karat.records import Sample, Usage
 
-__all__ = ["Declarations", "HeardReply", "Matcher", "Said", "Turns", "declarations", "matcher_of", "read_turns"]
+__all__ = ["Declarations", "FailedTurn", "HeardReply", "Matcher", "Turns", "declarations", "matcher_of", "read_turns"]
 
 
 class _AnyReply(Protocol):
@@ -51,8 +51,8 @@ class Matcher(msgspec.Struct, frozen=True, kw_only=True):
         """Match → whether it holds; None for all of them without a golden answer."""
         if golden is None:
             return dict.fromkeys(MATCHES)
-        said = stated(reply.text, answer=reply.answer, unit=reply.unit, take=partial(extract, how=self.extract))
-        found = match(golden, said.answer, declared_unit=said.unit, printed=printed)
+        extracted = stated(reply.text, answer=reply.answer, unit=reply.unit, take=partial(extract, how=self.extract))
+        found = match(golden, extracted.answer, declared_unit=extracted.unit, printed=printed)
         values: dict[str, bool | None] = {name: getattr(found, name) for name in MATCHES}
         return values if printed is not None else values | {"printed": None}
 
@@ -141,13 +141,13 @@ def _text(value: object) -> str | None:
 
 
 def _quarantined(samples: Sequence[Sample]) -> list[tuple[str, ...] | None]:
-    told = [turn.detail.get("quarantined") for sample in samples for turn in sample.turns]
-    if all(one is None for one in told):
-        return [None] * len(told)
-    return [tuple(map(str, one)) if isinstance(one, (list, tuple)) else () for one in told]
+    quarantined = [turn.detail.get("quarantined") for sample in samples for turn in sample.turns]
+    if all(one is None for one in quarantined):
+        return [None] * len(quarantined)
+    return [tuple(map(str, one)) if isinstance(one, (list, tuple)) else () for one in quarantined]
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class FailedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """What a failed turn's score says of it, in words."""
 
     trial: str
@@ -167,7 +167,7 @@ class Turns(msgspec.Struct):
     scored: Flags  # the matches are there
     reached: Flags  # a reply came
     values: dict[str, Floats] = {}  # metric → NaN where there is none
-    said: dict[int, Said] = {}  # slot → of failed turns
+    failed_turns: dict[int, FailedTurn] = {}  # by slot
     unreadable: dict[int, str] = {}  # slot → side
     extractors: dict[int, str] = {}  # slot → how the answer was found in the reply
     unreadable_programs: set[int] = msgspec.field(default_factory=set)  # slots
@@ -361,11 +361,11 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
         part.reached[slot] = False
     elif detail.extractor:
         part.extractors[slot] = detail.extractor
-    part.said.pop(slot, None)
+    part.failed_turns.pop(slot, None)
     part.unreadable.pop(slot, None)
     part.unreadable_programs.discard(slot)
     if (label := score.labels.get("diagnosis")) is not None:
-        part.said[slot] = Said(
+        part.failed_turns[slot] = FailedTurn(
             trial=score.trial,
             diagnosis=label,
             expected=_text(detail.expected),
@@ -400,14 +400,14 @@ def _written(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _proof(told: Any) -> str:
+def _proof(evidence: Any) -> str:
     """That an error was carried on; the whole proof stands in the score row."""
-    if not isinstance(told, dict):
-        return _written(told)
-    swaps = told.get("substitutions")
+    if not isinstance(evidence, dict):
+        return _written(evidence)
+    swaps = evidence.get("substitutions")
     parts = [
         f"turn {_written(swap.get('turn'))} {_written(swap.get('answer'))} for {_written(swap.get('golden'))}"
         for swap in (swaps if isinstance(swaps, list) else [])
         if isinstance(swap, dict)
     ]
-    return f"proved: {', '.join(parts)} gives {_written(told.get('result'))}"
+    return f"proved: {', '.join(parts)} gives {_written(evidence.get('result'))}"

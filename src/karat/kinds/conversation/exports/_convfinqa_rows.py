@@ -377,10 +377,10 @@ def trace_of(
         "total_completion_tokens": row.get("completion_tokens"),
     }
     start = row.get("timestamp_start") or began
-    told = typed(values, _TRACE)
-    told["unknown"] += [] if row.get("timestamp_start") else ["timestamp_start", "timestamp_end"]
+    record = typed(values, _TRACE)
+    record["unknown"] += [] if row.get("timestamp_start") else ["timestamp_start", "timestamp_end"]
     return {
-        **told,
+        **record,
         **{name: row.get(name) for name in _NULL["trace"]},
         "timestamp_start": start,
         "timestamp_end": row.get("timestamp_end") or start,

@@ -242,13 +242,13 @@ def _pairing(
     pas, ecs = repeated_differences(sides[0].agreements, sides[1].agreements, paired=paired, without=narrow, **apart)
     conditions = [part.of(name) for part, name in zip(parts, names, strict=True)]
     labels = names if names[0] != names[1] else tuple(f"{names[at]} ({summaries[at].run})" for at in (0, 1))
-    told = [
+    pair = [
         _side(label, condition, part)
         for label, condition, part in zip(labels, conditions, parts, strict=True)
         if condition is not None
     ]
     return StudyPairing(
-        a=told[0], b=told[1], pas=changed(pas, level=level), ecs=changed(ecs, level=level), paired=paired,
+        a=pair[0], b=pair[1], pas=changed(pas, level=level), ecs=changed(ecs, level=level), paired=paired,
         repetitions=repetitions,
         studies=tuple(_of_study(one.file.study, conditions) for one, _ in studies),
         tests=tuple(changes(sides[0], sides[1])),
@@ -268,12 +268,12 @@ def _side(label: str, condition: StudyCondition, part: StudySummary) -> StudySid
 
 
 def _form(info: StudyInfo) -> str:
-    told = [
+    forms = [
         *(["relabelled"] if info.relabel else []),
         *([f"wording {info.wording}"] if info.wording is not None and not info.relabel else []),
         *(["options in reverse"] if info.reorder else []),
     ]
-    return ", ".join(told) or "as written"
+    return ", ".join(forms) or "as written"
 
 
 def _of_study(name: str, conditions: Sequence[StudyCondition | None]) -> StudyChange:

@@ -36,7 +36,7 @@ __all__ = [
     "Counted",
     "Measured",
     "People",
-    "Said",
+    "TurnAnswer",
     "measured",
     "people_of",
     "read_answers_of",
@@ -119,7 +119,7 @@ _LARGEST = 1e150
 """Of an answer: thirty digits with an exponent of two are read. What a square of it could not hold is a forgery."""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class TurnAnswer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What came back in one turn."""
 
     values: Values  # field → answer
@@ -180,7 +180,7 @@ class Answers(msgspec.Struct):
     first: array[int]  # of each sample: the place of its first turn
     turns: int  # declared, of all samples
     repetitions: int
-    slots: list[Said | None]  # a condition after the other, a repetition after the other in it
+    slots: list[TurnAnswer | None]  # a condition after the other, a repetition after the other in it
     spent: list[list[Spent]]  # condition → study
 
     @property
@@ -199,7 +199,7 @@ class Answers(msgspec.Struct):
         after = self.first[row + 1] if row + 1 < len(self.first) else self.turns
         return range(start + self.first[row], start + after)
 
-    def of(self, row: int, condition: int, repetition: int) -> Sequence[Said | None]:
+    def of(self, row: int, condition: int, repetition: int) -> Sequence[TurnAnswer | None]:
         """What a sample answered in each turn; None: nothing came, or nothing was scored."""
         places = self.places(row, condition, repetition)
         return self.slots[places.start : places.stop]
@@ -236,7 +236,7 @@ _labels = msgspec.json.Decoder(dict[str, str]).decode
 def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str, str]) -> Answers:
     """The answers, by the score rows of `scoring` (scorer and digest). The last row of a turn counts."""
     answers = _planned(index, studies)
-    known: dict[tuple[bytes, bytes, bool], Said] = {}
+    known: dict[tuple[bytes, bytes, bool], TurnAnswer] = {}
     for cell, row in index.score_lines(scoring, _score):
         places = answers.places(*index.place(cell))
         if row.turn is not None and 0 <= row.turn < len(places):
@@ -250,7 +250,7 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
                     raise msgspec.ValidationError(
                         f"an answer of trial {row.trial} is a number that nobody can have given"
                     )
-                found = known[key] = Said(values=values, kinds=labels, parsed=key[2] and why is None, why=why)
+                found = known[key] = TurnAnswer(values=values, kinds=labels, parsed=key[2] and why is None, why=why)
             answers.slots[places[row.turn]] = found
     for cell, answer in index.answer_lines(_answer):
         number, condition, _ = index.place(cell)
@@ -307,15 +307,15 @@ class Counted(msgspec.Struct):
     read: dict[str, int] = {}
     same: dict[str, object] = {}  # field → the one answer that all gave; _SEVERAL: they differ
 
-    def add(self, said: Sequence[Said | None], fields: Sequence[Mapping[str, object]]) -> None:
+    def add(self, turns: Sequence[TurnAnswer | None], fields: Sequence[Mapping[str, object]]) -> None:
         """Books one participant: what came back in each of their turns, and the fields that it was to have."""
-        replies = [one for one in said if one is not None and one.replied]
+        replies = [one for one in turns if one is not None and one.replied]
         self.planned += 1
         self.asked += bool(replies)
-        self.answered += len(replies) == len(said)
-        self.parsed += len(replies) == len(said) and all(one.parsed for one in replies)
-        self.stopped += any(one is not None and one.why == STOPPED for one in said)
-        for one, asked in zip(said, fields, strict=True):
+        self.answered += len(replies) == len(turns)
+        self.parsed += len(replies) == len(turns) and all(one.parsed for one in replies)
+        self.stopped += any(one is not None and one.why == STOPPED for one in turns)
+        for one, asked in zip(turns, fields, strict=True):
             if one is None or one.why not in {None, STOPPED}:
                 continue
             for name in asked:
@@ -391,10 +391,10 @@ def people_of(
         found.samples.append(row)
         try:
             for (condition, repetition), responses in found.responses.items():
-                said = answers.of(row, condition, repetition)
-                values = [one.values if one is not None and one.values else None for one in said]
+                answered = answers.of(row, condition, repetition)
+                values = [one.values if one is not None and one.values else None for one in answered]
                 responses.extend(responses_of(sample, values))
-                _count(found.arms[condition], found.whole[condition], sample, said)
+                _count(found.arms[condition], found.whole[condition], sample, answered)
             for guess, responses in zip(guessers, found.floor, strict=True):
                 guessed = [guess(sample, turn) for turn in range(len(sample.turns))]
                 responses.extend(responses_of(sample, guessed))
@@ -414,7 +414,7 @@ def _samples_of(run: RunFolder, index: RunIndex, answers: Answers, number: int) 
             yield row, sample
 
 
-def _count(arms: dict[str, Counted], whole: Counted, sample: Sample, said: Sequence[Said | None]) -> None:
+def _count(arms: dict[str, Counted], whole: Counted, sample: Sample, answered: Sequence[TurnAnswer | None]) -> None:
     """A participant counts once in each arm they are in, and once in the whole, whatever number of turns it has."""
     turns: dict[tuple[int | None, str], list[int]] = {}
     persons: dict[int | None, list[int]] = {}
@@ -425,4 +425,4 @@ def _count(arms: dict[str, Counted], whole: Counted, sample: Sample, said: Seque
     fields = sample.detail["fields"]
     counts = [(arms.setdefault(arm, Counted()), places) for (_, arm), places in turns.items()]
     for counted, places in [*counts, *((whole, places) for places in persons.values())]:
-        counted.add([said[at] for at in places], [fields[at] for at in places])
+        counted.add([answered[at] for at in places], [fields[at] for at in places])

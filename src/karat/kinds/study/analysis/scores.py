@@ -114,8 +114,8 @@ def changed(found: Difference, *, level: float) -> Estimate:
 def unscored(reasons: Iterable[str | None]) -> str | None:
     """Why there is no score: each reason once, the most frequent first, and at most three."""
     counts: dict[str, int] = {}
-    for said in reasons:
-        for reason in said.split("; ") if said else ():
+    for joined in reasons:
+        for reason in joined.split("; ") if joined else ():
             counts[reason] = counts.get(reason, 0) + 1
     # why something is not in ECS says nothing of PAS
     counts = {reason: count for reason, count in counts.items() if not reason.endswith("not in ECS")} or counts
@@ -167,8 +167,8 @@ def finding_result(
     )
 
 
-def _repeated(number: int, score: FindingScore, told: Uncertainty) -> Repeated:
-    spread = told.pas.get(("finding", score.id))
+def _repeated(number: int, score: FindingScore, uncertainty: Uncertainty) -> Repeated:
+    spread = uncertainty.pas.get(("finding", score.id))
     return Repeated(
         repetition=number,
         pas=known(score.pas),
@@ -374,8 +374,8 @@ def _level_repetitions(
     condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], below: Sequence[FindingResult]
 ) -> tuple[Repeated, ...]:
     found = []
-    for number, (one, told) in enumerate(zip(scores, condition.sure.each, strict=True)):
-        spread = told.pas.get(key)
+    for number, (one, uncertainty) in enumerate(zip(scores, condition.sure.each, strict=True)):
+        spread = uncertainty.pas.get(key)
         found.append(
             Repeated(
                 repetition=number,

@@ -192,7 +192,7 @@ class _Work:
         for row in part.people.samples:
             for repetition in range(index.repetitions):
                 cell = (row * len(index.conditions) + condition) * index.repetitions + repetition
-                if any(said is not None for said in self.answers.of(row, condition, repetition)):
+                if any(turn is not None for turn in self.answers.of(row, condition, repetition)):
                     continue
                 code = self.ended.codes.get(cell)
                 if code is None:

@@ -53,9 +53,9 @@ def asked_in(item: Spot) -> tuple[list[Asked], list[str]]:
         return [_one(item, word, question, "")], left
     found: list[Asked] = []
     for part in parts[:4]:
-        told = [text for one in meta.get("estimation_questions").items() if (text := one.text())]
-        if part == "estimation" and told:
-            found += [_one(item, part, text, f"_estimate_{at}", own=False) for at, text in enumerate(told[:9], 1)]
+        questions = [text for one in meta.get("estimation_questions").items() if (text := one.text())]
+        if part == "estimation" and questions:
+            found += [_one(item, part, text, f"_estimate_{at}", own=False) for at, text in enumerate(questions[:9], 1)]
         else:
             suffix = {"estimation": "_estimate", "choice": "_choice", "self_categorization": "_category"}.get(part)
             found.append(_one(item, part, question, suffix or f"_{part}"[:20], own=part != "estimation"))
@@ -67,7 +67,7 @@ def asked_in(item: Spot) -> tuple[list[Asked], list[str]]:
 
 def _one(item: Spot, word: str, question: str, suffix: str, *, own: bool = True) -> Asked:
     """One field. `own`: the item's options and scale are this field's."""
-    listed = [text for one in item.get("options").items() if (text := one.said())] if own else []
+    listed = [text for one in item.get("options").items() if (text := one.as_text())] if own else []
     meta = item.get("metadata")
     scale = meta.get("original_scale").text() or meta.get("response_scale").text() or ""
     asked = Asked(suffix=suffix, question=question)
@@ -129,8 +129,8 @@ def _rate(asked: Asked, listed: list[str], scale: str, question: str) -> None:
     asked.options = [one for one in asked.options if one]
     low, high = ends or (None, None)
     if low is None or high is None or low >= high or low != int(low) or high != int(high):
-        said = f"; '{excerpt(scale, 60)}' does not say where it begins" if scale else ""
-        asked.why = f"it is a scale without ends{said}"
+        hint = f"; '{excerpt(scale, 60)}' does not say where it begins" if scale else ""
+        asked.why = f"it is a scale without ends{hint}"
         return
     asked.answer = {"type": "likert", "range": [int(low), int(high)]}
 
@@ -202,8 +202,8 @@ def arms_of(
         arm.n = size.get("n").whole() if size is not None else None
         if arm.n is None:
             place = size.get("n").where if size is not None else spot.where
-            said = f"; the source says {size.get('n').value!r:.20}" if size is not None else _near(name, sizes)
-            arm.open.append(_open(arm, "n", f"how many people there were in this arm{said}", place))
+            hint = f"; the source says {size.get('n').value!r:.20}" if size is not None else _near(name, sizes)
+            arm.open.append(_open(arm, "n", f"how many people there were in this arm{hint}", place))
         items = _items(arm, spot, notes)
         if not any(items):
             arm.open.append(_open(arm, "fields", "what is answered: the material has no items", spot.where))
@@ -264,7 +264,7 @@ def _items(arm: ArmDraft, spot: Spot, notes: Notes) -> list[list[_Field]]:
             notes.add("unreadable", "is no item", item.where)
             continue
         asked, left = asked_in(item)
-        name = slug(item.get("id").said() or f"q{at + 1}", longest=30, first="q")
+        name = slug(item.get("id").as_text() or f"q{at + 1}", longest=30, first="q")
         found.append([_Field(arm, f"{name}{one.suffix}", one, item) for one in asked])
         besides += left
         rounds = item.get("metadata", "total_rounds").whole()
@@ -339,7 +339,7 @@ def profile_of(specification: Spot, notes: Notes) -> dict[str, Any]:
     people = specification.get("participants")
     given = people.get("demographics")
     profile: dict[str, Any] = {}
-    ages = given.get("age_range").said() or given.get("age").said()
+    ages = given.get("age_range").as_text() or given.get("age").as_text()
     if ages is not None:
         match = _AGES.fullmatch(ages.strip())
         if match is not None and 0 < int(match[1]) <= int(match[2]) <= 130:

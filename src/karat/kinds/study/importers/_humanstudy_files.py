@@ -86,7 +86,7 @@ class Spot(msgspec.Struct, frozen=True):
         self._wants(str, "text")
         return (_plain(self.value).strip() or None) if isinstance(self.value, str) else None
 
-    def said(self) -> str | None:
+    def as_text(self) -> str | None:
         """A text, or a number as text."""
         if isinstance(self.value, (int, float)) and not isinstance(self.value, bool):
             return f"{self.value:g}"
@@ -240,7 +240,7 @@ def tables_of(results: Spot, notes: Notes) -> list[Table]:
         if len(rows) > _MOST_ROWS:
             notes.add("left out", f"{len(rows) - _MOST_ROWS} rows are beyond the first {_MOST_ROWS}", spot.where)
         filled = [row + [""] * (wide - len(row)) for row in [headers, *rows[:_MOST_ROWS]]]
-        name = spot.get("table_name").said() or "A table without a name"
+        name = spot.get("table_name").as_text() or "A table without a name"
         found.append(Table(name, spot.where, filled[0], filled[1:]))
     return found
 

@@ -18,15 +18,15 @@ from karat.replication.printed_p import printed_p
 __all__ = [
     "Beside",
     "Point",
-    "Said",
+    "ReportedText",
     "check_point",
-    "check_said",
+    "check_reported_text",
     "leaves",
     "nested",
     "numbers_of",
     "points",
+    "reported_in",
     "rows",
-    "said",
     "shares_in",
 ]
 
@@ -62,7 +62,7 @@ def rows(data: Spot) -> list[tuple[str, str]]:
     for label, key, text, spot in texts(data.get("data")):
         found.setdefault(label, []).append(f"{key} '{excerpt(text, 120)}'")
         places.setdefault(label, spot.where)
-    return [(f"{label or 'all'}: {', '.join(said)}", places[label]) for label, said in found.items()]
+    return [(f"{label or 'all'}: {', '.join(lines)}", places[label]) for label, lines in found.items()]
 
 
 def texts(spot: Spot, label: str = "", depth: int = 0) -> Iterator[tuple[str, str, str, Spot]]:
@@ -177,7 +177,7 @@ _NESTED = {"t": "t", "f": "F", "r": "r", "rs": "rs", "rho": "rs", "correlation":
            "chi2": "chi2", "chisquare": "chi2"}  # fmt: skip
 
 
-class Said(msgspec.Struct):
+class ReportedText(msgspec.Struct):
     """One string with results of people: what it gives, what was compared, and what did not fit."""
 
     text: str
@@ -204,7 +204,7 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     alone: bool = False  # it is the only statistic of its finding
 
 
-def said(spot: Spot) -> list[Said]:
+def reported_in(spot: Spot) -> list[ReportedText]:
     """The statistics of a string: several where it prints several. One that cannot be read is one, with the reason."""
     text = spot.text()
     if text is None:
@@ -213,13 +213,13 @@ def said(spot: Spot) -> list[Said]:
     return [_read(part, spot.where) for part in _parts(line)]
 
 
-def nested(data: Spot) -> list[Said]:
+def nested(data: Spot) -> list[ReportedText]:
     """Statistics in the data, as numbers (`consensus_f: 17.7` is F = 17.7) or within texts."""
     found = [
         one
         for _, _, text, spot in texts(data.get("data"))
         if _START.search(text[:_LONGEST])
-        for one in said(spot)
+        for one in reported_in(spot)
         if one.found is not None
     ]
     for one in found:
@@ -261,8 +261,8 @@ def _blank(match: re.Match[str]) -> str:
     return " " * len(match[0])
 
 
-def _read(text: str, where: str) -> Said:
-    one = Said(text=text, where=where)
+def _read(text: str, where: str) -> ReportedText:
+    one = ReportedText(text=text, where=where)
     try:
         found = parse_reported(text)
         one.found = found if all(abs(value) <= _MOST for value in (found.statistic, *found.dfs, found.n or 0)) else None
@@ -296,7 +296,7 @@ def _described(text: str) -> Iterable[float]:
 _N = re.compile(r"(?<![A-Za-z])[nN]\s*=\s*(\d[\d,]{0,11})(?![\d.])")
 
 
-def check_said(one: Said, beside: Beside, *, name: str = "") -> None:
+def check_reported_text(one: ReportedText, beside: Beside, *, name: str = "") -> None:
     """Notes what was compared and what does not fit; nothing is corrected. `name`: of the test, in the source."""
     _check_n(one, beside)
     if one.found is None:
@@ -333,7 +333,7 @@ def check_point(point: Point) -> str:
     return ""
 
 
-def _check_n(one: Said, beside: Beside) -> None:
+def _check_n(one: ReportedText, beside: Beside) -> None:
     """An n or N in the string against every number of people that the source gives."""
     match = _N.search(one.text)
     if match is None or not beside.people:
@@ -345,7 +345,7 @@ def _check_n(one: Said, beside: Beside) -> None:
         one.wrong.append(f"n = {n:g} is none of the numbers of people that are given: {named}")
 
 
-def _check_p(one: Said) -> None:
+def _check_p(one: ReportedText) -> None:
     found = one.found
     assert found is not None
     given = printed_p(found)
@@ -360,14 +360,14 @@ def _check_p(one: Said) -> None:
         one.wrong.append(f"the statistic gives p {equal}{gives}, printed is {printed}{less}")
 
 
-def _ends(one: Said) -> tuple[float, float]:
+def _ends(one: ReportedText) -> tuple[float, float]:
     """What was rounded to the statistic: from, to."""
     assert one.found is not None
     half = 0.5 * 10.0**-one.found.decimals
     return one.found.statistic - half, one.found.statistic + half
 
 
-def _check_df(one: Said, beside: Beside) -> None:
+def _check_df(one: ReportedText, beside: Beside) -> None:
     """Degrees of freedom against the n of the string, else against every n that the source names."""
     found = one.found
     assert found is not None
@@ -386,7 +386,7 @@ def _check_df(one: Said, beside: Beside) -> None:
         one.wrong.append(f"{df:g} degrees of freedom fit none of the numbers of people that are given: {named}")
 
 
-def _check_effect(one: Said, beside: Beside, *, variances: bool) -> None:
+def _check_effect(one: ReportedText, beside: Beside, *, variances: bool) -> None:
     """Two groups with means and deviations give t, two with shares χ², two deviations F: against what is printed."""
     found = one.found
     assert found is not None
@@ -460,7 +460,7 @@ def _chi_squares(first: tuple[list[int], int], second: tuple[list[int], int]) ->
     return found
 
 
-def _check_described(one: Said, beside: Beside) -> None:
+def _check_described(one: ReportedText, beside: Beside) -> None:
     """Shares, counts and means of a string must all stand in the data of its finding, where some of them do."""
     missing = [value for value in one.described if value not in beside.numbers]
     if len(missing) == len(one.described):

@@ -15,14 +15,14 @@ from karat.kinds.study.importers._humanstudy_files import Notes, Spot, slug
 from karat.kinds.study.importers._humanstudy_statistics import (
     Beside,
     Point,
-    Said,
+    ReportedText,
     check_point,
-    check_said,
+    check_reported_text,
     nested,
     numbers_of,
     points,
+    reported_in,
     rows,
-    said,
     shares_in,
 )
 
@@ -53,7 +53,7 @@ class TestDraft(msgspec.Struct):
     id: str
     name: str  # as the source calls it
     hypothesis: str
-    said: Said | None
+    reported: ReportedText | None
     where: str
     values: dict[str, Any] = {}
     human: dict[str, Any] = {}
@@ -70,7 +70,7 @@ class FindingDraft(msgspec.Struct):
     tests: list[TestDraft] = []
     points: list[Point] = []
     rows: list[tuple[str, str]] = []  # every number, as a line, and its place
-    nested: list[Said] = []
+    nested: list[ReportedText] = []
 
     def open(self, at: int) -> list[Open]:
         """What is open in it, as the finding number `at` of the draft."""
@@ -95,7 +95,7 @@ def findings_of(
     """Every finding, in the order of the source."""
     found: list[FindingDraft] = []
     for at, study in enumerate(truth.get("studies").items()):
-        sub_study = slug(study.get("study_id").said() or f"study_{at + 1}")
+        sub_study = slug(study.get("study_id").as_text() or f"study_{at + 1}")
         for number, one in enumerate(study.get("findings").items()):
             finding = _finding(one, f"F{number + 1}", sub_study, arms, people)
             while any((other.sub_study, other.id) == (sub_study, finding.id) for other in found):
@@ -119,11 +119,12 @@ def _other_size(point: Point, arms: Sequence[ArmDraft]) -> str:
 def _finding(spot: Spot, name: str, sub_study: str, arms: Sequence[ArmDraft], people: Sequence[float]) -> FindingDraft:
     data = spot.get("original_data_points")
     tests = spot.get("statistical_tests").items()
-    strings = [said(test.get("reported_statistics")) for test in tests]
+    strings = [reported_in(test.get("reported_statistics")) for test in tests]
     shares = {share for some in strings for one in some for share in shares_in(one.text)}
     finding = FindingDraft(
-        id=(spot.get("finding_id").said() or name)[:60], sub_study=sub_study, claim=spot.get("main_hypothesis").text(),
-        where=spot.where, points=points(data, shares=shares), rows=rows(data), nested=nested(data),
+        id=(spot.get("finding_id").as_text() or name)[:60], sub_study=sub_study,
+        claim=spot.get("main_hypothesis").text(), where=spot.where,
+        points=points(data, shares=shares), rows=rows(data), nested=nested(data),
     )  # fmt: skip
     numbers = numbers_of(data)
     sizes = [point.numbers["n"] for point in finding.points if "n" in point.numbers]
@@ -134,9 +135,9 @@ def _finding(spot: Spot, name: str, sub_study: str, arms: Sequence[ArmDraft], pe
     )  # fmt: skip
     for test, some in zip(tests, strings, strict=True):
         for string in some:
-            check_said(string, beside, name=test.get("test_name").text() or "")
+            check_reported_text(string, beside, name=test.get("test_name").text() or "")
     for string in finding.nested:
-        check_said(string, beside)
+        check_reported_text(string, beside)
     for at, (test, some) in enumerate(zip(tests, strings, strict=True), 1):
         for part, one in enumerate(some or [None]):
             letter = chr(ord("a") + part % 26) if len(some) > 1 else ""
@@ -145,11 +146,11 @@ def _finding(spot: Spot, name: str, sub_study: str, arms: Sequence[ArmDraft], pe
 
 
 def _test(
-    spot: Spot, name: str, one: Said | None, finding: FindingDraft, arms: Sequence[ArmDraft], *, alone: bool
+    spot: Spot, name: str, one: ReportedText | None, finding: FindingDraft, arms: Sequence[ArmDraft], *, alone: bool
 ) -> TestDraft:
     test = TestDraft(
         id=name, name=spot.get("test_name").text() or "", hypothesis=spot.get("statistical_hypothesis").text() or "",
-        said=one, where=one.where if one is not None else spot.where,
+        reported=one, where=one.where if one is not None else spot.where,
     )  # fmt: skip
     kind = _kind(test, finding)
     if kind is None:
@@ -183,20 +184,20 @@ def _test(
     if expect is not None:
         test.values["expect"] = expect
     else:
-        told = spot.get("expected_direction").said()
-        claim = f"; the source says '{excerpt(told, 20)}'" if told else ""
+        direction = spot.get("expected_direction").as_text()
+        claim = f"; the source says '{excerpt(direction, 20)}'" if direction else ""
         test.open.append(("expect", f"which direction is claimed{claim}: '{excerpt(test.hypothesis, 120)}'"))
     return test
 
 
 def _kind(test: TestDraft, finding: FindingDraft) -> str | None:
     """The kind, where name and statistic leave only one; None else."""
-    found = test.said.found if test.said is not None else None
+    found = test.reported.found if test.reported is not None else None
     name = test.name[:200].lower()
     by_name = next((kind for words, kind in _BY_NAME if re.search(words, name)), None)
     if found is None:
-        given = test.said.described if test.said is not None else ()
-        versus = test.said is not None and re.search(r"\b(?:vs\.?|versus)\b", test.said.text)
+        given = test.reported.described if test.reported is not None else ()
+        versus = test.reported is not None and re.search(r"\b(?:vs\.?|versus)\b", test.reported.text)
         pair = versus and len(given) == 2 and sum(given) != 100  # 41 % and 59 % are of one group
         return by_name or ("contingency" if pair else None)
     fits = {
@@ -209,23 +210,23 @@ def _kind(test: TestDraft, finding: FindingDraft) -> str | None:
     if found.kind == "t":
         sizes = [point.numbers["n"] for point in finding.points if "n" in point.numbers]
         return "ttest_ind" if len(sizes) == 2 and found.df1 == sum(sizes) - 2 else None
-    spearman = found.kind == "r" and re.search(r"\brs\b|rho|ρ|r_s|rₛ", test.said.text if test.said else "")
+    spearman = found.kind == "r" and re.search(r"\brs\b|rho|ρ|r_s|rₛ", test.reported.text if test.reported else "")
     only = {"F": "anova", "r": "spearman" if spearman else "correlation", "chi2": "contingency", "U": "mannwhitney"}
     return only.get(found.kind)
 
 
 def _read_human(test: TestDraft, kind: str | None) -> None:
     """What the string gives, under the names that a study has for it."""
-    if test.said is None:
+    if test.reported is None:
         return
-    found = test.said.found
+    found = test.reported.found
     if found is not None:
         name = "ratio" if kind == "variance_ratio" and found.statistic > 0 else found.kind
         test.human[name] = found.statistic
         named = {"df1": found.df1, "df2": found.df2, "n": found.n if kind not in _GROUPED else None}
         if found.kind in {"t", "F"} or kind in _PAIRED:
             test.human |= {key: _whole(value) for key, value in named.items() if value is not None and value >= 1}
-    test.human["reported"] = test.said.text
+    test.human["reported"] = test.reported.text
 
 
 def _ordered(
@@ -257,7 +258,7 @@ def _ordered(
         return [], None
     groups = [right[0], left[0]] if sides[1] == "<" else [left[0], right[0]]
     first, second = (known[name].numbers for name in groups)
-    negative = test.said is not None and test.said.found is not None and test.said.found.statistic < 0
+    negative = test.reported is not None and test.reported.found is not None and test.reported.found.statistic < 0
     if kind not in _MEANS or negative or any(not {"n", "mean"} <= set(one) for one in (first, second)):
         return groups, None
     if sides[1] in "<>":
@@ -277,7 +278,7 @@ def _by_level(groups: Sequence[str], finding: FindingDraft) -> dict[str, Any]:
 
 def _weigh(finding: FindingDraft, weights: Spot) -> None:
     """Weights that are not 1 are kept for other programs."""
-    own = [one for one in weights.items() if one.get("finding_id").said() == finding.id]
+    own = [one for one in weights.items() if one.get("finding_id").as_text() == finding.id]
     for test in finding.tests:
         for one in own[0].get("tests").items() if len(own) == 1 else []:
             weight = one.get("weight").number()

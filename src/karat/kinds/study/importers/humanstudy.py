@@ -17,7 +17,7 @@ from karat.formats import excerpt, plural
 from karat.importers import Doubt, Draft, Open
 from karat.kinds.study.importers._humanstudy_arms import ArmDraft, arms_of, profile_of, sizes_of
 from karat.kinds.study.importers._humanstudy_files import Notes, Spot, Table, read_folder, slug, tables_of
-from karat.kinds.study.importers._humanstudy_statistics import Said
+from karat.kinds.study.importers._humanstudy_statistics import ReportedText
 from karat.kinds.study.importers._humanstudy_tests import FindingDraft, TestDraft, findings_of
 
 __all__ = ["HumanStudy"]
@@ -187,13 +187,16 @@ def _decisions_of(finding: FindingDraft, at: int, opened: Sequence[Open]) -> lis
     if own:
         parts.append(_open_lines(own))
     for number, test in enumerate(finding.tests):
-        told = f": {_inline(test.said.text, 150)}" if test.said is not None else ": no statistic"
-        parts += [f"### {test.id}, {_inline(test.name or 'without a name', 100)}{told}", f"In {_inline(test.where)}."]
+        result = f": {_inline(test.reported.text, 150)}" if test.reported is not None else ": no statistic"
+        parts += [
+            f"### {test.id}, {_inline(test.name or 'without a name', 100)}{result}",
+            f"In {_inline(test.where)}.",
+        ]
         here = f"findings.{at}.tests.{number}."
         mine = [one for one in opened if one.place.startswith(here)]
         parts.append(_open_lines(mine, sources=False) or "Nothing is open.")
     if finding.rows:
-        rows = "\n".join(f"* {_inline(told, 300)} – {_inline(where)}" for told, where in finding.rows[:_MOST_ROWS])
+        rows = "\n".join(f"* {_inline(line, 300)} – {_inline(where)}" for line, where in finding.rows[:_MOST_ROWS])
         left = len(finding.rows) - _MOST_ROWS
         parts += ["Numbers of people in the source:", rows, *([f"… and {left} rows more."] if left > 0 else [])]
     if finding.nested:
@@ -269,7 +272,7 @@ class HumanStudy:
 
     def _draft(self, folder: Path) -> Draft:
         outer, materials, notes = read_folder(folder)
-        draft, said = _read(folder, outer, materials, notes, unlisted=self._options.unlisted)
+        draft, reported = _read(folder, outer, materials, notes, unlisted=self._options.unlisted)
         draft.doubts = notes.doubts
         files = files_of(draft)
         if faults := parse(files["study.yaml"].encode(), what="a draft of study.yaml").faults:
@@ -277,13 +280,13 @@ class HumanStudy:
         counts = {
             "findings": len(draft.findings),
             "tests": sum(len(finding.tests) for finding in draft.findings),
-            "met": len(said),
-            "in data": sum(one.nested for one in said),
-            "parsed": sum(one.found is not None for one in said),
-            "described": sum(one.found is None and bool(one.described) for one in said),
-            "unreadable": sum(not one.read for one in said),
-            "checked": sum(bool(one.checked) for one in said),
-            "contradictory": sum(bool(one.wrong) for one in said),
+            "met": len(reported),
+            "in data": sum(one.nested for one in reported),
+            "parsed": sum(one.found is not None for one in reported),
+            "described": sum(one.found is None and bool(one.described) for one in reported),
+            "unreadable": sum(not one.read for one in reported),
+            "checked": sum(bool(one.checked) for one in reported),
+            "contradictory": sum(bool(one.wrong) for one in reported),
         }
         fields = sum(len(arm.fields) for arm in draft.arms)
         typed = sum(answer is not None for arm in draft.arms for answer in arm.fields.values())
@@ -313,7 +316,7 @@ def _name(folder: Path) -> str:
 
 def _read(
     folder: Path, outer: dict[str, Spot], materials: Sequence[Spot], notes: Notes, *, unlisted: bool
-) -> tuple[StudyDraft, list[Said]]:
+) -> tuple[StudyDraft, list[ReportedText]]:
     meta, specification, truth = outer["metadata"], outer["specification"], outer["ground_truth"]
     people = sizes_of(specification, notes)
     arms = arms_of(
@@ -324,33 +327,33 @@ def _read(
     title = _agreed("title", [truth, meta, specification], notes)
     found = []
     for one in specification.get("design", "factors").items()[:50]:
-        levels = [text for level in one.get("levels").items()[:50] if (text := level.said())]
+        levels = [text for level in one.get("levels").items()[:50] if (text := level.as_text())]
         kind = f" ({kind.lower()})" if (kind := one.get("type").text()) else ""
-        found.append(f"{one.get('name').said() or 'without a name'}{kind}: {', '.join(levels) or 'no levels'}")
+        found.append(f"{one.get('name').as_text() or 'without a name'}{kind}: {', '.join(levels) or 'no levels'}")
     draft = StudyDraft(
         name=slug(_name(folder)), title=title, source=_source(truth, meta, title, notes),
         domain=_domain(meta), design=_design(specification), factors=found,
         profile=profile_of(specification, notes), arms=arms, findings=findings,
         folder=excerpt(_name(folder), 80),
     )  # fmt: skip
-    said = [
-        *[test.said for finding in findings for test in finding.tests if test.said is not None],
+    reported = [
+        *[test.reported for finding in findings for test in finding.tests if test.reported is not None],
         *(one for finding in findings for one in finding.nested),
     ]
-    _doubt(said, notes)
+    _doubt(reported, notes)
     for finding in findings:
         for test in finding.tests:
-            if test.said is None:
+            if test.reported is None:
                 notes.add("unreadable", f"{finding.id} {test.id} has no statistic", test.where)
     draft.open = _open(draft, meta, truth, specification)
     draft.tables = tables_of(truth.get("overall_original_results"), notes)
-    return draft, said
+    return draft, reported
 
 
 def _agreed(key: str, sources: Sequence[Spot], notes: Notes) -> str | None:
     """What the files say; where they differ, the first, with a note."""
-    found = [spot.get(key) for spot in sources if spot.get(key).said() is not None]
-    texts = [" ".join((spot.said() or "").split()) for spot in found]
+    found = [spot.get(key) for spot in sources if spot.get(key).as_text() is not None]
+    texts = [" ".join((spot.as_text() or "").split()) for spot in found]
     for spot, text in zip(found[1:], texts[1:], strict=True):
         if text.casefold() != texts[0].casefold():
             other = f"{key} is '{excerpt(text, 60)}', {found[0].file} says '{excerpt(texts[0], 60)}'"
@@ -375,14 +378,14 @@ def _source(truth: Spot, meta: Spot, title: str | None, notes: Notes) -> str | N
 
 
 def _domain(meta: Spot) -> str | None:
-    said = (meta.get("domain").text() or "").lower()
-    return said if said in _DOMAINS else None
+    domain = (meta.get("domain").text() or "").lower()
+    return domain if domain in _DOMAINS else None
 
 
 def _design(specification: Spot) -> str | None:
     """Between or within subjects; None where the source says neither, or both."""
-    said = slug(specification.get("design", "type").text() or "")
-    return {"between_subjects": "between", "within_subjects": "within"}.get(said)
+    design = slug(specification.get("design", "type").text() or "")
+    return {"between_subjects": "between", "within_subjects": "within"}.get(design)
 
 
 def _open(draft: StudyDraft, meta: Spot, truth: Spot, specification: Spot) -> list[Open]:
@@ -394,12 +397,12 @@ def _open(draft: StudyDraft, meta: Spot, truth: Spot, specification: Spot) -> li
         found.append(Open(place="source", question="authors, year and title of the paper", source=truth.where))
     if draft.domain is None:
         words = [meta.get(key).text() for key in ("domain", "subdomain")]
-        told = excerpt(", ".join(word for word in words if word), 80) or "nothing"
-        question = f"cognition, strategic or social; the source says {told}"
+        given = excerpt(", ".join(word for word in words if word), 80) or "nothing"
+        question = f"cognition, strategic or social; the source says {given}"
         found.append(Open(place="domain", question=question, source=meta.get("domain").where))
     if draft.design is None:
-        told = excerpt(specification.get("design", "type").text() or "nothing", 60)
-        question = f"between: each person is in one arm; within: in all of them; the source says {told}"
+        given = excerpt(specification.get("design", "type").text() or "nothing", 60)
+        question = f"between: each person is in one arm; within: in all of them; the source says {given}"
         found.append(Open(place="design", question=question, source=specification.get("design").where))
     if not draft.arms:
         found.append(Open(place="arms", question="what participants are shown", source="materials"))
@@ -409,8 +412,8 @@ def _open(draft: StudyDraft, meta: Spot, truth: Spot, specification: Spot) -> li
     return found + [one for at, finding in enumerate(draft.findings) for one in finding.open(at)]
 
 
-def _doubt(said: Sequence[Said], notes: Notes) -> None:
-    for one in said:
+def _doubt(reported: Sequence[ReportedText], notes: Notes) -> None:
+    for one in reported:
         quoted = excerpt(one.text, 100)
         if not one.read:
             notes.add("unreadable", f"'{quoted}' {one.why}", one.where)

@@ -16,8 +16,9 @@ from pathlib import Path
 CORES = ("stats", "numeric", "replication")
 KINDS = {"golden", "conversation", "study"}
 VALUES = {"Struct": "msgspec", "dataclass": "dataclass", "BaseModel": "pydantic", "NamedTuple": "NamedTuple"}
-# Of `RunFolder`, what hands out the lines or events of a journal.
-READS = {"lines", "events", "answers", "scores", "checked_lines", "decode_lines"}
+# Of `RunFolder`, what goes through the lines or events of a journal; and what variables that hold one are called.
+READS = {"lines", "events", "events_of"}
+RUNS = {"run", "_run", "folder", "_folder"}
 
 
 def modules(root: Path) -> Iterator[tuple[Path, ast.Module, str]]:
@@ -73,12 +74,15 @@ def value_classes(tree: ast.Module) -> Counter[str]:
 
 
 def reads_journal(tree: ast.Module) -> bool:
-    """Whether a module goes through a journal's lines or events."""
+    """Whether a module goes through a journal itself. `next(run.lines(start=…))` is one line, where the index says."""
+    single = {id(node.args[0]) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args
+              and isinstance(node.func, ast.Name) and node.func.id == "next"}  # fmt: skip
     return any(
-        isinstance(node, ast.For | ast.AsyncFor | ast.comprehension)
-        and isinstance(node.iter, ast.Call)
-        and isinstance(node.iter.func, ast.Attribute)
-        and node.iter.func.attr in READS
+        isinstance(node, ast.Call)
+        and id(node) not in single
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in READS
+        and getattr(node.func.value, "attr", getattr(node.func.value, "id", "")) in RUNS
         for node in ast.walk(tree)
     )
 

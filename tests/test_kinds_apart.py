@@ -158,7 +158,7 @@ TOY = '''
     from karat.blocks import Column, Count, KindBlocks, Row, Section, Table
     from karat.kinds import Column as TableColumn
     from karat.kinds import Dataset, Kind, Preset, TableInfo, sample_digest
-    from karat.kinds._views import KindPage, SampleList, Views
+    from karat.kind_views import KindPage, SampleList, Views
     from karat.records import Answer, Sample, Score, Turn
 
 

@@ -124,8 +124,7 @@ def find(
             except ImportError as error:
                 raise BadPlugin(name, f"entry point {point.value} cannot be imported: {error}") from error
             return _as_class(found, name)
-    known = {*names(family, package=package), *(point.name for point in _entry_points(family))}
-    raise UnknownPlugin(family, name, known)
+    raise UnknownPlugin(family, name, (plugin.name for plugin in describe(family, package=package)))
 
 
 def options_model(plugin: type[Any]) -> type[BaseModel] | None:

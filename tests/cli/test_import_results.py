@@ -67,6 +67,7 @@ def test_options_that_make_no_sense_are_refused(here):
         (["csv", "none.csv"], "cannot be read"),
         (["csv", "."], "holds no file of the format csv"),
         (["nothing", "r.csv"], "no importer is called 'nothing'"),
+        (["lm-evl", "r.csv"], "did you mean 'lm-eval'?"),
         (["csv", "r.csv", "--set", "mapp={}"], "mapp"),
         (["humanstudy", "r.csv", "r.csv"], "one folder at a time"),
     ):

@@ -12,7 +12,7 @@ from tests.viewer.serving import Viewer
 
 from karat.journal import Labels
 from karat.journal.events import Choice
-from karat.kinds._views import Reviews, SamplePage, TrialRecord
+from karat.kind_views import Reviews, SamplePage, TrialRecord
 from karat.kinds.conversation.views import aligned, steps, turns
 from karat.records import Answer, Reply, Sample, Score, Turn
 from karat.viewer.text_diff import MOST_WORDS, difference

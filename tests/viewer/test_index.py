@@ -16,7 +16,7 @@ from tests.analysis.journals import JUDGE, NUMERIC, Script, asked, conversations
 from karat.analysis import summarize, trials
 from karat.journal import Labels, PlanInfo, RunFolder
 from karat.journal.codec import LONGEST_LINE
-from karat.kinds._views import TrialRecord
+from karat.kind_views import TrialRecord
 from karat.records import Metric, Reply, ToolCall, Usage
 from karat.viewer.jobs import NotYet
 from karat.viewer.library import Library

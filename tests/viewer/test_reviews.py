@@ -14,7 +14,7 @@ from tests.viewer.test_pages import MARKS, SCRIPT, outline
 
 from karat import formats
 from karat.journal import Label, Labels, RunFolder, read_labels
-from karat.kinds._views import Reviews
+from karat.kind_views import Reviews
 from karat.kinds.conversation.views import form_of, verdicts
 from karat.kinds.study.views import checked_reading, reading_choices
 from karat.records import Reply, Sample, Score, Turn

@@ -273,7 +273,7 @@ def _rates(experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, .
     An agent that calls tools asks its model more than once for an answer, so it can take longer.
     """
     turns = sum(len(sample.turns) for sample in selected.samples) * selected.repetitions
-    planned = Counter[str]()
+    planned = Counter[tuple[str, str] | None]()
     for condition in selected.conditions:
         planned.update({_model(condition.agent.options.get("model")): turns})
     for scorer in scorers:
@@ -289,13 +289,12 @@ def _rates(experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, .
         yield f"{name}: at most {' and '.join(limits)} a minute{time}" if limits else f"{name}: not limited"
 
 
-def _model(name: object) -> str:
-    """Provider and name as `limits` compares them; empty for what names no model."""
+def _model(name: object) -> tuple[str, str] | None:
+    """What `limits` compares a model by; None for what names no model."""
     try:
-        model = parse_model(str(name))
+        return parse_model(str(name)).limited_as
     except BadOption:
-        return ""
-    return f"{model.vendor}:{model.name}"
+        return None
 
 
 def _may_stop(experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, ...]) -> str | None:

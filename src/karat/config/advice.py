@@ -57,11 +57,9 @@ def _advise_on_limits(reading: Reading, file: ExperimentFile, asked: Iterable[st
     known = set()
     for name in asked:
         with suppress(BadOption):
-            model = parse_model(name)
-            known.add((model.vendor, model.name))
+            known.add(parse_model(name).limited_as)
     for name in file.limits:
-        model = parse_model(name)
-        if (model.vendor, model.name) not in known:
+        if parse_model(name).limited_as not in known:
             reading.warn(("limits", name), "no agent `chat` and no judge here asks this model, so it limits nothing")
 
 

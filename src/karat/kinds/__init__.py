@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karat.analysis.parts import AnalysisInput, Part
     from karat.documents.rows import Rows
     from karat.journal import RunFolder, StudyCopy
-    from karat.kinds._views import Views
+    from karat.kind_views import Views
     from karat.redact import Redactor
 
 __all__ = [
@@ -382,7 +382,7 @@ class Kind:
     @staticmethod
     def views() -> Views:
         """How the viewer shows its runs."""
-        from karat.kinds._views import Views
+        from karat.kind_views import Views
 
         return Views()
 

@@ -54,6 +54,11 @@ class ModelName(msgspec.Struct, frozen=True):
         provider = self.provider.rpartition("/")[2]
         return "openai" if provider in ("openai-chat", "openai-responses") else provider
 
+    @property
+    def limited_as(self) -> tuple[str, str]:
+        """Vendor and name, by which `limits` compares models."""
+        return self.vendor, self.name
+
 
 def parse_model(text: str, *, place: str = "model") -> ModelName:
     """Provider and name of a model. Raises BadOption, naming `place`, where one of them is missing.

@@ -118,9 +118,9 @@ _LIMITS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Rate
 def limit_rates(rates: Mapping[str, Rate]) -> None:
     """Limits models of the running event loop, by `provider:name`. Raises BadOption for what names no model."""
     named = {parse_model(name, place="limits"): rate for name, rate in rates.items()}
-    _LIMITS[asyncio.get_running_loop()] = {(model.vendor, model.name): RateLimit(rate) for model, rate in named.items()}
+    _LIMITS[asyncio.get_running_loop()] = {model.limited_as: RateLimit(rate) for model, rate in named.items()}
 
 
 def rate_limit(model: ModelName) -> RateLimit | None:
     """The limit of a model in the running event loop; None: it has none."""
-    return _LIMITS.get(asyncio.get_running_loop(), {}).get((model.vendor, model.name))
+    return _LIMITS.get(asyncio.get_running_loop(), {}).get(model.limited_as)

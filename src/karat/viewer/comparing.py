@@ -31,7 +31,7 @@ from karat.blocks import (
 from karat.document.scores import SAME_AGAIN, same_again
 from karat.errors import OperatorError
 from karat.index.cache import is_large
-from karat.kinds._views import address
+from karat.kind_views import address
 from karat.viewer.jobs import NotYet
 from karat.viewer.open_run import OpenRun
 from karat.viewer.queries import ORDERS, PAGE, Flips, Listed

@@ -19,7 +19,7 @@ from karat import kinds
 from karat.errors import BadRun
 from karat.index import RunIndex, trusted
 from karat.journal import RunFolder
-from karat.kinds._views import SampleList, Views
+from karat.kind_views import SampleList, Views
 from karat.viewer.queries import Questions
 
 __all__ = ["LiveIndex", "Progress"]

@@ -12,7 +12,7 @@ from karat.analysis import Summary
 from karat.analysis.history import history
 from karat.document.followed import history_document
 from karat.errors import BadOption
-from karat.kinds._views import address
+from karat.kind_views import address
 from karat.viewer.open_run import OpenRun
 from karat.viewer.samples_page import unit_of
 from karat.viewer.web import Site, asked, whole_asked

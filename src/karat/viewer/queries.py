@@ -23,8 +23,8 @@ from karat.errors import BadRun, KaratError
 from karat.formats import excerpt
 from karat.index import FailureGroup, RunIndex, ScoreRows
 from karat.journal import checksum_fault
+from karat.kind_views import SampleList
 from karat.kinds import of as kind_named
-from karat.kinds._views import SampleList
 from karat.records import Sample
 
 __all__ = [

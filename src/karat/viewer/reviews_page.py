@@ -16,7 +16,7 @@ from karat.analysis.model import MetricInfo
 from karat.errors import BadRun
 from karat.journal import Label, add_label
 from karat.journal.labels import LONGEST_NOTE, Judged
-from karat.kinds._views import TrialRecord, address, is_judged
+from karat.kind_views import TrialRecord, address, is_judged
 from karat.numeric.diagnosis import MEANINGS
 from karat.viewer.agreement import Pair, WordPair, agreements, agreements_in_words
 from karat.viewer.open_run import OpenRun, Page

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from karat import formats, kinds
 from karat.analysis.model import MetricInfo
 from karat.index import trusted
-from karat.kinds._views import Reviews, SamplePage, TrialRecord, address
+from karat.kind_views import Reviews, SamplePage, TrialRecord, address
 from karat.viewer import queries
 from karat.viewer.open_run import OpenRun, Page
 from karat.viewer.queries import Cell, Filter, Listed, Questions

@@ -11,7 +11,7 @@ from karat.errors import BadRun
 from karat.index import LineReader
 from karat.index.lines import AnswerLine
 from karat.journal import Attempt
-from karat.kinds._views import TrialRecord
+from karat.kind_views import TrialRecord
 from karat.records import Answer, Failure, Reply, Sample, Score
 from karat.viewer.queries import Questions
 

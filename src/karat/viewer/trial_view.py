@@ -14,7 +14,7 @@ from karat import formats
 from karat.analysis.model import MetricInfo
 from karat.context import read_stored
 from karat.journal import Label
-from karat.kinds._views import Reviews, TrialRecord, address
+from karat.kind_views import Reviews, TrialRecord, address
 from karat.records import Elicited, Reply, Score, ToolCall
 from karat.viewer.text_diff import difference
 

@@ -17,7 +17,7 @@ from karat import __version__
 from karat.analysis import Comparison
 from karat.document.assets import css, script
 from karat.document.templating import environment
-from karat.kinds._views import address
+from karat.kind_views import address
 from karat.viewer.jobs import Jobs, NotYet
 from karat.viewer.library import Library
 from karat.viewer.open_run import OpenRun

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from karat.analysis.parts import AnalysisInput, Part
     from karat.blocks import KindBlocks
     from karat.journal import RunFolder
-    from karat.kinds._views import Views
+    from karat.kind_views import Views
 
 __all__ = ["Conversation"]
 

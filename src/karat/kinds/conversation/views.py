@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from karat.kinds._views import VERDICTS as _VERDICTS
-from karat.kinds._views import (
+from karat.kind_views import VERDICTS as _VERDICTS
+from karat.kind_views import (
     Reviews,
     ReviewTexts,
     SamplePage,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from karat.analysis.parts import AnalysisInput, Part
     from karat.blocks import KindBlocks
     from karat.journal import RunFolder, StudyCopy
-    from karat.kinds._views import Views
+    from karat.kind_views import Views
     from karat.kinds.study.contents import CheckedStudies, ListedStudies, StudyPage
     from karat.kinds.study.people import Person
     from karat.records import AllowCode, Sample

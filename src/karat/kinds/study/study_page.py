@@ -21,7 +21,7 @@ from karat.blocks import (
     Text,
     columns,
 )
-from karat.kinds._views import KindPage, address
+from karat.kind_views import KindPage, address
 from karat.kinds.study.analysis.model import (
     FindingResult,
     SideNumbers,

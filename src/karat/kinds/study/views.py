@@ -14,8 +14,7 @@ from karat import formats
 from karat.analysis import Summary
 from karat.errors import KaratError
 from karat.journal import Label, RunInfo
-from karat.kinds import of_sample
-from karat.kinds._views import (
+from karat.kind_views import (
     Judgement,
     KindPage,
     ReviewTexts,
@@ -25,6 +24,7 @@ from karat.kinds._views import (
     Views,
     address,
 )
+from karat.kinds import of_sample
 from karat.kinds.study.fields import KINDS
 from karat.records import AgentSpec, Condition, Reply, Sample, Score
 

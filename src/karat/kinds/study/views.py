@@ -359,7 +359,7 @@ def _game(page: SamplePage) -> dict[str, object]:
 def _cell(sample: Sample, turn: int | None, trial: _Turns) -> dict[str, object]:
     """What a member said in a round, and the values that they saw."""
     if turn is None:
-        return {"said": [], "missing": "", "saw": []}
+        return {"answers": [], "missing": "", "saw": []}
     missing, fields = trial.why_missing(turn), trial.fields(sample, turn)
     saw = [] if missing else filled_values(sample.turns[turn].question, trial.shown(sample, turn))[:_MOST_IN_CELL]
     answers = [(field["name"] if len(fields) > 1 else "", field["value"] or "", field["why"]) for field in fields]

@@ -141,6 +141,7 @@ def test_a_status_is_a_fault_of_the_infrastructure(
     ("said", "more", "kind_of", "kind"),
     [
         ("{", {"answer": "text"}, AgentFault, "bad_json"),
+        ('{"text": "cut', {}, AgentFault, "bad_json"),
         ('{"texts": 1}', {"answer": "text"}, AgentFault, "no_answer"),
         ('{"texts": 1}', {}, AgentFault, "bad_reply"),
         ("[1]", {}, AgentFault, "bad_reply"),

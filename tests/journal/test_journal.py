@@ -231,10 +231,12 @@ def test_a_full_disk_stops_the_writer_and_keeps_what_was_there(tmp_path: Path) -
         "  for _ in range(2):\n"
         "   try: await journal.append(Head(format=1, run='y'*500))\n"
         "   except BadRun as error: print(error)\n"
+        "  journal.append(Head(format=1, run='z'))\n"  # nobody waits for it: nothing to warn of
         "asyncio.run(go())"
     )
     done = subprocess.run([sys.executable, "-c", script, str(run.path)], capture_output=True, text=True, check=True)
     assert done.stdout.count("--resume") == 2
+    assert done.stderr == ""
     assert [event.run for event in run.events()] == ["x"]  # type: ignore[union-attr]
     assert run.journal.read_bytes().endswith(b"\n")
 

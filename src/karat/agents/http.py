@@ -174,7 +174,7 @@ class Http:
         try:
             response = json.loads(text)
         except ValueError as error:
-            if any(self._find.values()):
+            if any(self._find.values()) or text.lstrip().startswith("{"):  # no plain text, but an object cut short
                 message = f"the response is not JSON ({error}): {text[:_SHOWN]}"
                 raise AgentFault("bad_json", message, retriable=True) from error
             response = text

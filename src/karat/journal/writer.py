@@ -181,6 +181,7 @@ def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, 
             remedy = "what was journalled before is safe: make room, then go on with --resume"
             why = getattr(problem, "strerror", None) or repr(problem)
             done.set_exception(BadRun(path, f"the disk refused to write ({why}); {remedy}"))
+            done.exception()  # who waits for a later event only gets it there: Python need not warn of this one
 
 
 def write_whole(fd: int, data: bytes) -> None:

@@ -270,7 +270,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     milliseconds: float | None = None
     model: str | None = None
     stop_reason: str | None = None
-    responses: int | None = None  # of the model, with tool calls in between; None: not told
+    responses: int | None = None  # of the model, with tool calls in between; None: not reported
     verdict: bool | None = None  # whether it is right, as a file of answers made elsewhere says; None: it does not
     agent: str | None = None  # name and version of the agent's program, where it tells them
     validations: tuple[Validation, ...] = ()  # of the agent's own validator, one an attempt; empty: not reported

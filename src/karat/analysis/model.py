@@ -85,7 +85,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of agent and judge together. None: nobody told. `unknown`: calls that did not tell."""
+    """Tokens of agent and judge together. None: not reported. `unknown`: calls that did not report them."""
 
     input: int | None
     output: int | None

@@ -54,7 +54,7 @@ class Spending(msgspec.Struct):
     tokens_unknown: bool = False
 
     def add(self, dollars: float | None, usage: Usage | None) -> None:
-        """Books what one call cost. A price or a count that nobody told adds nothing."""
+        """Books what one call cost. A price or a count that was not reported adds nothing."""
         if dollars is not None:
             self.dollars += dollars
         if usage is not None:

@@ -166,7 +166,7 @@ def checked_lines(
     """Every line from where the file stands up to byte `stop`, without its newline.
 
     `torn`: a last line without its newline is not there yet. `required`: whether the first line must have a checksum.
-    `check=False`: of lines that were checked before. `on_damage` raises LineDamaged unless told otherwise; a damaged
+    `check=False`: of lines that were checked before. `on_damage` raises LineDamaged by default; a damaged
     line is then passed over.
     """
     rest, number, size = b"", 0, _FIRST_BLOCK

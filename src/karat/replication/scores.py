@@ -134,7 +134,7 @@ class FindingScore(Scored):
 
     id: tuple[str, str, str]
     opposed: bool  # effects in opposite directions in a test of it, with a probability above one half
-    coverage: float = NAN  # the lowest of its tests; NaN: nobody told
+    coverage: float = NAN  # the lowest of its tests; NaN: not reported
 
     @property
     def flagged(self) -> bool:

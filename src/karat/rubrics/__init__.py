@@ -4,7 +4,7 @@ A rubric is a YAML file: `rubrics/NAME.yaml` in this package, or a file of the u
 
     format: 2
     name: default
-    instructions: |            what the judge is told before it reads the answer
+    instructions: |            the judge's instructions, before the answer
     scale: {low: 1, high: 5}   whole numbers; a metric may have its own
     metrics:
       completeness:
@@ -60,7 +60,7 @@ class ExtraField(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rubric(msgspec.Struct, frozen=True, kw_only=True):
-    """What a judge is told, and what it must give back."""
+    """The instructions of a judge, and what it must return."""
 
     name: str
     instructions: str
@@ -70,7 +70,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """32 hex digits over everything that a judge is told; not over the name, comments or layout."""
+        """32 hex digits over all instructions of a judge; not over the name, comments or layout."""
         from hashlib import blake2b
 
         metrics = [  # without None: digests are older than the field `empty`

@@ -319,7 +319,7 @@ _NAMING = {  # parts of a parsed query that read no column but those they name
     "SUBQUERY", "TYPE", "WINDOW", "BASE_TABLE", "EMPTY", "JOIN", "SELECT_NODE", "SET_OPERATION_NODE", "ORDER_DEFAULT",
     "ASCENDING", "DESCENDING",
 }  # fmt: skip
-_LINE = 16 << 20  # bytes: the longest line that DuckDB reads unless it is told otherwise
+_LINE = 16 << 20  # bytes: the longest line that DuckDB reads by default
 _ROWS = 1000  # a line
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _HUGE = ("UBIGINT", "HUGEINT", "UHUGEINT")  # may go beyond 64 bits with a sign

@@ -51,7 +51,7 @@ class Conversation(Kind):
     unscored = "no golden answer is a number; `karat score RUN --judge overlap` judges text"
 
     class Options(BaseModel):
-        """Which answers are golden, what the agent is told, and how many conversations are drawn."""
+        """Which answers are golden, what the prompt holds, and how many conversations are drawn."""
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 

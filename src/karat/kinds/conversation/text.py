@@ -1,4 +1,4 @@
-"""What an agent is told of a conversation: the report, how to answer, and what was asked before."""
+"""The prompt of a conversation: the report, how to answer, and what was asked before."""
 
 from __future__ import annotations
 

@@ -357,5 +357,5 @@ def _within(study: str, sample: Sample) -> Sample:
 
 
 def study_samples(study: StudyFile) -> list[Sample]:
-    """The participants of a study, all arms, as a dataset has them unless told otherwise."""
+    """The participants of a study, all arms, as a dataset has them by default."""
     return list(Study(Study.Options()).samples(study))

@@ -123,7 +123,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     right_conversations: int
     right_turns: int
-    tokens: int | None  # in and out, of the agent, failed attempts included; None: nobody told
+    tokens: int | None  # in and out, of the agent, failed attempts included; None: not reported
     tokens_unknown: int  # calls that did not tell
     dollars: float | None  # None: no price is known
     dollars_unknown: int  # calls without a known price, not in `dollars`
@@ -134,7 +134,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn's time and tokens, over the answered turns that told. None: none did."""
+    """One turn's time and tokens, over the answered turns that reported them. None: no turn did."""
 
     milliseconds_mean: float | None
     milliseconds_median: float | None

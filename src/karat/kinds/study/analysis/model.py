@@ -208,7 +208,7 @@ class LevelScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What the answers that count cost; failed attempts stand in the condition's account. None: nobody told."""
+    """What the answers that count cost; failed attempts stand in the condition's account. None: not reported."""
 
     calls: int  # turns that were answered
     input_tokens: int | None

@@ -265,7 +265,7 @@ def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
 
 
 def _people(people: Participants) -> dict[str, int] | None:
-    """None where nobody told, as in a table of tests."""
+    """None where it is not reported, as in a table of tests."""
     found: dict[str, int] = msgspec.structs.asdict(people)
     return found if people.planned else None
 

@@ -83,12 +83,12 @@ class Sums:
     @property
     def size(self) -> float:
         """Σ w m: how many values there are, with their weights."""
-        return float(self.weights @ self.counts)
+        return float((self.weights * self.counts).sum())
 
     @property
     def ratio(self) -> float:
         """Σ w y / Σ w m."""
-        return float(self.weights @ self.totals) / self.size if self.size > 0 else math.nan
+        return float((self.weights * self.totals).sum()) / self.size if self.size > 0 else math.nan
 
     def pulls(self) -> Floats:
         """By how much each cluster pulls the rate away: that of all, minus the rate without it, to first order.
@@ -175,7 +175,7 @@ def _naive_se(sums: Sums) -> float:
         return math.nan
     squares = sums.squares - 2 * ratio * sums.totals + ratio**2 * sums.counts
     squares[np.abs(squares) <= _NOISE * sums.counts * (1 + ratio**2)] = 0.0
-    return math.sqrt(n / (n - 1) * float(sums.weights**2 @ np.maximum(squares, 0.0))) / sums.size
+    return math.sqrt(n / (n - 1) * float((sums.weights**2 * np.maximum(squares, 0.0)).sum())) / sums.size
 
 
 def ratio_difference(a: Sums, b: Sums, *, level: float = 0.95) -> PairedDifference:
@@ -268,5 +268,8 @@ def _t_test(value: float, se: float, n: int) -> tuple[float, float, str | None]:
 
 
 def _correlation(one: Floats, two: Floats) -> float:
-    spread = sample_sd(one) * sample_sd(two)
-    return float(np.corrcoef(one, two)[0, 1]) if spread > 0 else math.nan
+    if not sample_sd(one) * sample_sd(two) > 0:
+        return math.nan
+    x, y = one - math.fsum(one) / one.size, two - math.fsum(two) / two.size
+    # Exact sums: those of a BLAS, as in `np.corrcoef`, differ in the last digit from one processor to another.
+    return math.fsum(x * y) / math.sqrt(math.fsum(x * x) * math.fsum(y * y))

@@ -241,8 +241,9 @@ def _correlation(part: Turns, one: Floats, two: Floats) -> float | None:
     if not weights.sum() > 0:
         return None
     x, y = (column[there] - np.average(column[there], weights=weights) for column in (one, two))
-    scale = math.sqrt(float(weights @ x**2) * float(weights @ y**2))
-    return known(float(weights @ (x * y)) / scale) if scale > 1e-12 else None
+    # Sums of products, no matrix products: those differ in the last digit from one processor to another.
+    scale = math.sqrt(float((weights * x**2).sum()) * float((weights * y**2).sum()))
+    return known(float((weights * (x * y)).sum()) / scale) if scale > 1e-12 else None
 
 
 def _between(part: Turns, groups: Sequence[Floats], level: float) -> Estimate | None:

@@ -388,7 +388,11 @@ def _runs(folder: Path) -> list[Path]:
         created: str
 
     found: list[tuple[str, Path]] = []
-    for file in folder.glob("[!.]*/run.json"):
+    try:
+        files = list(folder.glob("[!.]*/run.json"))
+    except ValueError:  # a name that no file can have; before Python 3.13 such a folder is empty
+        return []
+    for file in files:
         created = ""
         with (
             suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError),

@@ -268,4 +268,5 @@ def test_a_row_outside_of_the_design_is_left_out() -> None:
     more = {
         name: [*values, None, 9.0] if name == "y" else [*values, values[0], values[0]] for name, values in data.items()
     }
-    assert agent_side(two_by_two("anova"), more) == agent_side(two_by_two("anova"), data)
+    # As texts: from Python 3.13 on, values with a NaN are not equal to themselves.
+    assert repr(agent_side(two_by_two("anova"), more)) == repr(agent_side(two_by_two("anova"), data))

@@ -190,8 +190,9 @@ def test_a_share_of_something_else_is_refused_and_a_missing_one_is_nan():
 
 
 def test_one_count_may_be_an_array_without_dimensions():
-    assert stats.proportion_interval(np.array(5), np.array(10)) == stats.proportion_interval(5, 10)
-    assert stats.newcombe(np.array(9), 10, np.array(3), np.array(10)) == stats.newcombe(9, 10, 3, 10)
+    # As texts: from Python 3.13 on, values with a NaN are not equal to themselves.
+    assert repr(stats.proportion_interval(np.array(5), np.array(10))) == repr(stats.proportion_interval(5, 10))
+    assert repr(stats.newcombe(np.array(9), 10, np.array(3), np.array(10))) == repr(stats.newcombe(9, 10, 3, 10))
 
 
 def test_what_is_left_out_does_not_hide_another_note():

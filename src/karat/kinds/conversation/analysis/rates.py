@@ -28,7 +28,7 @@ from karat.kinds.conversation.analysis.model import (
     Stratum,
     Verdicts,
 )
-from karat.kinds.conversation.analysis.turns import Flags, Floats, Ints, Turns
+from karat.kinds.conversation.analysis.turns import Flags, Floats, Ints, Turns, in_order
 from karat.stats import ClusteredRatio, Sums, ratio_gap, ratio_interval
 
 __all__ = [
@@ -420,7 +420,7 @@ def pace(part: Turns) -> Pace:
     metered = ~np.isnan(prompt) | ~np.isnan(completion)
     both = (np.nan_to_num(prompt) + np.nan_to_num(completion))[metered]
     return Pace(
-        milliseconds_mean=sum(times) / len(times) if times else None,
+        milliseconds_mean=in_order(times) / len(times) if times else None,
         milliseconds_median=quantile(times, 0.5),
         milliseconds_p95=quantile(times, 0.95),
         tokens_mean=_mean_of(both),

@@ -10,7 +10,7 @@ import msgspec
 
 from karat import formats
 from karat.analysis import TrialRecord
-from karat.kinds.conversation.analysis.turns import Matcher
+from karat.kinds.conversation.analysis.turns import Matcher, in_order
 from karat.numeric import operations_attempted, parse_program, parse_value, right_by
 from karat.numeric.values import plain
 from karat.records import Reply, Score, Turn
@@ -247,12 +247,12 @@ def _spent(reply: Reply | None) -> Row:
 def _total(parts: Sequence[float | None]) -> float | None:
     """Of what is known; None where nothing is."""
     there = [part for part in parts if part is not None]
-    return sum(there) if there else None
+    return in_order(there) if there else None
 
 
 def _mean(parts: Sequence[float | None]) -> float | None:
     there = [float(part) for part in parts if part is not None]
-    return sum(there) / len(there) if there else None
+    return in_order(there) / len(there) if there else None
 
 
 def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:

@@ -146,3 +146,12 @@ def test_recorded_answers_and_tables_are_checked_too(run: RunFolder, tmp_path: P
         Replay(options, AgentSetting(folder=tmp_path, toolbox=Toolbox((), redact=Redactor({}), folder=tmp_path)))
     with pytest.raises(BadRun, match="damaged"):
         karat.query(run.path, "SELECT count(*) FROM replies")
+
+
+def test_samples_that_end_between_two_lines_are_missed(run: RunFolder) -> None:
+    samples = run.path / "samples.jsonl"
+    samples.write_bytes(b"".join(samples.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(BadRun, match=r"samples.jsonl holds 2 of 3 samples; restore it from a copy"):
+        numbers(run)
+    (damage,) = verify(run.path).damages
+    assert (damage.file, damage.line, damage.reason) == ("samples.jsonl", None, "it holds 2 of 3 samples")

@@ -288,3 +288,24 @@ def test_hostile_workbooks_are_refused(tmp_path):
     assert "is damaged" in faults_of(path)[0]
     assert not (tmp_path.parent / "x").exists()
     assert io.BytesIO(whole).read(2) == b"PK"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("twice.jsonl", '{"question": "a: \\"b\\": c?", "answer": "1", "answer": "2"}\n'),
+        ("twice.json", '[{"question": "Why?", "answer": "1", "more": [{"answer": 1, "x": 2, "answer": 3}]}]'),
+    ],
+)
+def test_a_key_that_is_there_twice_is_a_fault(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(BadDataset, match="an object has the key 'answer' twice"):
+        rows = read_rows(path)
+        raise BadDataset(name, rows.faults)
+
+
+def test_colons_behind_quotes_inside_a_text_are_no_keys(tmp_path):
+    path = tmp_path / "once.jsonl"
+    path.write_text('{"question": "\\"answer\\": 1, \\"answer\\": 2", "answer": "3"}\n', encoding="utf-8")
+    assert [row for _, row in read_rows(path).rows] == [{"question": '"answer": 1, "answer": 2', "answer": "3"}]

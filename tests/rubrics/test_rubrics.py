@@ -134,3 +134,8 @@ def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path):
         rubrics.load("defualt", folder=tmp_path)
     with pytest.raises(BadOption, match=r"rubric: nowhere\.yaml cannot be read: No such file"):
         rubrics.load("nowhere.yaml", folder=tmp_path)
+
+
+def test_instructions_without_a_text_are_a_fault():
+    with pytest.raises(BadRubric, match="instructions: is required"):
+        rubrics.parse(b"instructions:\nmetrics: {}\n", source="mine.yaml")

@@ -9,6 +9,7 @@ import json
 import math
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -86,9 +87,36 @@ def _impossible(written: str) -> str:
     return f"holds {excerpt(written, 24)}, which JSON does not allow or no computer number can be"
 
 
+_COLON = re.compile(rb'"\s*:')
+
+
+def repeated_key(text: bytes, value: Any) -> str | None:
+    """A key that an object of the JSON text has twice; None: there is none. Readers keep the last value in silence.
+
+    `value`: what the text was read as. Only texts with more colons behind quotes than it has keys are read again.
+    """
+    keys, waiting = 0, [value]
+    while waiting:
+        below = waiting.pop()
+        if isinstance(below, dict):
+            keys += len(below)
+            waiting += below.values()
+        elif isinstance(below, list):
+            waiting += below
+    repeated: list[str] = []
+    if len(_COLON.findall(text)) > keys:
+
+        def note(pairs: list[tuple[str, Any]]) -> None:
+            repeated.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+
+        json.loads(text, object_pairs_hook=note, parse_int=integer, parse_float=finite)
+    return repeated[0] if repeated else None
+
+
 Row = Mapping[str, Any]
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\x0b\x0c"
+_TWICE = "an object has the key '{}' twice; remove one of them"
 
 
 class Rows(msgspec.Struct):
@@ -237,6 +265,8 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
             continue
         if isinstance(row, dict):
             wrong = why_unfit(row)
+            if wrong is None and (key := repeated_key(line, row)) is not None:
+                wrong = _TWICE.format(excerpt(key, 40))
             if wrong is None:
                 rows.count += 1
             else:
@@ -359,7 +389,11 @@ def holds_yaml_rows(path: Path) -> bool:
 def _json_document(path: Path, data: bytes) -> Any:
     """The value; numbers that JSON or karat cannot hold stand in it as `Unfit`."""
     with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return msgspec.json.decode(data.removeprefix(_BOM))
+        data = data.removeprefix(_BOM)
+        value = msgspec.json.decode(data)
+        if (key := repeated_key(data, value)) is not None:
+            raise _bad(path, "file", _TWICE.format(excerpt(key, 40)))
+        return value
     text = _text(path, data)
     try:
         return json.loads(text, parse_constant=Unfit, parse_int=integer, parse_float=finite)

@@ -349,6 +349,9 @@ class RunIndex:
         self.samples = {ids[line]: row for row, line in enumerate(order)}
         if len(self.samples) < len(ids):
             raise BadRun(str(self.run.path), "samples.jsonl is damaged: it holds a sample twice")
+        if len(ids) < (planned := self.run.plan().samples):  # cut off between two lines
+            message = f"samples.jsonl holds {len(ids)} of {planned} samples; restore it from a copy"
+            raise BadRun(str(self.run.path), message)
 
     def cell(self, sample: str | None, condition: str | None, repetition: int | None) -> int | None:
         if sample is None or condition is None or repetition is None:

@@ -184,7 +184,7 @@ class _Section:
 
     def text(self, key: str) -> str:
         """A text that must be there."""
-        value = self.take(key, str, "a text", default="")
+        value = self.take(key, str, "a text", default="") or ""
         if not isinstance(self._values.get(key), (str, type(None))):
             return ""
         if not value.strip():

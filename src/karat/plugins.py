@@ -124,7 +124,10 @@ def find(
             except ImportError as error:
                 raise BadPlugin(name, f"entry point {point.value} cannot be imported: {error}") from error
             return _as_class(found, name)
-    raise UnknownPlugin(family, name, (plugin.name for plugin in describe(family, package=package)))
+    known = {*names(family, package=package), *(point.name for point in _entry_points(family))}
+    if family == "importers":  # formats are written with hyphens
+        known = {one.replace("_", "-") for one in known}
+    raise UnknownPlugin(family, name, known)
 
 
 def options_model(plugin: type[Any]) -> type[BaseModel] | None:

@@ -140,7 +140,7 @@ class _Found:
         if not (self.folder / "samples.jsonl").exists():
             self._add("samples.jsonl", None, "it is missing", "restore it from a copy")
         count = sum(1 for _ in self._events(run, "samples.jsonl", Sample))
-        damaged = any(damage.file in ("samples.jsonl", "journal.jsonl") for damage in self.damages)
+        damaged = any(damage.file.startswith(("samples.jsonl", "journal.jsonl")) for damage in self.damages)
         if not damaged and count < (planned := run.plan().samples):
             self._add("samples.jsonl", None, f"it holds {count} of {planned} samples", "restore it from a copy")
 

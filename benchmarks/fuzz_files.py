@@ -10,10 +10,10 @@ Seeds are the files of examples/, tests/corpus and tests/data. A mutation follow
 not name the file, a hang, a process that dies, and a wrong result that is accepted.
 
 What is right is decided by readers that share no code with karat's: Python's `json` without duplicate keys and NaN, a
-reader of CSV and one of YAML nodes below, and for run folders the lines of the seed. Where there is no second reader
-(Parquet, Excel, most of a study) an accepted file counts as "unverified". In run folders of the first format, whose
-lines have no checksum, and in lines with a new checksum that fits, no reader can see a changed number: also
-"unverified".
+reader of CSV and one of YAML nodes (fuzz_common.py), and for run folders the lines of the seed. Where there is no
+second reader (Parquet, Excel, most of a study) an accepted file counts as "unverified". In run folders of the first
+format, whose lines have no checksum, and in lines with a new checksum that fits, no reader can see a changed number:
+also "unverified".
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ import signal
 import sys
 import tempfile
 import time
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,26 +42,33 @@ from typing import Any, NamedTuple
 os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # before NumPy is loaded: forks are many
 
 import yaml
-from mutations import SMALL, mutated, resealed  # beside this file
+from fuzz_common import (  # beside this file
+    CORPUS,
+    DATA,
+    EXAMPLES,
+    RUBRICS,
+    STUDIES,
+    Refused,
+    Seed,
+    Wrong,
+    damaged_lines,
+    differ,
+    difference,
+    drawn_run,
+    independent,
+    numbers_in,
+    run,
+    strict_csv,
+    strict_json,
+    strict_yaml,
+    table,
+    yaml_of_both,
+)
+from mutations import SMALL, mutated, resealed
 
-from karat.__main__ import main as karat
-
-ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES, CORPUS, DATA = ROOT / "examples", ROOT / "tests" / "corpus" / "runs", ROOT / "tests" / "data"
-RUBRICS, STUDIES = ROOT / "src" / "karat" / "rubrics", ROOT / "src" / "karat" / "kinds" / "study" / "studies"
 LIMIT = 2  # seconds of processor time for one case
 WAIT = 90  # seconds without a sign of life: it waits for something that never comes
 MEMORY = 4 << 30  # bytes of address space
-CODES = {0, 1, 2, 3, 4}
-MOST_VALUES = 20_000  # of a YAML file, aliases expanded
-
-
-class Seed(NamedTuple):
-    """A file that is right."""
-
-    name: str
-    data: bytes
-    about: Any = None  # what its kind needs to know of it
 
 
 class Case(NamedTuple):
@@ -75,180 +81,12 @@ class Case(NamedTuple):
         return f"{self.kind}:{self.seed.name}#{self.number}"
 
 
-class Wrong(Exception):
-    """What must not be: the class of the finding, and its description."""
-
-
-class Refused(ValueError):
-    """What a strict reader says of a file that it cannot read."""
-
-
-# --- the commands, in this process -----------------------------------------------------------------------------------
-
-
-def run(*arguments: str, names: Sequence[str]) -> tuple[int, str]:
-    """Exit code and standard output. Raises Wrong where the command ends as no command should."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = karat([*arguments])
-    text = out.getvalue() + err.getvalue()
-    if code not in CODES or "Traceback (most recent" in text:
-        raise Wrong("fault", f"exit {code}: {err.getvalue()[-400:]}")
-    if code == 2 and not any(name in text for name in names):
-        raise Wrong("unnamed", f"names none of {names}: {text[:400]}")
-    return code, out.getvalue()
-
-
-# --- readers of their own --------------------------------------------------------------------------------------------
-
-
-def strict_json(data: bytes) -> Any:
-    """The value. Raises Refused for a key that is there twice, NaN, half a surrogate pair, and what is no JSON."""
-    try:
-        value = json.loads(data, object_pairs_hook=_no_twins, parse_constant=_refuse, parse_float=_finite)
-        json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise Refused(str(error)) from None
-    return value
-
-
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise Refused("a key is there twice")
-    return dict(pairs)
-
-
-def _refuse(text: str) -> float:
-    raise Refused(text)
-
-
-def _finite(text: str) -> float:
-    return value if math.isfinite(value := float(text)) else _refuse(text)
-
-
-def strict_csv(text: str, delimiter: str) -> Iterator[list[str]]:
-    """Records as RFC 4180 has them, by one automaton; a line ends at CR, LF or both. Empty lines are none."""
-    cells, cell, quoted, closed, begun = [], "", False, False, False
-    text = text.replace("\r\n", "\n") if '"' not in text else text
-    at = 0
-    while at < len(text):
-        sign = text[at]
-        at += 1
-        if quoted:
-            if sign != '"':
-                cell += sign
-            elif text[at : at + 1] == '"':
-                cell, at = cell + '"', at + 1
-            else:
-                quoted, closed = False, True
-        elif sign == delimiter:
-            cells, cell, closed, begun = [*cells, cell], "", False, True
-        elif sign in "\r\n":
-            at += sign == "\r" and text[at : at + 1] == "\n"
-            if begun or cell or closed:
-                yield [*cells, cell]
-            cells, cell, closed, begun = [], "", False, False
-        elif closed:
-            raise Refused("text after a closing quote")
-        elif sign == '"' and not cell:
-            quoted = True
-        else:
-            cell += sign
-    if quoted:
-        raise Refused("a quote is not closed")
-    if begun or cell or closed:
-        yield [*cells, cell]
-
-
-def strict_yaml(data: bytes, scanner: Any = yaml.SafeLoader) -> Any:
-    """The value. Keys and dates are texts, equal keys are refused.
-
-    `scanner`: the one that karat does not use; it reads rubrics with PyYAML's own, and all else with libyaml's.
-    """
-    try:
-        text = data.decode("utf-8-sig")
-        loader = scanner(text)
-        node = loader.get_single_node()
-        return None if node is None else _yaml_value(loader, node, [0], ())
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise Refused(str(error)) from None
-
-
-def yaml_of_both(data: bytes) -> Any:
-    """What PyYAML's own scanner has, or libyaml's where that takes a tab that YAML 1.2 allows."""
-    with suppress(Refused):
-        return strict_yaml(data)
-    return independent(lambda: strict_yaml(data, yaml.CSafeLoader))
-
-
-def _yaml_value(loader: yaml.SafeLoader, node: yaml.Node, count: list[int], above: tuple[yaml.Node, ...]) -> Any:
-    count[0] += 1
-    if count[0] > MOST_VALUES or node in above or len(above) > 100:
-        raise Refused("too many values, or one that holds itself")
-    above = (*above, node)
-    if isinstance(node, yaml.SequenceNode):
-        return [_yaml_value(loader, child, count, above) for child in node.value]
-    if isinstance(node, yaml.MappingNode):
-        merged: dict[str, Any] = {}
-        found: dict[str, Any] = {}
-        for key, child in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise Refused("a key that is no text")
-            value = _yaml_value(loader, child, count, above)
-            if key.tag == "tag:yaml.org,2002:merge":
-                for source in value if isinstance(value, list) else [value]:
-                    merged = {**source, **merged}
-            elif key.value in found:
-                raise Refused(f"{key.value} is there twice")
-            else:
-                found[key.value] = value
-        return {**merged, **found}
-    makers = {"null": lambda _: None, "bool": loader.construct_yaml_bool, "int": loader.construct_yaml_int}
-    makers["float"] = loader.construct_yaml_float
-    makers |= dict.fromkeys(("str", "timestamp", "value", "merge"), lambda scalar: scalar.value)
-    maker = makers.get(node.tag.removeprefix("tag:yaml.org,2002:"))
-    if maker is None:
-        raise Refused(f"the tag {node.tag}")
-    return maker(node)
-
-
-def same(ours: Any, theirs: Any) -> bool:
-    """Equal in value and type; a NaN is a NaN."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        return ours.keys() == theirs.keys() and all(same(ours[key], theirs[key]) for key in ours)
-    if isinstance(ours, list) and isinstance(theirs, list):
-        return len(ours) == len(theirs) and all(map(same, ours, theirs))
-    if isinstance(ours, float) and isinstance(theirs, (float, int)) and not isinstance(theirs, bool):
-        return ours == theirs or (ours != ours and theirs != theirs)  # msgspec reads 1e400-digit integers as floats
-    return type(ours) is type(theirs) and ours == theirs
-
-
-def differ(what: str, ours: Any, theirs: Any) -> None:
-    if not same(ours, theirs):
-        raise Wrong("wrong", f"{what}: karat has {str(ours)[:300]!r}, the other reader {str(theirs)[:300]!r}")
-
-
-def independent(read: Callable[[], Any]) -> Any:
-    """What the other reader has. Raises Wrong where it refuses what karat took."""
-    try:
-        return read()
-    except Refused as error:
-        raise Wrong("wrong", f"karat took what a strict reader refuses: {str(error)[:300]}") from None
-
-
 # --- datasets --------------------------------------------------------------------------------------------------------
 
 QUESTIONS = (EXAMPLES / "support-kb" / "questions.jsonl").read_bytes()
 ROWS = [json.loads(line) for line in QUESTIONS.splitlines()[:6]]
 for row in ROWS:
     row |= {"difficulty": len(row["id"]) / 4, "tags": ["a", None], "seen": True}
-
-
-def table(delimiter: str, rows: Iterable[dict[str, Any]], columns: Sequence[str]) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=delimiter)
-    writer.writerows([columns, *([row[column] for column in columns] for row in rows)])
-    return text.getvalue().encode()
 
 
 def datasets() -> Iterator[Seed]:
@@ -600,36 +438,6 @@ def log(seed: Seed, data: bytes) -> str:
     return "unverified" if tool in DERIVED else "right"
 
 
-def numbers_in(path: Path) -> Iterator[float]:
-    """Each number that a file holds, in a text too, by its digits; of a zip archive's members."""
-    import re
-
-    from backports.zstd.zipfile import ZipFile
-
-    texts = [path.read_bytes()]
-    if path.suffix == ".eval":
-        texts = []
-        damaged = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, ValueError, RuntimeError)
-        with suppress(*damaged), ZipFile(path) as archive:
-            for member in archive.namelist():
-                with suppress(Exception):
-                    texts.append(archive.read(member))
-    for text in texts:
-        for match in re.finditer(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", text):
-            with suppress(ValueError, OverflowError):
-                yield float(match[0])
-
-
-@cache
-def drawn_run() -> Path:
-    """A run with a sheet of answers to be scored by people."""
-    folder = Path(tempfile.mkdtemp(prefix="karat-fuzz-labels-"))
-    shutil.copytree(CORPUS / "chat-panel", folder / "run")
-    with chdir(folder):
-        run("sample", "run", "--for-labels", "6", "--out", "sheet.csv", names=["run"])
-    return folder
-
-
 def sheets() -> Iterator[Seed]:
     text = (drawn_run() / "sheet.csv").read_text(encoding="utf-8-sig")
     header, *records = csv.reader(io.StringIO(text, newline=""))
@@ -725,20 +533,6 @@ def run_folder(seed: Seed, data: bytes) -> str:
         if account["attempts"]["answered"] != count or account["ledger"]["scored"] > count:
             raise Wrong("wrong", f"{condition}: {count} trials are answered in the journal, the report says {account}")
     return "right"
-
-
-def damaged_lines(before: bytes, after: bytes) -> int:
-    """Complete lines that the seed does not have. A line that was cut off at the end was never written."""
-    known = {*before.split(b"\n")[:-1]}
-    return sum(line not in known for line in after.split(b"\n")[:-1])
-
-
-def difference(found: Any, before: Any, place: str = "") -> str:
-    if isinstance(found, dict) and isinstance(before, dict):
-        for key in before:
-            if found.get(key) != before[key]:
-                return difference(found.get(key), before[key], f"{place}.{key}")
-    return f"{place} is {str(found)[:100]}, was {str(before)[:100]}"
 
 
 def crafted(seed: Seed, data: bytes) -> str:

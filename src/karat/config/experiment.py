@@ -101,6 +101,37 @@ class Experiment:
         names = [condition.name for condition in self.conditions]
         return f"Experiment(name={self.name!r}, agent={self.agent.type!r}, conditions={names!r})"
 
+    def moved(self, places: Mapping[Path, Path], env: Mapping[str, str]) -> Experiment:
+        """The same with its files in other places (old → new), to be run with other variables."""
+
+        def place(path: Path) -> Path:
+            for old, new in places.items():
+                if path.is_relative_to(old):
+                    path = new / path.relative_to(old)
+            return path
+
+        def part(one: ContextPart) -> ContextPart:
+            return msgspec.structs.replace(one, path=places.get(one.path) or place(one.path))
+
+        made, conditions = copy.copy(self), []
+        for condition in self.conditions:
+            context = msgspec.structs.replace(
+                condition.context,
+                skills=tuple(map(part, condition.context.skills)),
+                plugins=tuple(map(part, condition.context.plugins)),
+                instructions=part(condition.context.instructions) if condition.context.instructions else None,
+                workspace=part(condition.context.workspace) if condition.context.workspace else None,
+            )
+            conditions.append(msgspec.structs.replace(condition, context=context))
+        cassettes = self.cassettes
+        if cassettes is not None:
+            folder = places.get(cassettes.folder) or place(cassettes.folder)
+            cassettes = msgspec.structs.replace(cassettes, folder=folder)
+        changed = {"folder": place(self.folder), "conditions": tuple(conditions), "cassettes": cassettes, "env": env}
+        for field, value in changed.items():
+            object.__setattr__(made, field, value)
+        return made
+
     def load_dataset(self, commit: str | None = None) -> Dataset:
         """The samples. Raises BadDataset with every fault of the file at once.
 
@@ -413,7 +444,12 @@ class _Builder:
             "judge": {key: value for key, value in judge[0].items() if key != "name"} if judge else None,
             "mcp_servers": self._shown["mcp_servers"],
             "conditions": self._shown["conditions"],
-            "execution": file.execution.model_dump(exclude=None if file.execution.stop else {"stop"}),
+            "execution": file.execution.model_dump(
+                exclude={
+                    *({} if file.execution.stop else {"stop"}),
+                    *({} if file.execution.executor == "ray" else {"executor", "ray"}),
+                }
+            ),
             "scorers": others,
             "secrets": list(file.secrets),
             "prices": {model: price.model_dump() for model, price in file.prices.items()},

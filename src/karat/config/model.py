@@ -165,6 +165,26 @@ class Stop(Section):
     seed: Count = Field(default=0, ge=0)  # of the order of the questions
 
 
+def _cluster_address(address: str) -> str:
+    if "://" in address:
+        raise ValueError("must be HOST:PORT or `auto`: start karat on a node of the cluster, not through Ray's client")
+    return address
+
+
+class RayModel(Section):
+    """The workers of `executor: ray`: how many, and what each of them needs. `max_concurrent` is for all together."""
+
+    address: Annotated[Name, AfterValidator(_cluster_address)] | None = (
+        None  # of a running cluster, HOST:PORT or auto; null: one is started on this machine, for this run
+    )
+    num_workers: Count | None = Field(default=None, ge=1, le=10_000)  # null: as many as the cluster has room for
+    num_cpus: Number = Field(default=1.0, ge=0)  # of each worker
+    num_gpus: Number = Field(default=0.0, ge=0)  # of each worker
+    resources: dict[Name, Number] = {}  # of each worker: the cluster's own kinds of resources
+    batch_size: Count = Field(default=50, ge=0, le=10_000)  # trials that a worker holds besides those it runs, at most
+    start_timeout_seconds: Seconds = 300.0  # after so long without room for a worker it is named
+
+
 class Execution(Section):
     """How the run is carried out; nothing here changes an answer."""
 
@@ -181,6 +201,8 @@ class Execution(Section):
     shared: bool = False  # others of your group may read the run folder, as far as your umask allows; else only you
     workspace_ignore: list[Name] = []  # files and folders, e.g. .venv or *.log, of which changes are not kept
     keep_workspaces: bool = False  # keep every workspace as its trial left it, besides the archive of its changes
+    executor: Literal["local", "ray"] = "local"  # where trials run: in this process, or on the nodes of a Ray cluster
+    ray: RayModel = RayModel()
 
     def most_failures(self, planned: int) -> float:
         """With so many failed trials a run of `planned` ones stops; at least one may fail.

@@ -67,7 +67,7 @@ class TrialWorkspaces:
         for path in self._kept.glob("*-*.tar.gz"):
             trial, _, number = path.name.removesuffix(".tar.gz").rpartition("-")
             if number.isdecimal():
-                self._numbers[trial] = max(self._numbers.get(trial, 0), int(number))
+                self.continue_after(trial, int(number))
         for base in self._bases.values():
             store_base(self._kept, base)
         with temporary_folder("workspaces") as self._folder, ThreadPoolExecutor(_THREADS) as self._threads:
@@ -94,7 +94,7 @@ class TrialWorkspaces:
         """`overlay`: whether one will do, because the agent starts its processes by `Workspace.command`."""
         part = trial.condition.context.workspace
         assert part is not None
-        number = self._numbers[trial.id] = self._numbers.get(trial.id, 0) + 1
+        number = self._numbers[trial.id] = self.last_number(trial.id) + 1
         folder, way = self._folder / f"{trial.id}-{number}", self._overlay if overlay else None
         opening = self._threads.submit(open_workspace, folder, self._bases[part.digest], way)
         return await asyncio.wrap_future(opening)
@@ -119,6 +119,14 @@ class TrialWorkspaces:
             return changes
         finally:
             workspace.close()
+
+    def last_number(self, trial: str) -> int:
+        """Of a trial's workspaces; 0: it had none."""
+        return self._numbers.get(trial, 0)
+
+    def continue_after(self, trial: str, number: int) -> None:
+        """The trial has had so many workspaces, here or on another machine."""
+        self._numbers[trial] = max(self.last_number(trial), number)
 
     async def stored_answer(self, trial: str) -> Answer | None:
         """The answer that a killed run had stored with its workspace and not yet written to the journal."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.execution.scoring import ScorerInUse
 
-__all__ = ["Budget", "FailureLimit", "Limits", "refuse_unpriced"]
+__all__ = ["Budget", "FailureCounter", "FailureLimit", "Limits", "refuse_unpriced"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +142,16 @@ class SameFailures:
 
 _ALIKE, _ALIKE_AT_A_GUESS = 3, 5
 """So many trials that fail alike stop a run: where the reason cannot pass, and where it hardly can."""
+
+
+class FailureCounter(Protocol):
+    """Hears how trials and their scores end. `FailureLimit` says what each method is called for."""
+
+    def answered(self) -> None: ...
+    def unanswered(self, error: AttemptError, *, counts: bool) -> None: ...
+    def scored(self, scoring: str) -> None: ...
+    def unscored(self, scoring: str, error: AttemptError) -> None: ...
+    def count(self) -> None: ...
 
 
 class FailureLimit:

@@ -16,6 +16,7 @@ from typing import Literal
 from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, FailureLimit, Limits
 from karat.execution.progress import RunStatus
+from karat.execution.remote import RemoteTrials, Workers
 from karat.execution.scoring import PendingScore, RunContext, Scoring
 from karat.execution.stopping import EarlyStop
 from karat.execution.trial import Job, TrialRunner, Work
@@ -32,10 +33,12 @@ class Runner:
 
     def __init__(
         self, work: Work, *, journal: Journal, limits: Limits, budget: Budget, status: RunStatus,
-        early: EarlyStop | None = None,
+        early: EarlyStop | None = None, workers: Workers | None = None,
     ) -> None:  # fmt: skip
-        """`early`: what ends the run when it is decided; None: every trial is asked."""
-        status.begins(limits.max_concurrent if work.agents else 0)
+        """`early`: what ends the run when it is decided; None: every trial is asked.
+
+        `workers`: who runs the trials; None: this process.
+        """
         self._budget, self._status, self._limits = budget, status, limits
         self._pending = work.pending
         self._late: Callable[[], Iterator[PendingScore]] | None = work.late
@@ -49,9 +52,17 @@ class Runner:
             draining=self._draining, failures=FailureLimit(limits, status, stop=partial(self.drain, "max_failures")),
         )  # fmt: skip
         self._run, self._scoring = run, Scoring(run)
-        self._trials = TrialRunner(work, self._scoring, run)
+        self._trials: TrialRunner | RemoteTrials = TrialRunner(work, self._scoring, run)
+        self._remote: RemoteTrials | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # one a trial
-        self._most_tasks = limits.max_concurrent + max(64, 4 * limits.max_concurrent)
+        self._most = limits.max_concurrent  # trials at the agent, or handed to workers
+        if workers is not None:
+            self._trials = self._remote = RemoteTrials(
+                workers, work, run, local=self._trials, scoring=self._scoring, fail=self._abort
+            )
+            self._most = self._remote.most
+        status.begins(self._most if work.agents else 0)
+        self._most_tasks = self._most + max(64, 4 * limits.max_concurrent)
         self._reason: EndReason = "done"
         self._problem: BaseException | None = None
         self._cancelled = False
@@ -60,6 +71,8 @@ class Runner:
     async def run(self) -> EndReason:
         """Until everything is answered and scored, or the run was stopped. Raises what the disk raised."""
         try:
+            if self._remote is not None:
+                self._remote.start()
             await self._look()
             self._start_more()
             await self._finished
@@ -68,6 +81,8 @@ class Runner:
                 raise
         finally:
             self._foreign_code.stopping = True
+            if self._remote is not None:
+                await self._remote.close()
             await self._foreign_code.close(self._tasks)
             self._scoring.close()
         if self._problem is not None:
@@ -94,7 +109,7 @@ class Runner:
             asking = self._status.in_flight
             if self._early is not None and (pending := self._next_pending()) is not None:
                 self._start(self._scoring.score(pending))  # first: they may decide it
-            elif asking < self._limits.max_concurrent and self._queue.ready():
+            elif asking < self._most and self._queue.ready():
                 if not self._budget.allows(agents=asking, judges=len(self._tasks) - asking):
                     if not self._tasks:
                         self.drain("budget")
@@ -166,7 +181,7 @@ class Runner:
             self._abort(error)
         self._start_more()
 
-    def _abort(self, error: BaseException) -> None:
+    def _abort(self, error: BaseException | None) -> None:
         self._problem = self._problem or error
         self.drain("interrupted")
 

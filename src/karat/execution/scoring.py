@@ -8,23 +8,24 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from karat.context import RebuiltWorkspaces
 from karat.errors import OperatorError
 from karat.execution.foreign_code import ForeignCode
-from karat.execution.limits import Budget, FailureLimit, Limits
+from karat.execution.limits import Budget, FailureCounter, Limits
 from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError, classify, delay
 from karat.index import RunIndex
-from karat.journal import Attempt, Event, Journal, RunFolder, ScorerInfo
+from karat.journal import Attempt, Event, RunFolder, ScorerInfo
 from karat.records import Answer, Failure, Metric, Sample, Score
+from karat.redact import Redactor
 from karat.scorers import Row, Verdict, as_verdicts
 from karat.threads import Threads
 
-__all__ = ["PendingScore", "RunContext", "ScorerInUse", "ScorerMemory", "Scoring", "Unfinished"]
+__all__ = ["EventLog", "PendingScore", "RunContext", "ScorerInUse", "ScorerMemory", "Scoring", "Unfinished"]
 
 Unfinished = AttemptError | Awaitable[Any]
 """What became of a scorer that has no score yet: it failed, or it returned an awaitable."""
@@ -53,13 +54,22 @@ class PendingScore(msgspec.Struct, frozen=True, kw_only=True):
     again: bool = False  # its trial has been counted as settled
 
 
+class EventLog(Protocol):
+    """The journal, or what stands for it where it is not."""
+
+    redact: Redactor
+
+    def append(self, *events: Event) -> asyncio.Future[None]:
+        """A future that is done when the events are on disk."""
+
+
 class RunContext(msgspec.Struct, frozen=True, kw_only=True):
     """What all trials of a run share."""
 
-    journal: Journal
+    journal: EventLog
     limits: Limits
     budget: Budget
-    failures: FailureLimit
+    failures: FailureCounter
     foreign_code: ForeignCode
     status: RunStatus
     draining: asyncio.Event  # set: nothing new is started

@@ -16,9 +16,11 @@ from karat.agents import AgentSetting, TrialAgent, as_agent
 from karat.analysis.thresholds import Threshold, metric_names, resolve, thresholds_of
 from karat.errors import BadExperiment, BadOption, Caught, Fault, described
 from karat.execution.plan import Plan
+from karat.execution.progress import RunStatus
+from karat.execution.retry import AttemptError
 from karat.execution.scoring import ScorerInUse, ScorerMemory
-from karat.journal import Choice, ScorerInfo
-from karat.mcp import Toolbox
+from karat.journal import Choice, ScorerInfo, ServerInfo
+from karat.mcp import Toolbox, ToolList
 from karat.records import AgentSpec, Condition, Metric, ScorerSpec
 from karat.redact import Redactor
 from karat.scorers import ScorerSetting, announced
@@ -34,6 +36,7 @@ __all__ = [
     "close_agents",
     "experiment_scorers",
     "opened_scorers",
+    "preflight",
     "refuse_unknown_gates",
 ]
 
@@ -177,6 +180,37 @@ async def opened_scorers(
         for used in scorers:
             if hasattr(used.scorer, "aclose"):
                 await _closed(used.scorer, notice)
+
+
+async def preflight(
+    toolbox: Toolbox, selected: Plan, status: RunStatus
+) -> tuple[tuple[ServerInfo, ...], dict[str, AttemptError]]:
+    """What every server offers, and the conditions that a broken one costs."""
+    infos, broken = [], dict[str, AttemptError]()
+    digests = {server.name: server.digest for condition in selected.conditions for server in condition.mcp_servers}
+    for name, found in (await toolbox.preflight()).items():
+        if isinstance(found, ToolList):
+            tools = tuple(tool.name for tool in found.tools)
+            infos.append(
+                ServerInfo(
+                    name=name,
+                    digest=digests[name],
+                    tools=tools,
+                    tools_digest=found.digest,
+                    protocol=found.protocol,
+                )
+            )
+            continue
+        infos.append(ServerInfo(name=name, digest=digests[name], fault=found.message))
+        names = [
+            condition.name
+            for condition in selected.conditions
+            if any(server.name == name for server in condition.mcp_servers)
+        ]
+        error = AttemptError(cls="infrastructure", kind=found.kind, message=found.message, retriable=True)
+        broken |= dict.fromkeys(names, error)
+        status.notice(f"these conditions are not run: {', '.join(names)}. {found.message}")  # last: it may have lines
+    return tuple(infos), broken
 
 
 def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:

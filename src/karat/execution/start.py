@@ -13,11 +13,12 @@ import msgspec
 from karat import kinds
 from karat.agents import TrialAgent
 from karat.context import TrialWorkspaces, snapshots, trial_workspaces
-from karat.errors import ResumeRefused
+from karat.errors import BadOption, ResumeRefused
 from karat.execution.limits import Budget, Limits, refuse_unpriced
-from karat.execution.plan import Plan, Shard, plan
+from karat.execution.plan import Shard, plan
 from karat.execution.progress import RunStatus
 from karat.execution.provenance import now, resumed, run_info
+from karat.execution.remote import Workers
 from karat.execution.resume import JournalState, SavedReplies, pending_scores, read_journal, refuse_changes
 from karat.execution.retry import AttemptError
 from karat.execution.runner import EndReason, Runner
@@ -30,6 +31,7 @@ from karat.execution.setup import (
     close_agents,
     experiment_scorers,
     opened_scorers,
+    preflight,
     refuse_unknown_gates,
 )
 from karat.execution.signals import SignalHandler
@@ -48,7 +50,7 @@ from karat.journal import (
     create_run,
     server_changes,
 )
-from karat.mcp import Toolbox, ToolList
+from karat.mcp import Toolbox
 from karat.models import Price, Rate, limit_rates, limiters
 from karat.records import Sample, ScorerSpec
 from karat.redact import Redactor
@@ -117,9 +119,11 @@ async def run_experiment(
         for note in agent_notes(part.selected, agents):
             status.notice(note)
         status.limiters = limiters()
-        servers, broken = await _preflight(toolbox, part.selected, status)
+        servers, broken = await preflight(toolbox, part.selected, status)
         if (may_stop := stops_when(part.horizon)) is not None:
             status.notice(may_stop)
+        limits = _limits(experiment, len(part.selected))
+        workers = await part.workers(here / results, servers, limits, stack, status)
         if resume is None:
             await part.create(here / results, agents, servers, stack)
         else:
@@ -130,10 +134,10 @@ async def run_experiment(
         _show_plan(part, past, status)
         work = part.work(past, agents, broken, workspaces, retry_failed=retry_failed)
         budget = _budget(experiment, past, part.selected.shard)
-        limits = _limits(experiment, len(part.selected))
         runner = Runner(
-            work, journal=part.journal, limits=limits, budget=budget, status=status, early=part.early_stop()
-        )
+            work, journal=part.journal, limits=limits, budget=budget, status=status, early=part.early_stop(),
+            workers=workers,
+        )  # fmt: skip
         reason = await _run_to_end(runner, part.journal, stop, status)
         for change in toolbox.changes:
             what = "its tools" if change.protocols is None else "its version of the protocol ({} to {})"
@@ -219,6 +223,35 @@ class _Part:
             redact=self.redact,
             folder=experiment.folder,
             cassettes=experiment.cassettes,
+        )
+
+    async def workers(
+        self, results: Path, servers: tuple[ServerInfo, ...], limits: Limits, stack: AsyncExitStack, status: RunStatus
+    ) -> Workers | None:
+        """Who runs the trials elsewhere; None: this process does, as it does of a rehearsal. Raises OperatorError."""
+        experiment = self.experiment
+        if experiment.execution.executor != "ray" or experiment.rehearsed:
+            return None
+        if experiment.cassettes is not None and experiment.cassettes.mode == "record":
+            message = "workers elsewhere cannot add to one recording: record with `executor: local`, then replay"
+            raise BadOption("execution.executor", message)
+        if experiment.execution.keep_workspaces:
+            raise BadOption("execution.keep_workspaces", "folders stay with the worker: leave it out, or run locally")
+        from karat.execution.ray_workers import ray_workers
+        from karat.execution.shipping import digest_of, pack, portable
+        from karat.execution.worker import WorkerSetup
+
+        archives = pack(experiment, results=results)
+        setup = WorkerSetup(
+            name="", experiment=portable(experiment), conditions=tuple(one.name for one in self.selected.conditions),
+            digests={root: digest_of(archive) for root, archive in archives.items()},
+            scorings=tuple(used.info.scoring for used in self.scorers if not used.late), servers=servers,
+            limits=limits,
+        )  # fmt: skip
+        return await stack.enter_async_context(
+            ray_workers(
+                experiment.execution.ray, setup, archives, max_concurrent=limits.max_concurrent, notice=status.notice
+            )
         )
 
     async def create(
@@ -387,37 +420,6 @@ def _versions(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
         for name, version in getattr(agent, "versions", {}).items():
             found.setdefault(name, set()).add(version)
     return {name: ", ".join(sorted(versions)) for name, versions in sorted(found.items())}
-
-
-async def _preflight(
-    toolbox: Toolbox, selected: Plan, status: RunStatus
-) -> tuple[tuple[ServerInfo, ...], dict[str, AttemptError]]:
-    """What every server offers, and the conditions that a broken one costs."""
-    infos, broken = [], dict[str, AttemptError]()
-    digests = {server.name: server.digest for condition in selected.conditions for server in condition.mcp_servers}
-    for name, found in (await toolbox.preflight()).items():
-        if isinstance(found, ToolList):
-            tools = tuple(tool.name for tool in found.tools)
-            infos.append(
-                ServerInfo(
-                    name=name,
-                    digest=digests[name],
-                    tools=tools,
-                    tools_digest=found.digest,
-                    protocol=found.protocol,
-                )
-            )
-            continue
-        infos.append(ServerInfo(name=name, digest=digests[name], fault=found.message))
-        names = [
-            condition.name
-            for condition in selected.conditions
-            if any(server.name == name for server in condition.mcp_servers)
-        ]
-        error = AttemptError(cls="infrastructure", kind=found.kind, message=found.message, retriable=True)
-        broken |= dict.fromkeys(names, error)
-        status.notice(f"these conditions are not run: {', '.join(names)}. {found.message}")  # last: it may have lines
-    return tuple(infos), broken
 
 
 async def _run_to_end(

@@ -111,7 +111,7 @@ class TrialRunner:
         progress.in_flight += 1
         try:
             if (broken := self._work.broken.get(trial.condition.name)) is not None:
-                await self._fail(trial, "preflight", broken)
+                await self.fail(trial, "preflight", broken)
                 return
             seconds = self._run.limits.timeout_seconds * session_count(trial.sample)
             workspaces = self._work.workspaces if trial.condition.context.workspace is not None else None
@@ -266,11 +266,12 @@ class TrialRunner:
             )
         )  # fmt: skip
         if wait is None:
-            await self._fail(job.trial, "agent", error)
+            await self.fail(job.trial, "agent", error)
         else:
             retry(Job(job.trial, job.attempt + 1, attempt.resumable_replies(error)), wait)
 
-    async def _fail(self, trial: Trial, stage: Literal["preflight", "agent"], error: AttemptError) -> None:
+    async def fail(self, trial: Trial, stage: Literal["preflight", "agent"], error: AttemptError) -> None:
+        """Journals that a trial has no answer, for good."""
         failure = Failure(
             trial=trial.id, stage=stage, sample=trial.sample.id, condition=trial.condition.name,
             repetition=trial.repetition, **error.fields(),

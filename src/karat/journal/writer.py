@@ -103,11 +103,15 @@ class Journal:
 
         It raises BadRun when the disk refuses.
         """
+        lines = self._codec.line(events[0]) if len(events) == 1 else b"".join(map(self._codec.line, events))
+        return self.append_lines(lines)
+
+    def append_lines(self, lines: bytes) -> asyncio.Future[None]:
+        """As `append`, of whole lines that a `Codec` with the same secrets has written elsewhere."""
         done: asyncio.Future[None] = self._loop.create_future()
         if self._broken is not None:
             _settle([done], self._broken, str(self.path))
             return done
-        lines = self._codec.line(events[0]) if len(events) == 1 else b"".join(map(self._codec.line, events))
         self._queue.put((lines, done))
         return done
 

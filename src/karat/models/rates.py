@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -20,7 +21,7 @@ from karat.models.metering import waiting
 from karat.models.names import ModelName, parse_model
 from karat.records import Usage
 
-__all__ = ["Rate", "RateLimit", "limit_rates", "rate_limit"]
+__all__ = ["Admission", "Rate", "RateLimit", "limit_rates", "rate_limit"]
 
 _MINUTE = 61.0
 """Seconds: one more than a minute, because requests reach a provider sooner or later than they are sent."""
@@ -39,6 +40,13 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
 class _Entry(msgspec.Struct):
     tokens: float
     ends: float | None = None  # when the window has passed it; None: under way
+
+
+class Admission(Protocol):
+    """What a model asks before each request: a `RateLimit`, or whoever asks one on its behalf."""
+
+    def estimate(self, characters: int, max_tokens: int | None) -> float: ...
+    def admitted(self, estimate: float) -> AbstractAsyncContextManager[Callable[[Usage | None], None]]: ...
 
 
 class RateLimit:
@@ -99,6 +107,11 @@ class RateLimit:
         """Replaces the estimate by what was used, where the provider tells."""
         if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
             entry.tokens = usage.input_tokens + usage.output_tokens
+        self.learn(usage)
+
+    def learn(self, usage: Usage | None) -> None:
+        """Makes estimates as large as this response."""
+        if usage is not None and usage.output_tokens is not None:
             self._largest_output = max(self._largest_output, usage.output_tokens)
 
 
@@ -112,15 +125,21 @@ class _Used:
         self._limit.correct(self._entry, usage)
 
 
-_LIMITS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], RateLimit]] = WeakKeyDictionary()
+_LIMITS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Admission]] = WeakKeyDictionary()
 
 
-def limit_rates(rates: Mapping[str, Rate]) -> None:
-    """Limits models of the running event loop, by `provider:name`. Raises BadOption for what names no model."""
-    named = {parse_model(name, place="limits"): rate for name, rate in rates.items()}
-    _LIMITS[asyncio.get_running_loop()] = {model.limited_as: RateLimit(rate) for model, rate in named.items()}
+def limit_rates(
+    rates: Mapping[str, Rate], limit: Callable[[str, Rate], Admission] = lambda _, rate: RateLimit(rate)
+) -> None:
+    """Limits models of the running event loop, by `provider:name`. Raises BadOption for what names no model.
+
+    `limit` makes what each model asks.
+    """
+    named = {name: parse_model(name, place="limits") for name in rates}
+    limits = {model.limited_as: limit(name, rates[name]) for name, model in named.items()}
+    _LIMITS[asyncio.get_running_loop()] = limits
 
 
-def rate_limit(model: ModelName) -> RateLimit | None:
+def rate_limit(model: ModelName) -> Admission | None:
     """The limit of a model in the running event loop; None: it has none."""
     return _LIMITS.get(asyncio.get_running_loop(), {}).get(model.limited_as)

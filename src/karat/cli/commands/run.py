@@ -25,6 +25,16 @@ class _How(options.Options):
     keep_workspaces: bool = options.option(
         "--keep-workspaces", is_flag=True, help="Keep every workspace as its trial left it, in the run folder."
     )
+    executor: str | None = options.option(
+        "--executor",
+        type=click.Choice(["local", "ray"]),
+        help="Run the trials in this process, or on a Ray cluster; default: `execution.executor` of the file.",
+    )
+    address: str | None = options.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="The Ray cluster; default: `execution.ray.address` of the file, else one on this machine for this run.",
+    )
 
 
 @click.command("run")
@@ -55,6 +65,10 @@ def command(
         raise click.UsageError("--retry-failed needs --resume RUN: a new run has no failed trials")
     if how.keep_workspaces:
         source.settings = (*source.settings, "execution.keep_workspaces=true")
+    if how.executor is not None:
+        source.settings = (*source.settings, f"execution.executor={how.executor}")
+    if how.address is not None:
+        source.settings = (*source.settings, f"execution.ray.address={how.address}")
     with aside():
         experiment = source.load()
     output.say(*(f"warning: {text}" for text in experiment.warnings))

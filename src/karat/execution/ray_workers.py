@@ -1,0 +1,223 @@
+"""Workers that are actors of Ray. The only file that loads Ray."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from karat import __version__
+from karat.errors import BadOption, KaratError, MissingExtra, described
+from karat.execution.remote import Finished, Request, Worker, WorkerLost
+from karat.files import temporary_folder
+from karat.formats import plural
+from karat.threads import Threads
+
+if TYPE_CHECKING:
+    from karat.config.model import RayModel
+    from karat.execution.worker import WorkerSetup
+
+__all__ = ["RayWorkers", "ray_workers"]
+
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # Ray would tell its makers of this run
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray would warn of a change in its next version
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_LOG_TO_DRIVER": "0",
+}
+
+
+@asynccontextmanager
+async def ray_workers(
+    settings: RayModel, setup: WorkerSetup, archives: Mapping[str, bytes], *, max_concurrent: int,
+    notice: Callable[[str], None],
+) -> AsyncGenerator[RayWorkers]:  # fmt: skip
+    """Workers of a cluster, for the length of the block. A cluster that was started for it ends with it.
+
+    Raises MissingExtra, and BadOption where the cluster cannot be reached.
+    """
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("ray", "`execution.executor: ray`") from error
+    async with _connected(ray, settings):
+        concurrency = _concurrency(settings, _rooms(ray, settings), max_concurrent)
+        where = f"the cluster at {settings.address}" if settings.address else "a cluster of this machine alone"
+        workers = RayWorkers(ray, settings, setup, ray.put(dict(archives)), concurrency)
+        notice(f"trials run on {plural(len(concurrency), 'worker')} of {where}, {sum(concurrency)} at a time")
+        try:
+            yield workers
+        finally:
+            workers.kill_all()
+
+
+@asynccontextmanager
+async def _connected(ray: Any, settings: RayModel) -> AsyncGenerator[None]:
+    threads = Threads()  # on the main thread Ray would take SIGTERM for itself
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with temporary_folder("ray", for_socket=True) as folder:
+        local = {"address": "local", "_temp_dir": str(folder), "include_dashboard": False}
+        where = {"address": settings.address} if settings.address else local
+        connecting = asyncio.ensure_future(
+            threads.call(ray.init, log_to_driver=False, logging_level=logging.ERROR, **where)
+        )
+        try:
+            await asyncio.shield(connecting)
+            yield
+        except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+            if ray.is_initialized():
+                raise
+            what = settings.address or "a cluster on this machine"
+            raise BadOption("execution.ray.address", f"Ray cannot connect to {what}: {described(error)}") from error
+        finally:
+            await asyncio.wait([connecting])
+            await threads.call(ray.shutdown)
+            threads.close()
+
+
+def _rooms(ray: Any, settings: RayModel) -> int:
+    """For so many workers the nodes that are there have room."""
+    needed = {"CPU": settings.num_cpus, "GPU": settings.num_gpus, **settings.resources}
+    needed = {name: amount for name, amount in needed.items() if amount > 0}
+    rooms = 0
+    for node in ray.nodes():
+        if node["Alive"]:
+            there = node["Resources"]
+            each = [int((there.get(name, 0.0) + 1e-9) // amount) for name, amount in needed.items()]
+            rooms += min(each, default=int(there.get("CPU", 1.0)))
+    return rooms
+
+
+def _concurrency(settings: RayModel, rooms: int, most: int) -> tuple[int, ...]:
+    """Attempts at a time of each worker: together `most`."""
+    workers = min(settings.num_workers or max(rooms, 1), most)
+    each, more = divmod(most, workers)
+    return tuple(each + (number < more) for number in range(workers))
+
+
+class RayWorkers:
+    """Starts actors. Keeps `karat.execution.remote.Workers`."""
+
+    def __init__(
+        self, ray: Any, settings: RayModel, setup: WorkerSetup, archives: Any, concurrency: tuple[int, ...]
+    ) -> None:
+        """`archives`: a reference to them."""
+        self.concurrency, self.batch_size = concurrency, settings.batch_size
+        self.patience = settings.start_timeout_seconds
+        resources = "".join(f", {amount:g} {name}" for name, amount in settings.resources.items())
+        gpus = f", {settings.num_gpus:g} GPUs" if settings.num_gpus else ""
+        self.needs = f"{settings.num_cpus:g} CPUs{gpus}{resources}"
+        self._ray, self._setup, self._archives = ray, setup, archives
+        self._actor = ray.remote(Actor).options(
+            num_cpus=settings.num_cpus, num_gpus=settings.num_gpus, resources=dict(settings.resources),
+            max_restarts=0, max_task_retries=0,
+        )  # fmt: skip
+        self._handles: list[Any] = []
+
+    async def open(self, number: int) -> Worker:
+        """As `Workers.open`."""
+        limits = msgspec.structs.replace(self._setup.limits, max_concurrent=self.concurrency[number])
+        setup = msgspec.structs.replace(self._setup, name=f"worker {number + 1}", limits=limits)
+        handle = self._actor.remote()
+        self._handles.append(handle)
+        worker = RayWorker(self._ray, handle, setup.name)
+        try:
+            # Not to the actor's constructor: its arguments are kept by the cluster, and there are secrets among these.
+            problem = await worker.call("open", setup, __version__, self._archives)
+        except (asyncio.CancelledError, WorkerLost):
+            self.kill(worker)
+            raise
+        if problem is not None:
+            raise BadOption("execution.executor", f"{setup.name} cannot run this experiment: {problem}")
+        return worker
+
+    def kill(self, worker: Worker) -> None:
+        """As `Workers.kill`."""
+        assert isinstance(worker, RayWorker)
+        if worker.handle in self._handles:
+            self._handles.remove(worker.handle)
+            self._ray.kill(worker.handle)
+
+    def kill_all(self) -> None:
+        """Ends every worker."""
+        for handle in self._handles:
+            self._ray.kill(handle)
+
+
+class RayWorker:
+    """An actor, seen from the driver. Keeps `karat.execution.remote.Worker`."""
+
+    def __init__(self, ray: Any, handle: Any, name: str) -> None:
+        self._ray, self.handle, self.name = ray, handle, name
+
+    async def send(self, request: Request) -> None:
+        """As `Worker.send`."""
+        await self.call("use", "send", request)
+
+    async def take(self, request: Request) -> Finished:
+        """As `Worker.take`."""
+        finished: Finished = await self.call("use", "take", request)
+        return finished
+
+    async def close(self) -> Finished:
+        """As `Worker.close`."""
+        finished: Finished = await self.call("close")
+        return finished
+
+    async def call(self, method: str, *arguments: Any) -> Any:
+        """What a method of the actor returns. Raises WorkerLost."""
+        try:
+            return await getattr(self.handle, method).remote(*arguments)
+        except self._ray.exceptions.RayTaskError as error:
+            raise BadOption("execution.executor", f"{self.name} failed: {described(error.cause or error)}") from error
+        except self._ray.exceptions.RayError as error:
+            raise WorkerLost(described(error).partition("\n")[0]) from error
+
+
+class Actor:
+    """The process of a worker."""
+
+    def __init__(self) -> None:
+        self._closing = asyncio.Event()
+        self._side: Any = None
+        self._life: asyncio.Task[None] | None = None
+
+    async def open(self, setup: WorkerSetup, version: str, archives: Mapping[str, bytes]) -> str | None:
+        """Makes everything ready; why that cannot be done."""
+        if version != __version__:
+            return f"its karat is {__version__}, the driver's {version}: install the same on every node"
+        ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._life = asyncio.create_task(self._live(setup, archives, ready))
+        return await ready
+
+    async def _live(self, setup: WorkerSetup, archives: Mapping[str, bytes], ready: asyncio.Future[str | None]) -> None:
+        """In one task: servers are closed by the task that has opened them."""
+        from karat.execution.worker import WorkerSide
+
+        try:
+            async with WorkerSide(setup, archives) as self._side:
+                ready.set_result(None)
+                await self._closing.wait()
+        except KaratError as error:
+            if not ready.done():
+                ready.set_result(str(error))
+
+    async def use(self, method: str, request: Request) -> Finished | None:
+        """`send` or `take` of the worker's side."""
+        done: Finished | None = await getattr(self._side, method)(request)
+        return done
+
+    async def close(self) -> Finished:
+        """As `Worker.close`."""
+        self._closing.set()
+        if self._life is not None:
+            await self._life
+        finished: Finished = self._side.last()
+        return finished

@@ -1,0 +1,122 @@
+"""What workers elsewhere are sent of an experiment: its folder and what it names besides, as archives with a digest."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karat.context.archive import END, BadArchive, member, members
+from karat.context.trees import Entry
+from karat.errors import BadOption
+from karat.files import open_regular
+
+if TYPE_CHECKING:
+    from karat.config import Experiment
+
+__all__ = ["MOST_BYTES", "digest_of", "pack", "portable", "unpack"]
+
+MOST_BYTES = 256 * 2**20
+"""Of all files that a worker is sent, before they are packed."""
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
+    """Archives by the path of what is in them: the experiment's folder, and what lies elsewhere.
+
+    Left out are hidden files, `results` and other run folders, the dataset (samples travel with their trials), links
+    and whatever is no file. Raises BadOption where there is too much.
+    """
+    parts = (part.path for condition in experiment.conditions for part in condition.context.parts)
+    cassettes = [experiment.cassettes.folder] if experiment.cassettes is not None else []
+    roots = dict.fromkeys(path.absolute() for path in (experiment.folder, *parts, *cassettes))
+    skipped, left, archives = {results.resolve(), experiment.dataset.path.resolve()}, MOST_BYTES, dict[str, bytes]()
+    for root in roots:
+        written = io.BytesIO()
+        with gzip.GzipFile(fileobj=written, mode="wb", compresslevel=1, mtime=0) as stream:
+            for path, entry in _entries(root, skipped):
+                left -= entry.size
+                if left < 0:
+                    what = f"{root} and what belongs to it hold more than {MOST_BYTES // 2**20} MB"
+                    remedy = "each worker gets a copy: move the experiment into a folder with what it needs"
+                    raise BadOption("execution.executor", f"{what}, and {remedy}")
+                with open_regular(path) as file:
+                    data = file.read(entry.size)
+                stream.write(member(entry, data.ljust(entry.size, b"\0")))
+            stream.write(END)
+        archives[str(root)] = written.getvalue()
+    return archives
+
+
+def _entries(root: Path, skipped: set[Path]) -> Iterator[tuple[Path, Entry]]:
+    """Files, each below `files/`, as archives of karat have them."""
+    if root.is_file():
+        yield root, Entry(f"files/{root.name}", size=root.stat().st_size)
+        return
+    for folder, folders, files in os.walk(root):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if _is_shipped(here / name, skipped))
+        for path in sorted(here / name for name in files if not name.startswith(".")):
+            if path.is_file() and not path.is_symlink() and path.resolve() not in skipped:
+                status = path.stat()
+                name = f"files/{path.relative_to(root).as_posix()}"
+                yield path, Entry(name, executable=bool(status.st_mode & 0o100), size=status.st_size)
+
+
+def _is_shipped(folder: Path, skipped: set[Path]) -> bool:
+    if folder.name.startswith(".") or folder.name == "__pycache__" or folder.is_symlink():
+        return False
+    return folder.resolve() not in skipped and not (folder / "run.json").exists()
+
+
+def digest_of(archive: bytes) -> str:
+    """32 hex digits."""
+    return blake2b(archive, digest_size=16).hexdigest()
+
+
+def portable(experiment: Experiment) -> Experiment:
+    """The experiment with no more of the environment than it names."""
+    named = {*_VARIABLE.findall(experiment.text), *experiment.secrets}
+    env = {name: value for name, value in experiment.env.items() if name in named}
+    return experiment.moved({}, {**env, **experiment.secrets})
+
+
+def unpack(
+    experiment: Experiment, digests: Mapping[str, str], archives: Mapping[str, bytes], folder: Path
+) -> Experiment:
+    """The experiment as it is in the new folders below `folder`, with the variables of this machine besides its own.
+
+    Raises BadOption for archives that are not what `digests` says.
+    """
+    places: dict[Path, Path] = {}
+    for number, (root, digest) in enumerate(digests.items()):
+        archive = archives.get(root, b"")
+        if digest_of(archive) != digest:
+            raise BadOption("execution.executor", f"the files of {root} arrived damaged: their digest is another")
+        target = folder / f"shipped-{number}"
+        target.mkdir(mode=0o700)
+        try:
+            names = _write(target, members(io.BytesIO(archive), at_most=2 * MOST_BYTES))
+        except BadArchive as error:
+            raise BadOption("execution.executor", f"the files of {root} arrived damaged: {error}") from error
+        one_file = names == [Path(root).name] and Path(root) != experiment.folder
+        places[Path(root)] = target / names[0] if one_file else target
+    return experiment.moved(places, {**os.environ, **experiment.env})
+
+
+def _write(target: Path, found: Iterable[tuple[Entry, bytes]]) -> list[str]:
+    names = []
+    for entry, data in found:
+        name = entry.path.removeprefix("files/")
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        path.chmod(0o755 if entry.executable else 0o644)
+        names.append(name)
+    return names

@@ -139,16 +139,21 @@ async def run_experiment(
             workers=workers,
         )  # fmt: skip
         reason = await _run_to_end(runner, part.journal, stop, status)
-        for change in toolbox.changes:
-            what = "its tools" if change.protocols is None else "its version of the protocol ({} to {})"
-            what = what.format(*change.protocols or ())
-            status.notice(f"MCP server '{change.server}' changed {what} during the run; its answers are not alike")
-        for words in dict.fromkeys(words for agent in agents.values() for words in getattr(agent, "changes", ())):
-            status.notice(f"{words}; its answers are not alike")
+        _notice_changes(toolbox, agents, status)
         if budget.unknown is not None:
             status.notice(f"the budget stopped the run: {budget.unknown}, so what is left of it is not known")
     path = resume or results / part.folder.path.name  # as it was given: the working directory is what it was
     return Outcome(run=RunFolder(path, part.folder.info), reason=reason, failed=status.failed)
+
+
+def _notice_changes(toolbox: Toolbox, agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
+    """What became another one during the run."""
+    for change in toolbox.changes:
+        what = "its tools" if change.protocols is None else "its version of the protocol ({} to {})"
+        what = what.format(*change.protocols or ())
+        status.notice(f"MCP server '{change.server}' changed {what} during the run; its answers are not alike")
+    for words in dict.fromkeys(words for agent in agents.values() for words in getattr(agent, "changes", ())):
+        status.notice(f"{words}; its answers are not alike")
 
 
 async def rescore(

@@ -279,3 +279,14 @@ def test_locks_hold_what_the_project_asks_for():
 
 def _name(requirement: str) -> str:
     return re.split(r"[<>=!~\[ ;]", requirement, maxsplit=1)[0].lower().replace("_", "-").replace(".", "-")
+
+
+def test_each_line_of_the_threat_model_names_tests_that_exist():
+    rows = [line for line in _text(ROOT / "SECURITY.md").splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == 10
+    for row in rows:
+        named = re.findall(r"`(tests/\S+\.py)::(\w+)`", row)
+        assert named, row
+        for file, name in named:
+            functions = {node.name for node in ast.walk(parsed(ROOT / file)) if isinstance(node, ast.FunctionDef)}
+            assert name in functions, f"{file} has no {name}"

@@ -93,9 +93,10 @@ def _pairs(x: Any, y: Any, w: Any) -> tuple[Floats, Floats, Floats, int]:
 def _ccc(x: Floats, y: Floats, w: Floats) -> tuple[float, tuple[float, float, float, float]]:
     x0, y0 = x[0], y[0]  # deviations from the first value: equal values have exactly no variance
     dx, dy = x - x0, y - y0
-    mx, my = float(dx @ w), float(dy @ w)
-    vx, vy = float((dx - mx) ** 2 @ w), float((dy - my) ** 2 @ w)
-    cov, gap = float(((dx - mx) * (dy - my)) @ w), float(x0 - y0) + mx - my
+    # Sums of products, no matrix products: those differ in the last digit from one processor to another.
+    mx, my = float((dx * w).sum()), float((dy * w).sum())
+    vx, vy = float(((dx - mx) ** 2 * w).sum()), float(((dy - my) ** 2 * w).sum())
+    cov, gap = float(((dx - mx) * (dy - my) * w).sum()), float(x0 - y0) + mx - my
     below = vx + vy + gap * gap
     if vx == 0 and vy == 0:
         return (1.0 if gap == 0 else 0.0), (NAN, NAN, NAN, NAN)
@@ -273,10 +274,10 @@ def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) ->
         reason = f"needs {FEWEST} pairs of effects, has {n}" if n < FEWEST else "the human effects do not vary"
         return Caricature(slope=NAN, intercept=NAN, level=level, n=n, reason=reason)
     weights = weights / weights.sum()
-    mx, my = float(x @ weights), float(y @ weights)
+    mx, my = float((x * weights).sum()), float((y * weights).sum())
     dx = x - mx
-    sxx = float(weights @ dx**2)
-    slope = float(weights @ (dx * (y - my))) / sxx
+    sxx = float((weights * dx**2).sum())
+    slope = float((weights * (dx * (y - my))).sum()) / sxx
     intercept = my - slope * mx
     about: dict[str, Any] = {"slope": slope, "intercept": intercept, "centre": mx, "centre_agent": my}
     left = y - intercept - slope * x

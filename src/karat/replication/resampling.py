@@ -314,8 +314,8 @@ def _squares(one: Floats, two: Floats, drawn: Floats, scale: float) -> float:
     first, second, weight = one[kept], two[kept], drawn[kept]
     if one is two and np.ptp(first) <= NO_SPREAD * scale:
         return 0.0
-    first, second = (part - (weight @ part) / weight.sum() for part in (first, second))
-    return float((weight * first) @ second)
+    first, second = (part - (weight * part).sum() / weight.sum() for part in (first, second))
+    return float((weight * first * second).sum())
 
 
 def _cross_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:

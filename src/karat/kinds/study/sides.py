@@ -355,7 +355,7 @@ def _correlation(first: Floats, second: Floats) -> Side:
     if n < 3 or not (_sd(first) > 0 and _sd(second) > 0):
         return Side(missing=_no_spread(n))
     a, b = first - _mean(first), second - _mean(second)
-    r = float(a @ b / math.sqrt(float(a @ a) * float(b @ b)))
+    r = float((a * b).sum() / math.sqrt(float((a * a).sum()) * float((b * b).sum())))
     r = math.copysign(1.0, r) if 1 - abs(r) < ROUNDING else r
     return Side(statistic=0.0 if abs(r) < ROUNDING else r, n1=float(n))
 

@@ -232,16 +232,18 @@ def test_what_a_lost_node_had_not_delivered_is_asked_again(
     experiment: Write, cluster: Cluster, questions: Callable[[float], Questions]
 ) -> None:
     server = questions(0.2)
-    file = experiment(AGENT.format(url=server.url), questions=60, execution={"max_concurrent": 8})
+    # No faults: one whose attempt is journalled when its worker is lost would have another attempt, and so be counted.
+    agent = AGENT.format(url=server.url).replace("number % 9 == 8", "number < 0")
+    file = experiment(agent, questions=60, execution={"max_concurrent": 8})
     process = started(file, "--executor", "ray", "--address", cluster.address)
     until(lambda: len(server.asked) > 40, process)
     cluster.kill_second_node()
     _, talk = process.communicate(timeout=240)
-    assert process.returncode == 3, talk
+    assert process.returncode == 0, talk
     assert "was lost" in talk
     assert "asked again because of it" in talk
     run = newest(file)
-    assert answered_once(run) == 54 * 4
+    assert answered_once(run) == 60 * 4
     twice = sum(count - 1 for count in server.asked.values())
     assert 1 <= twice <= 4 + 50  # what its worker ran, and what it held besides
     again = max(

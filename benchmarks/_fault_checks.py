@@ -109,7 +109,7 @@ def as_delivered(reading: Reading, ledger: Sequence[Entry]) -> list[str]:
     complaints = []
     for key, text in answered(reading).items():
         if key not in texts:
-            complaints.append(f"the journal has an answer to {key} that nobody delivered")
+            complaints.append(f"the journal has an answer to {key} that no server sent")
         elif _HALVES.sub("\ufffd", text).rstrip("\ufffd ") not in texts[key]:
             complaints.append(f"the answer to {key} in the journal is not the one that was delivered: {text[:80]!r}")
     return complaints

@@ -304,13 +304,13 @@ class LoopbackServer(threading.Thread):
         step, key = body["method"], mcp_server.key_of(body, condition)
         fault = ledger.asked(f"mcp {step}", key, self._folder)
         answer = {"jsonrpc": "2.0", "id": body["id"], **mcp_server.result_of(body, key)}
-        told = mcp_server.lie(step, answer, fault)
-        fault = "reset" if fault == "crash" else None if told is not answer else fault
+        sent = mcp_server.lie(step, answer, fault)
+        fault = "reset" if fault == "crash" else None if sent is not answer else fault
         await self._send(
             connection,
             "tool" if step == "tools/call" else step,
             key,
-            told,
+            sent,
             fault,
             {**ledger.answer(key, ""), "dollars": 0.0},
         )

@@ -225,7 +225,7 @@ class Case:
         return self.run_arguments(*resumed, patient=patient)
 
     def finish(self, *more: str) -> None:
-        """The rest of the run without faults. `more`: of a run that has to be begun anew."""
+        """The rest of the run without faults. `more`: for a run that has to start from the beginning."""
         for path in (self.folder / "tmp").iterdir():  # what was killed is swept when it is two hours old
             os.utime(path, (time.time() - 7200,) * 2)
         self.killed = False
@@ -401,7 +401,7 @@ IN_TRIALS: tuple[InTrial, ...] = (
     ),
     *(
         InTrial(f"mcp {step}", do, agents=agents, few=do in SLOW or step == "tools/call", mcp=transport)
-        # What an `mcp` agent is told when its call fails is its answer.
+        # The error of a failed call is an answer of the agent `mcp`, and no fault.
         for step, agents in (("initialize", _ASK_SERVERS), ("tools/list", _ASK_SERVERS), ("tools/call", ("chat",)))
         for transport in ("stdio", "http")
         for do in (*_MCP, *(("flood",) if transport == "stdio" else ()))

@@ -82,7 +82,7 @@ def test_the_checks_have_nothing_to_say_of_a_sound_run() -> None:
         pytest.param(SOUND[:-1], LEDGER, "the journal's last line is cut off", id="torn"),
         pytest.param(SOUND.replace(b"yes", b"yea", 1), LEDGER, "line 2 of the journal has no right", id="changed"),
         pytest.param(HEAD + answer("s0", "no") + answer("s1"), LEDGER, "is not the one that was", id="other text"),
-        pytest.param(SOUND, LEDGER[:2], "an answer to s1|a|0|0 that nobody delivered", id="made up"),
+        pytest.param(SOUND, LEDGER[:2], "an answer to s1|a|0|0 that no server sent", id="made up"),
         pytest.param(SOUND, [*LEDGER, entry("asked", "s1")], "s1|a|0|0 was asked 2 times", id="asked twice"),
         pytest.param(HEAD + answer("s0", dollars=0.6) + answer("s1"), LEDGER, "instead of", id="other cost"),
     ],

@@ -376,3 +376,9 @@ def test_without_the_extra_it_is_named_and_nothing_is_on_disk(experiment: Write)
     assert ended.returncode == 2
     assert "needs the extra 'ray'" in ended.stderr
     assert json.dumps(sorted(path.name for path in file.parent.iterdir())).count("results") == 0
+
+
+@pytest.mark.slow
+def test_an_address_of_a_cluster_is_not_passed_over(experiment: Write) -> None:
+    code, talk = carried_out(experiment(AGENT.format(url="")), "--executor", "local", "--address", "127.0.0.1:1")
+    assert (code, "--address: is that of a Ray cluster" in talk) == (2, True), talk

@@ -48,7 +48,7 @@ def command(runs: tuple[str, ...], undo: bool, results: Path, output: Output) ->
         after = _bytes(run.journal)
         done.append({"run": str(path), "file": run.journal.name, "bytes_before": before, "bytes": after})
         sizes = " to ".join(f"{formats.number(size / _MEGABYTE)} MB" for size in (before, after))
-        lines.append(formats.clean(f"{path}: {run.journal.name}, {sizes}\n"))
+        lines.append(formats.clean(f"{path}: {run.journal.name}, {sizes if before != after else 'as it was'}\n"))
     output.say(*(f"warning: {problem}" for problem in failed))
     output.result("".join(lines), {"runs": done, "problems": failed})
     return Exit.CHANGE_SOMETHING if failed else Exit.DONE

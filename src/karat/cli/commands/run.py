@@ -33,7 +33,8 @@ class _How(options.Options):
     address: str | None = options.option(
         "--address",
         metavar="HOST:PORT",
-        help="The Ray cluster; default: `execution.ray.address` of the file, else one on this machine for this run.",
+        help="The Ray cluster; means --executor ray. Default: `execution.ray.address` of the file, else a cluster on "
+        "this machine for this run.",
     )
 
 
@@ -59,15 +60,19 @@ def command(
     from karat.cli.live import following
     from karat.cli.printed import aside
     from karat.cli.run_footer import show_outcome
+    from karat.errors import BadOption
     from karat.redact import Redactor
 
     if how.retry_failed and how.resume is None:
         raise click.UsageError("--retry-failed needs --resume RUN: a new run has no failed trials")
     if how.keep_workspaces:
         source.settings = (*source.settings, "execution.keep_workspaces=true")
-    if how.executor is not None:
-        source.settings = (*source.settings, f"execution.executor={how.executor}")
+    executor = how.executor or ("ray" if how.address is not None else None)
+    if executor is not None:
+        source.settings = (*source.settings, f"execution.executor={executor}")
     if how.address is not None:
+        if executor != "ray":
+            raise BadOption("--address", "is that of a Ray cluster: leave it out, or use --executor ray")
         source.settings = (*source.settings, f"execution.ray.address={how.address}")
     with aside():
         experiment = source.load()
